@@ -70,7 +70,7 @@ def is_needed() -> bool:
 
 
 def check_machine() -> None:
-    """What a wheel's tags say, for those who have none."""
+    """The checks of a wheel's tags, for a build without tags."""
     system, machine = platform.system(), platform.machine()
     if system != "Linux" or machine not in MACHINES or sys.maxsize < 2**32:
         bits = 64 if sys.maxsize > 2**32 else 32

@@ -1,4 +1,4 @@
-"""What refills and flushes cost in instructions, counted by callgrind over tests/shape/batches.c."""
+"""The instructions of refills and flushes, counted by callgrind over tests/shape/batches.c."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def count(library: Path, program: Path, load: tuple[str, str], folder: Path) -> 
 
 
 def measure() -> dict[tuple[str, str], list[float]]:
-    """Of each load, in the order of FUNCTIONS; by the library that gcc makes."""
+    """Instructions of each load, in the order of FUNCTIONS; by the library that gcc makes."""
     library = build("gcc")
     with tempfile.TemporaryDirectory() as name:
         folder, program = Path(name), Path(name) / "batches"
@@ -73,6 +73,6 @@ def describe() -> str:
 
 
 def read() -> dict[tuple[str, str], list[float]]:
-    """What the golden file says."""
+    """The figures of the golden file."""
     found = re.findall(r"^(\d+) (\w+) +(\d+) +(\d+)$", GOLDEN.read_text(), re.MULTILINE)
     return {(size, order): [float(refill), float(flush)] for size, order, refill, flush in found}

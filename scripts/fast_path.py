@@ -1,4 +1,4 @@
-"""What the fast paths cost in instructions, read from the built library.
+"""The instructions of the fast paths, read from the built library.
 
 The hit path of a function is the shortest way from its entry to a return that calls nothing: a magazine
 hit returns at once, everything slow is a function of its own.  x86-64 is understood here, aarch64 in
@@ -74,7 +74,7 @@ class Instruction:
         return self.is_jump or self.mnemonic.startswith(("call", "ud2", "hlt"))
 
     def kinds(self) -> set[str]:
-        """What this instruction counts as; one that computes with a memory operand counts twice."""
+        """The kinds that this instruction counts as; one that computes with a memory operand counts twice."""
         for pattern, kind in WITHOUT_DATA:
             if pattern.match(self.mnemonic):
                 return {kind}

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 CONDITIONAL = re.compile(r"(b\.[a-z]+|cbn?z|tbn?z)$")
-# Exclusive and atomic ones, and barriers: what a fast path must not wait for.
+# Exclusive and atomic ones, and barriers: a fast path must not wait for them.
 WAITS = re.compile(r"(ld|st)a?l?x[rp]|ldax|ld(add|clr|set|eor|smax|umax)|st(add|clr|set)|cas|swp|dmb|dsb|isb")
 KINDS = (
     (CONDITIONAL, "branches"),
@@ -46,7 +46,7 @@ class Instruction:
         return self.mnemonic in {"b", "br", "brk", "udf", "bl", "blr"}
 
     def kinds(self) -> set[str]:
-        """What this instruction counts as: one thing, but for those that wait."""
+        """The kinds that this instruction counts as: one, but for those that wait."""
         kind = next((kind for pattern, kind in KINDS if pattern.match(self.mnemonic)), "arithmetic")
         return {kind, "locked"} if self.locked else {kind}
 

@@ -1,4 +1,4 @@
-"""What the manual says, in whatever form: the command line, the C interface and the options, from the sources
+"""The manual's text, in whatever form: the command line, the C interface and the options, from the sources
 that define them.  scripts/man-pages writes it as manual pages (roff.py), the site has it as Markdown
 (site/markdown_form.py).
 
@@ -6,7 +6,7 @@ that define them.  scripts/man-pages writes it as manual pages (roff.py), the si
   libhakmem(3)                   from include/hakmem/hakmem.h
   hakmem-options(7)              from src/config/options.def
 
-Nothing of it is written by hand: what is not in those sources is on no page."""
+Nothing of it is written by hand: the pages hold only what those sources say."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Paragraph(NamedTuple):
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
-    """Of running text, with lists (`- `) and indented lines, which are literal."""
+    """The paragraphs of running text, with lists (`- `) and indented lines, which are literal."""
     for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
         if all(line.startswith("  ") for line in paragraph.splitlines()):
             yield Paragraph(paragraph, [], is_literal=True)
@@ -116,7 +116,7 @@ def groups_of(header: str) -> list[tuple[str, list[Described]]]:
 
 
 def as_declared(piece: str) -> str:
-    """Of a struct the lines as they are, all else in one line."""
+    """A struct keeps its lines, all else is one line."""
     return piece if piece.startswith("struct") else " ".join(piece.removeprefix("HAK_EXPORT ").split())
 
 
@@ -127,7 +127,7 @@ def headline(declaration: str) -> str:
 
 
 def declared_name(declaration: str) -> str:
-    """Of a function, or of a type: what is before the parameters, or the last word."""
+    """The name of a function or a type: the word before the parameters, or the last word."""
     found = re.search(r"(\w+)(?:\(|\)\(|;)", headline(declaration))
     assert found, declaration
     return found[1]

@@ -1,4 +1,4 @@
-"""The bill of materials of a release, as SPDX 2.3: what is in each file of build/dist that others wrote.
+"""The bill of materials of a release, as SPDX 2.3: the parts of each file of build/dist that others wrote.
 
 The C library has nothing of others inside, and needs none but the C library of the system.  The Debian
 package of the tool carries three Python libraries; the wheel names what pip shall install; the Rust crate
@@ -16,7 +16,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# What scripts/deb copies into the package of the tool.
+# Modules that scripts/deb copies into the package of the tool.
 CARRIED = ("platformdirs", "rich", "textual")
 DEB_OF_TOOL = re.compile(r"hakmem_.*\.deb")
 CRATE_WITH_SOURCES = re.compile(r"hakmem-sys-.*\.crate")

@@ -20,7 +20,7 @@ class Allocator:
 
     name: str
     library: Path | None
-    package: str = ""  # Debian's, whose version is told
+    package: str = ""  # Debian's, whose version is shown
     origin: str = ""  # version and flags, where that is known without asking
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, beside the preload
     needed: tuple[str, ...] = ()  # files beside the library, which the loader does not look for there

@@ -1,4 +1,4 @@
-"""The proof of who serves a real program: the dynamic linker's own account of what it bound where.
+"""The proof of which library serves a real program: the dynamic linker's own account of what it bound where.
 
 A program that reports nothing itself is started once with LD_DEBUG=bindings.  In every process that it
 starts, all bindings of `malloc` and `free` must lead to the expected library."""
@@ -14,7 +14,7 @@ from .execute import RunError
 SYMBOLS = ("malloc", "free")
 _BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'")
 
-# Who refers to a symbol, and where the linker found it.
+# The object that refers to a symbol, and the one where the linker found it.
 Binding = tuple[str, str]
 
 

@@ -15,7 +15,7 @@ from .workload import Length, Workload
 
 @dataclass
 class Plan:
-    """What to run."""
+    """The runs to make."""
 
     workloads: list[Workload]
     allocators: list[Allocator]
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of it, by the names of workload and allocator."""
+    """The results, by the names of workload and allocator."""
 
     samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def rotated(of: list[Any], by: int) -> list[Any]:
-    """The list, begun elsewhere: who comes first changes from round to round."""
+    """The list, begun elsewhere: the first allocator changes from round to round."""
     by %= len(of)
     return of[by:] + of[:by]
 
@@ -94,7 +94,7 @@ def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: 
 def _proofs(plan: Plan, outcome: Outcome, step: Step) -> None:
     for workload in (each for each in plan.workloads if each.is_real):
         for allocator in plan.allocators:
-            step(f"who serves: {workload.name} on {allocator.name}")
+            step(f"serving library: {workload.name} on {allocator.name}")
             try:
                 workload.prove(allocator)
             except RunError as error:

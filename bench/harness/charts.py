@@ -136,7 +136,7 @@ def ratio_chart(document: Document, measure: str) -> Figure | None:
 def _labelled_bars(
     axes: Axes, values: dict[str, float], names: list[str], spread: dict[str, Any] | None
 ) -> None:
-    """Horizontal bars from 0, the value behind each; with the spread as a thin line."""
+    """Horizontal bars from 0, the value after each; with the spread as a thin line."""
     shown = [name for name in names if name in values]
     lengths = [values[name] for name in shown]
     axes.barh(range(len(shown)), lengths, color=[style_of(name, names)[0] for name in shown], height=0.7)

@@ -1,4 +1,4 @@
-"""One run of one program on one allocator: its result line, and the proof of who served it."""
+"""One run of one program on one allocator: its result line, and the proof of which library served it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sample = dict[str, float]
 
 TIMEOUT_SECONDS = 120
 SERVED_COUNTERS = ("refilled_blocks", "large_allocs", "big_allocs")
-# Would print from within a timed run or change who serves it; all other options are the user's choice.
+# Would print from within a timed run or change the serving library; all other options are the user's choice.
 REMOVED_VARIABLES = ("LD_PRELOAD", "HAKMEM_STATS", "HAKMEM_HELP", "HAKMEM_SHARED_POOL_LOCK_STATS")
 TUNING_PREFIXES = ("HAKMEM_", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "GLIBC_TUNABLES")
 
@@ -40,7 +40,7 @@ def user_environment() -> dict[str, str]:
 
 
 def allocator_environment(allocator: Allocator) -> dict[str, str]:
-    """For programs that report who serves them: all of bench/support/measure.h."""
+    """For programs that report which library serves them: all of bench/support/measure.h."""
     environment = user_environment() | {"BENCH_PROVE": "1"}
     if allocator.library is not None:
         environment["LD_PRELOAD"] = allocator.preload
@@ -92,12 +92,12 @@ def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> S
 
 
 def _figures_of(report: dict[str, Any]) -> dict[str, int]:
-    """What hakmem counted: by its heaps, and in the whole process."""
+    """hakmem's counts: by its heaps, and in the whole process."""
     return report["counters"] | report["totals"]
 
 
 def measured_counters(folder: Path) -> dict[str, int]:
-    """What hakmem counted between measure_start and measure_stop of a run that had BENCH_STATS_DIR=folder.
+    """hakmem's counts between measure_start and measure_stop of a run that had BENCH_STATS_DIR=folder.
     Raises RunError."""
     start, stop = (_figures_of(_read_json(folder / f"{at}.json")) for at in ("start", "stop"))
     return {key: stop[key] - start[key] for key in stop}

@@ -38,7 +38,7 @@ def rss_over_live(sample: Sample) -> float | None:
 
 @dataclass(frozen=True)
 class Extra:
-    """A figure: the table it belongs to, what stands behind the benchmark's name, and its unit."""
+    """A figure: the table it belongs to, the text after the benchmark's name, and its unit."""
 
     title: str
     label: str

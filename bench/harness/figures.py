@@ -12,7 +12,7 @@ Figure = dict[str, Any]
 
 
 def page_reuse(report: Report) -> float | None:
-    """Of the times a thread ran out of blocks in its slab, the part that found used pages (A1)."""
+    """The part of the times a thread ran out of blocks in its slab that found used pages (A1)."""
     counters = report["exit"]
     reuses, new_pages = int(counters["page_reuses"]), int(counters["new_pages_forced"])
     return reuses / (reuses + new_pages) if reuses + new_pages else None

@@ -1,4 +1,4 @@
-"""What hakmem has to reach in the cases: limits of single figures, absolute or against the best peer."""
+"""Goals of hakmem in the cases: limits of single figures, absolute or against the best peer."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class NewPeer:
 
 
 def _mimalloc(name: str, folder: str, holds: str) -> NewPeer:
-    # What its CMakeLists.txt passes for a release; that cannot be run, for the crate leaves its modules out.
+    # Its CMakeLists.txt's flags for a release; it cannot be run, as the crate leaves its modules out.
     flags = (
         "-std=gnu11 -O3 -DNDEBUG -DMI_BUILD_RELEASE -DMI_SHARED_LIB -DMI_SHARED_LIB_EXPORT "
         "-DMI_MALLOC_OVERRIDE -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc"

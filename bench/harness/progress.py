@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-# Takes "phase: what is begun".
+# Takes "phase: the step that begins".
 Step = Callable[[str], None]
 
 

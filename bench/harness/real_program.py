@@ -22,7 +22,7 @@ from .workload import Length
 
 SHARED_VARIABLES = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 INPUTS_WRITER = Path(__file__).with_name("real_inputs.py")
-PROOF_PART = 10  # the run that proves who serves does a tenth of the quick work
+PROOF_PART = 10  # the run that proves which library serves does a tenth of the quick work
 
 
 def find_program(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The real programs: what each has to do, and how much of it.  Sizes make a full run take about a second."""
+"""The real programs: the task of each, and its size.  Sizes make a full run take about a second."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Usage:
 
 def usage_of(pid: int) -> Usage:
     """The process's usage so far."""
-    # The name in brackets may hold spaces; the fields behind it are counted from 3.
+    # The name in brackets may hold spaces; the fields after it are counted from 3.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return Usage(

@@ -38,7 +38,7 @@ class Benchmark:
     report_seconds: float | None = None  # length of hakmem's extra run; default: as the timed runs
     rounds_max: int | None = None
     together: bool = False
-    beyond_seconds: float = 0.1  # what a run takes besides the measured time: set-up, idle time
+    beyond_seconds: float = 0.1  # of a run besides the measured time: set-up, idle time
 
     def command(self, seconds: float, quick: bool) -> list[str]:
         """The arguments of the program."""
@@ -46,7 +46,7 @@ class Benchmark:
             return [*self.args.split(), "--seconds", f"{seconds:g}"]
         return [*self.args.split(), self.work.flag, str(self.work.quick if quick else self.work.full)]
 
-    # What workload.py wants.
+    # The interface of workload.py.
 
     @property
     def is_real(self) -> bool:

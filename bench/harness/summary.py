@@ -20,7 +20,7 @@ from .targets import targets
 
 Document = dict[str, Any]
 
-# What is compared; lower is better in all of them.
+# The compared figures; lower is better in all of them.
 COMPARED = ("ns_per_op", "cpu_ns_per_op", "peak_rss_kib")
 
 
@@ -34,7 +34,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _cell(samples: list[Sample]) -> dict[str, Any]:
-    """What one allocator did in one benchmark."""
+    """One allocator's figures in one benchmark."""
     samples = [{**sample, "cpu_ns_per_op": _cpu_ns_per_op(sample)} for sample in samples]
     cell: dict[str, Any] = {name: _spread([s[name] for s in samples]) for name in COMPARED}
     cell["faults_per_op"] = median(s["minor_faults"] / s["ops"] for s in samples)
@@ -81,7 +81,7 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
-    """Of the ratios, over the benchmarks that every allocator finished: the same set for all.  An
+    """Means of the ratios, over the benchmarks that every allocator finished: the same set for all.  An
     allocator that finished none does not count."""
     names = [a.name for a in allocators if any(a.name in row["cells"] for row in rows)]
     common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]

@@ -103,7 +103,7 @@ def faults_table(document: Document) -> Table | None:
 
 
 def counters_table(document: Document) -> Table | None:
-    """What hakmem counted in its untimed runs."""
+    """hakmem's counts in its untimed runs."""
     reports = document["hakmem_reports"]
     table = Table(title="hakmem's own counters (untimed runs)", title_justify="left", header_style="bold")
     table.add_column("benchmark", no_wrap=True)
@@ -137,7 +137,7 @@ def figures_table(title: str, figures: list[dict[str, Any]]) -> Table | None:
 
 
 def output_console() -> Console:
-    """Of standard output; a file or a pipe is as wide as the tables want to be."""
+    """The console of standard output; a file or a pipe is as wide as the tables want to be."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 

@@ -1,4 +1,4 @@
-"""What hakmem has to reach, computed from a result: each target with its figure, met or missed.
+"""The targets of hakmem, computed from a result: each target with its figure, met or missed.
 
 Targets whose benchmarks were not run, or whose peer was not there, are left out."""
 
@@ -37,7 +37,7 @@ def _named(pairs: Iterable[tuple[str, float]]) -> str:
 def _compared(
     document: Document, measure: str, title: str, mean_limit: float, row_limit: float
 ) -> list[Figure]:
-    """The geometric mean, and no single row far behind."""
+    """The geometric mean, and no single row far worse."""
     mean = document["geometric_means"].get(measure, {}).get("hakmem")
     if mean is None:
         return []
@@ -79,7 +79,7 @@ def _not_above_best(rows: list[Row], name: str) -> list[Figure]:
 
 
 def _startup(document: Document) -> list[Figure]:
-    """Against glibc: what it costs to be there at all."""
+    """Against glibc: the cost of starting up."""
     found = []
     for name, row in _rows(document).items():
         ours, theirs = (_median(row, allocator, "ns_per_op") for allocator in ("hakmem", "glibc"))

@@ -22,7 +22,7 @@ def digits(value: float) -> str:
 
 
 def row_unit(row: dict[str, Any], measure: str) -> tuple[str, float]:
-    """The unit to show behind the row's name, the same for all allocators of a row, and the divisor."""
+    """The unit to show after the row's name, the same for all allocators of a row, and the divisor."""
     if measure == "peak_rss_kib":
         return "", 1024.0
     slowest = max((cell[measure]["median"] for cell in row["cells"].values()), default=0.0)
@@ -69,7 +69,7 @@ def mean_rows(document: Document) -> list[tuple[str, dict[str, Any]]]:
 
 
 def extra_name(row: dict[str, Any]) -> str:
-    """What stands at the head of a row of `extras`."""
+    """The head of a row of `extras`."""
     return " ".join(word for word in (row["benchmark"], row["label"], row["unit"]) if word)
 
 
@@ -92,7 +92,7 @@ def method_sentence(document: Document) -> str:
 
 
 def footnotes(document: Document) -> list[str]:
-    """What the reader must know besides: what is missing, what failed, what was tuned."""
+    """Notes for the reader: missing peers, failures, tuning."""
     notes = [f"missing: {sentence}" for sentence in document["missing"]]
     notes += [f"left out for want of time: {', '.join(document['left_out'])}"] if document["left_out"] else []
     notes += [f"failed: {sentence}" for sentence in document["failures"]]

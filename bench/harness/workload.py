@@ -1,4 +1,4 @@
-"""What the campaign wants of a benchmark, be it one of bench/programs or a real program."""
+"""The campaign's interface to a benchmark, be it one of bench/programs or a real program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Workload(Protocol):
 
     @property
     def together(self) -> bool:
-        """All allocators may run at the same time: nothing that is told depends on the processor."""
+        """All allocators may run at the same time: no reported figure depends on the processor."""
 
     @property
     def is_real(self) -> bool:
@@ -40,7 +40,7 @@ class Workload(Protocol):
         """A single situation chosen because allocators differ much in it: not part of the means of loads."""
 
     def command_text(self, length: Length) -> str:
-        """What to show as the command."""
+        """The text shown as the command."""
 
     def missing(self) -> str:
         """Why it cannot run on this machine, or ''."""

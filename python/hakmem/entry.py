@@ -66,7 +66,7 @@ def told(error: Exception) -> int:
 
 
 def sentence_of(error: Exception) -> str:
-    """What is wrong, then what to do about it."""
+    """The fault, then the remedy."""
     from hakmem import __version__
     from hakmem.base.errors import DEBUG_VARIABLE, HakmemError
 

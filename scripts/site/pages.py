@@ -62,7 +62,7 @@ def license_page() -> str:
 
 
 def source_page(path: str) -> str:
-    """A file that is no page, or a folder's list of them."""
+    """A file that is not a page, or a folder's list of them."""
     file = ROOT / path
     if file.is_dir():
         names = sorted(entry.name for entry in file.iterdir() if entry.is_file())
@@ -97,7 +97,7 @@ FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.MULTILINE | re.DOTALL)
 
 
 def outside_of_code(text: str) -> list[str]:
-    """What is not in a fenced block."""
+    """The parts outside fenced blocks."""
     return FENCED.split(text)[::2]
 
 
@@ -111,7 +111,7 @@ def target_of(page: str, link: str) -> str:
 
 
 def place_of(page: str, link: str, titles: Titles) -> str:
-    """What the link says on the site."""
+    """The target of the link on the site."""
     path = target_of(page, link)
     if path in titles or is_external(link):
         return link

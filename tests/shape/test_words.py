@@ -1,57 +1,69 @@
-"""The glossary of docs/ARCHITECTURE.md is kept: words and turns that it has replaced do not come back.
-
-Decisions and the changelog are history, and keep theirs."""
+"""Words and turns that hakmem does not use (language.py) do not come back."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PROSE = (".c", ".h", ".def", ".map", ".py", ".md", ".j2")
-
-FILES = [
-    ROOT / "README.md",
-    *sorted(
-        path
-        for folder in ("src", "include", "python", "docs")
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in PROSE and path.parent.name != "decisions"
-    ),
-]
-
-ANTECEDENT = "the thread that, the caller that, …"
-# What is wrong, and what to say instead.
-EVERYWHERE = {
-    r"\b[Cc]alls? of the system\b": "system call",
-    r"\bnot to be found\b": "not found",
-    r"\b(he|his|him|himself)\b": "it, its: an owner is a heap",
-    r"\bdear(er|est)?\b(?!,)": "expensive",
-    r"\bbehind\b": "after, past, below",
-    r"\b(the|its|a|\w+'s) begin\b": "start",
-    r"\b([Ff]or|[Bb]y|[Oo]f|[Tt]o|[Ff]rom|[Tt]han|[Ww]ith) who(m|ever)?\b": ANTECEDENT,
-    r"(^|[.:;(*] +|/\* )Who\b(?![^.]*\?)": ANTECEDENT,
-    r"\bin all\b(?=[.,;:)])": "in total",
-    r"\boutbox(es)?\b": "remote-free buffer",
-    r"\bnurser(y|ies)\b": "starter heap",
-    r"\bthrift\b": "purge credit",
-}
-# Numbers of the mission's targets say nothing to a reader of the code; lab/MISSION.md maps them to files.
-IN_SOURCES = {r"(?<![\w$<])(T[1-7]|M[1-6]|L[1-3]|L2\.5|B1|P[1-5]|O[1-4])(?![\w>])": "the thing itself"}
+from shape import language
 
 
-def faults(path: Path) -> list[str]:
-    patterns = EVERYWHERE | (IN_SOURCES if path.is_relative_to(ROOT / "src") else {})
-    found = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        for pattern, instead in patterns.items():
-            if match := re.search(pattern, line):
-                found.append(f"{path.relative_to(ROOT)}:{number}: {match[0].strip()!r}: say {instead}")
-    return found
+@pytest.mark.parametrize("tree", [tree for tree in language.TREES if tree != "python"])
+def test_words(tree: str) -> None:
+    complaints = language.complaints(tree)
+    assert not complaints, "\n".join(complaints)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_words_are_those_of_the_glossary(path: Path) -> None:
-    assert not faults(path)
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Frees it. What a thread holds stays.", "what"),
+        ("a page: what is left of it", "what"),
+        ("Who waits long looks less often", "Who"),
+        ("a slab of whoever asks", "nobody"),
+        ("Of the pages, one is kept.", "Of"),
+        ("an address that is no block", "is no"),
+        ("they went back in vain", "in vain"),
+        ("the owner is told of it", "is told"),
+        ("after so many blocks", "so many"),
+    ],
+)
+def test_a_turn_is_found(text: str, name: str) -> None:
+    assert name in {pattern.name for _, pattern, _ in language.faults_of(text + "\n", "src")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is left of it?",
+        "Of course.",
+        "there is no such block",
+        "it is no longer there",
+        "is no slower than",
+        "so many blocks that",
+        "\twhat = of(it);",
+    ],
+)
+def test_plain_english_passes(text: str) -> None:
+    assert not list(language.faults_of(text + "\n", "src"))
+
+
+def test_texts_are_found_in_each_language() -> None:
+    """In the whole: a sentence that two lines share, and strings that follow each other."""
+    sources = {
+        ".c": '/* That is\n * no block. */\nsay("no "\n    "page"); int x; /* end */\n',
+        ".py": 'say("no "\n    f"page")  # that is\nx = 1  # end\n# It is\n# no block.\n',
+        ".md": "# What it does\n\nIt is\nno block.\n\n- an item\n  of two\n\n| a | cell |\n",
+    }
+    expected = {
+        ".c": {(1, "That is no block."), (3, "no page"), (4, "end")},
+        ".py": {(1, "no page"), (2, "that is"), (3, "end"), (4, "It is no block.")},
+        ".md": {
+            (1, "\t# What it does"),
+            (3, "It is no block."),
+            (6, "an item of two"),
+            (9, "a"),
+            (9, "cell"),
+        },
+    }
+    for suffix, source in sources.items():
+        found = {(line, text) for line, text in language.texts_of(suffix, source)}
+        assert expected[suffix] <= found, found

@@ -153,7 +153,7 @@ def test_why_says_which_heap_holds_what(tool: Tool, with_heaps: Callable[..., St
     assert odd["resident_bytes"] < MIB / 4  # nobody has touched its blocks
     assert [heap["name"] for heap in answer["heaps"]] == ["cache", ODD_NAME, "heap 3"]
     text = " ".join(tool.inside("why", program.pid).stdout.split())
-    assert f"Heaps: Of the live bytes {round(100 * live)} % in “cache” (tag 7)" in text
+    assert f"Heaps: Live bytes lie {round(100 * live)} % in “cache” (tag 7)" in text
     assert f"Heap {ODD_TEXT} holds 1.00 MiB, 100 % of its limit of 1.00 MiB; 3 requests refused." in text
 
 

@@ -1,1 +1,1 @@
-"""What every room uses: errors, signals, streams, files, units."""
+"""Shared by every room: errors, signals, streams, files, units."""

@@ -1,6 +1,6 @@
 """Errors, each with the exit status that the README documents.
 
-The message is one or two sentences: what is wrong, then what to do about it.
+The message is one or two sentences: the fault, then the remedy.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def check_writable(path: Path) -> None:
 
 
 def resolved(path: Path) -> Path | int:
-    """What a path refers to: an open descriptor of this process, or the path after all links."""
+    """The target of a path: an open descriptor of this process, or the path after all links."""
     for _ in range(LINKS_MAX):
         if str(path) in STANDARD_STREAMS:
             return STANDARD_STREAMS[str(path)]
@@ -125,11 +125,11 @@ class Output:
     # ---- writing -----------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """One piece, as UTF-8."""
+        """Writes one piece as UTF-8."""
         self.write_bytes(text.encode(errors="backslashreplace"))
 
     def write_bytes(self, data: bytes) -> None:
-        """One piece."""
+        """Writes one piece."""
         try:
             if self._file >= 0 and not self._is_regular:
                 self._stream(data)

@@ -79,12 +79,12 @@ class BlockMap:
 
     @property
     def base(self) -> int:
-        """Of the window."""
+        """The start of the window."""
         return self.window.base
 
     @property
     def span_bytes(self) -> int:
-        """Of the part of the window in use."""
+        """The size of the part of the window in use."""
         return len(self.place_of_granule) * self.window.granule_bytes
 
     def find(self, addresses: Addresses) -> tuple[Integers, Integers]:
@@ -92,7 +92,7 @@ class BlockMap:
         return self.find_in_window(addresses - np.uint64(self.base))
 
     def find_in_window(self, offsets: Addresses) -> tuple[Integers, Integers]:
-        """The same by distances from the window's base."""
+        """`find` by distances from the window's base."""
         shift = np.uint64(self.window.granule_bytes.bit_length() - 1)
         granules = np.minimum(offsets >> shift, np.uint64(max(0, len(self.place_of_granule) - 1)))
         rows = self.place_of_granule[granules]

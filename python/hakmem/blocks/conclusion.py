@@ -1,4 +1,4 @@
-"""The answer of `hakmem leaks`: what grows, how long blocks live, and what nothing reaches, in a sentence."""
+"""The answer of `hakmem leaks`: growing sites, blocks' lifetimes and unreachable blocks, in a sentence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hakmem.profile.session import Spent
 
 NAMED_MAX = 3  # sites in the verdict
 MS_PER_S = 1000
-SLOW_BYTES = 1024.0  # a second: what is slower is told by the hour
+SLOW_BYTES = 1024.0  # a second: slower growth is shown per hour
 MINUTE_S, HOUR_S = 60, 3600
-LONGEST_WATCH_S, DEARER = 600, 4  # what takes longer is advised to sample so many times more
+LONGEST_WATCH_S, DEARER = 600, 4  # s; a longer watch is advised to sample 4 times as much
 REPLACING = (
-    "what was freed of older blocks since the profile began is not known: a site that replaces them looks "
+    "frees of blocks older than the profile are not counted: a site that replaces such blocks looks "
     "like one that grows; --for tells them apart"
 )
 
@@ -51,7 +51,7 @@ class Conclusion(Whose):
         return " ".join(filter(None, [*self._other(), self._lost(), after])) or "Nothing can be said."
 
     def _other(self) -> Iterator[str]:
-        """Of sites that may leak, or that none does."""
+        """Names the sites that may leak, or says that none does."""
         if self.evidence is None:
             return
         changed = [site for site in self.evidence.sites if site.growth.is_significant]
@@ -86,7 +86,7 @@ class Conclusion(Whose):
         return f"hakmem leaks {self.pid} --for {minutes}m{option}"
 
     def _lost(self) -> str:
-        """Of what nothing reaches, wherever it comes from."""
+        """Sums up the unreachable blocks of all sites."""
         if self.reached is None:
             return ""
         lost = self.reached.definite
@@ -103,7 +103,7 @@ class Conclusion(Whose):
         lost = self.reached.perhaps
         where = "" if self.reached.definite.blocks else self._worst()
         tells = "; --freeze tells" if self.reached.freeze_tells else ""
-        return f"Perhaps lost are {bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')}{where}{tells}."
+        return f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are perhaps lost{where}{tells}."
 
     def _worst(self) -> str:
         """The site that lost most, as far as samples know."""
@@ -116,7 +116,7 @@ class Conclusion(Whose):
 
     @property
     def all_notes(self) -> list[str]:
-        """What makes the answer uncertain."""
+        """The reasons why the answer is uncertain."""
         notes = [*self.notes, *(self.reached.notes if self.reached else [])]
         if self.evidence is not None and self.evidence.grown.live_bytes is None:
             notes.append(REPLACING)
@@ -145,7 +145,7 @@ def rate_text(bytes_per_second: float) -> str:
 
 
 def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
-    """What one site does."""
+    """Describes one site."""
     grown = evidence.grown
     if site.keeps:
         parts = [f"{name_of(site)} keeps {rate_text(grown.rate(site.growth.bytes))}"]

@@ -1,4 +1,4 @@
-"""What a block contains, judged by its first bytes.
+"""The content of a block, judged by its first bytes.
 
     in this order: nothing (not resident), zeros, an object of a C++ class, a Python object, text, pointers,
     a structure (some pointers), random bytes (compressed or encrypted), numbers, other
@@ -42,7 +42,7 @@ PRINTABLE = re.compile(
 
 
 class Kind(StrEnum):
-    """What prevails in a block."""
+    """The prevailing content of a block."""
 
     UNTOUCHED = "not resident"
     ZERO = "zeros"
@@ -59,7 +59,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Content:
-    """What one block contains."""
+    """The content of one block."""
 
     kind: Kind
     name: str = ""  # of the class or type; of a symbol that a structure begins with a pointer to
@@ -138,7 +138,7 @@ class Contents:
         return None
 
     def _class(self, head: list[int]) -> str | None:
-        """Of the object that a block begins with, or of an array's first one."""
+        """The class of the object at the block's start, or of an array's first object."""
         for cookie in ARRAY_COOKIES:
             place = cookie // WORD_BYTES
             if place < len(head) and (name := self.classes.name(head[place])):
@@ -178,7 +178,7 @@ def shortened(text: bytes) -> str:
 
 
 def wide_text_of(data: bytes) -> str:
-    """Likewise of two bytes for each sign."""
+    """The prevailing text with two bytes for each sign."""
     runs = [match[0] for match in UTF16.finditer(data)]
     if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
         return ""

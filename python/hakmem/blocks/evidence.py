@@ -1,4 +1,4 @@
-"""What is known of each call site: how much it grew, how long its blocks live, how many of them are lost."""
+"""The evidence for each call site: how much it grew, how long its blocks live, how many of them are lost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
 MOST_SHARE = 0.5
 SAMPLES_MIN = 10  # that nothing has happened to: chance leaves out fewer
 SAMPLES_SEEN = 18  # on average: then there are SAMPLES_MIN in 98 of 100 cases
-TOLD_SHARE = 0.5  # of what classes grew: more is some site's
-NO_RISE_BYTES = 256 << 10  # in a watch: what a program that does not grow may
+TOLD_SHARE = 0.5  # of the classes' growth: sites that explain this much are the answer
+NO_RISE_BYTES = 256 << 10  # in a watch: smaller growth need not be a leak
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Lost:
 
     @property
     def share(self) -> Share:
-        """Of its bytes."""
+        """The share of the site's bytes that is lost."""
         if not self.samples:
             return Share(0.0, 0.0, 1.0)
         return wilson(self.lost_weight / self.weight, self.weight**2 / self.squares)
@@ -63,8 +63,8 @@ class Site:
     frames: tuple[Frame, ...]
     growth: Growth
     survival: Survival
-    lost: Lost | None  # None: what nothing reaches is not known
-    content: str = ""  # what most of its blocks contain, if that has a name
+    lost: Lost | None  # None: unreachable blocks are not known
+    content: str = ""  # of most of its blocks, if that has a name
 
     @property
     def is_never_freed(self) -> bool:
@@ -110,12 +110,12 @@ class Evidence:
 
     @property
     def visible_bytes_per_second(self) -> float:
-        """A site that keeps less may not be seen: so many samples are needed to be more than chance."""
+        """A site that keeps less may not be seen: it takes SAMPLES_SEEN samples to be more than chance."""
         return self.grown.rate(SAMPLES_SEEN * self.period_bytes)
 
     @property
     def untold_bytes(self) -> float:
-        """Of what classes grew, for certain, the part that is none of the growing sites'."""
+        """The certain growth of the classes that no growing site explains."""
         told = sum(
             site.growth.certain.value for site in self.sites if site.is_growing and site.growth.certain
         )
@@ -123,7 +123,7 @@ class Evidence:
 
     @property
     def is_told(self) -> bool:
-        """Whose growth it is, or that there is none."""
+        """Known: which sites grow, or that none does."""
         return self.untold_bytes <= max(NO_RISE_BYTES, (1 - TOLD_SHARE) * self.grown.risen_bytes)
 
     def to_json(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _lost_by_site(
 
 
 def _contents(profile: Profile, contents: dict[int, Content], key: StackKey) -> dict[Hashable, str]:
-    """What most of each site's blocks contain, where that is more than a kind of bytes."""
+    """The content of most of each site's blocks, where that is more than a kind of bytes."""
     counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for row, content in contents.items():
         is_named = content.kind in NAMED or content.kind in TEXTS

@@ -25,7 +25,7 @@ class Files:
         self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self.mappings]
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
-        self.missing: set[str] = set()  # of a core: names of files that were asked for symbols in vain
+        self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
 
     def mapping_at(self, address: int) -> Mapping | None:
         row = bisect_right(self._starts, address) - 1

@@ -36,7 +36,7 @@ class Watched:
 
     @property
     def places(self) -> list[int]:
-        """Of the live samples' blocks."""
+        """The addresses of the live samples' blocks."""
         return self.after.blocks if self.after else []
 
     @property
@@ -55,7 +55,7 @@ class Watched:
 class Watch:
     """How to watch."""
 
-    for_s: float | None = None  # None: so far as a profile that is on has seen, else until something is told
+    for_s: float | None = None  # None: as long as a running profile has seen, else until is_told
     settings: Settings = field(default_factory=Settings)
     is_told: Callable[[Watched], bool] = lambda _: True  # is it known whose growth it is?
     may_switch: bool = True
@@ -90,7 +90,7 @@ def _so_far(target: Target) -> Watched:
 
 
 def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
-    """Samples that there are already are read before: what lives in both readings did not grow."""
+    """Existing samples are read first: blocks alive in both readings are not growth."""
     was_on, settings = is_on(target), how.settings
     if not was_on and not settings.cost_percent:
         settings = replace(settings, cost_percent=COST_PERCENT)

@@ -1,4 +1,4 @@
-"""What hakmem said last of a guarded block, with the functions of its stacks: of a core.
+"""From a core: hakmem's last report of a guarded block, with the functions of its stacks.
 
 The process could not name them: the dynamic linker knows only what programs export."""
 
@@ -24,7 +24,7 @@ FAULTS = ("read", "write", "access")  # their stacks begin at an instruction, al
 
 @dataclass(frozen=True)
 class GuardStack:
-    """What each thread did; frames with names, inlined calls first."""
+    """The act of one thread; frames with names, inlined calls first."""
 
     what: str
     thread_id: int
@@ -95,7 +95,7 @@ def _kind_of_call(what: str, is_begin: bool) -> str:
 
 
 def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:
-    """Of an access, by where it was."""
+    """The kind of an access, by its address."""
     if is_freed:
         return "use-after-free"
     if address < block:

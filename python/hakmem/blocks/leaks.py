@@ -1,15 +1,15 @@
 """Blocks that the program cannot reach any more: `hakmem leaks`.
 
-    scan, wait, scan …    of a running process, until one scan suspects all that those before it did: what is
-                          unreachable, and the same, in each of them
+    scan, wait, scan …    of a running process, until one scan suspects all blocks that those before it did:
+                          unreachable and unchanged in each of them
     one scan              of a process that is frozen meanwhile, or of a core
 
 A pointer that moves while it is looked for, as a compacting collector moves many, makes a block look
 unreachable; each scan takes most of those away.
 
-A block may be held by nothing but a register.  Those of a running process are only partly visible, so of
-what is unreachable as many groups as registers are unseen, the largest ones, are not "definitely" lost but
-"perhaps": a group is a block that no other unreachable block points to, and what can be reached from it."""
+A block may be held by nothing but a register.  Those of a running process are only partly visible: for each
+unseen register one group of unreachable blocks, the largest first, is not "definitely" lost but "perhaps".
+A group is a block that no other unreachable block points to, and the blocks reached from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCANS_MAX = 6
 
 @dataclass(frozen=True)
 class Sum:
-    """So many blocks."""
+    """The number and size of blocks."""
 
     blocks: int
     bytes: int
@@ -75,9 +75,9 @@ class Leaks(Whose):
     classes: list[SizeClass]
     addresses: list[int]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
-    freeze_tells: bool  # what is perhaps lost is so because the process went on
+    freeze_tells: bool  # blocks are only "perhaps" lost because the process went on
     notes: list[str] = field(default_factory=list)
-    # Of the samples that were asked about (Options.samples): which are lost.
+    # Which of the samples in question (Options.samples) are lost.
     lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
 
@@ -121,7 +121,7 @@ def find_leaks(target: Target, options: Options) -> Leaks:
 
 @dataclass
 class Suspects:
-    """What has been unreachable, and the same, in each scan so far: sorted by address."""
+    """Blocks that were unreachable and unchanged in each scan so far: sorted by address."""
 
     starts: Addresses
     sizes: Integers
@@ -148,7 +148,7 @@ class Suspects:
 
 @dataclass
 class Verdict:
-    """What several scans say together."""
+    """The result of several scans together."""
 
     last: Scan
     lost: Integers  # blocks of the last scan's map
@@ -195,7 +195,7 @@ def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
 
 
 def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
-    """One more scan; the map of the one before is forgotten: it is large."""
+    """Adds a scan; the map of the one before is forgotten: it is large."""
     registers = sum(thread.unseen_registers for thread in scan.threads)
     return Verdict(
         last=scan,
@@ -265,7 +265,7 @@ def set_aside(
 
 
 def notes_of(verdict: Verdict) -> list[str]:
-    """What makes the answer uncertain."""
+    """The reasons why the answer is uncertain."""
     swapped, missing = verdict.swapped_bytes, verdict.missing_bytes
     notes = []
     if swapped:
@@ -280,7 +280,7 @@ def notes_of(verdict: Verdict) -> list[str]:
         )
     if not verdict.is_settled:
         notes.append(
-            "the last scan still reached some of what those before it did not: the process changes faster "
+            "the last scan reached blocks that earlier ones did not: the process changes faster "
             "than it can be scanned, so nothing is definitely lost; --freeze stops it for one scan"
         )
     return notes

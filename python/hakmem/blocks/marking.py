@@ -1,7 +1,7 @@
 """Which blocks the program can reach: marking from the roots, over all live blocks.
 
     roots    words outside of blocks: mark what they point into
-    pass     all blocks' pages once, by address: what a marked block points into is marked; other pointers
+    pass     all blocks' pages once, by address: targets of a marked block are marked; other pointers
              between unmarked blocks are kept as edges
     waves    from marked blocks along the edges: many blocks at a time by numpy, few of them one by one, as a
              long list would take a wave for each of its nodes
@@ -50,7 +50,7 @@ class Marking:
         self.map = block_map
         count = block_map.block_count
         self.is_live = block_map.states == State.LIVE
-        # Of what is not live there is nothing to find out.
+        # Blocks that are not live need no search.
         self.is_marked = ~self.is_live
         self.is_exact = ~self.is_live  # something points at its beginning
         self.is_from_freed = np.zeros(count, bool)  # a freed block points into it
@@ -70,7 +70,7 @@ class Marking:
         return batch.bytes
 
     def mark_words(self, words: Addresses) -> None:
-        """The same for some words, of registers."""
+        """Marks the blocks that these words of registers point into."""
         blocks, into = self.map.find(words)
         self._mark(blocks[blocks >= 0], into[blocks >= 0])
 
@@ -97,7 +97,7 @@ class Marking:
     # ---- what comes after ----
 
     def keep(self, edges: Edges) -> None:
-        """Those of one more batch."""
+        """Keeps the edges of one more batch."""
         self._parts.append(edges)
         self._held += len(edges.sources)
         if self._held > self._held_max:
@@ -219,7 +219,7 @@ def groups(edges: Edges, members: Integers) -> Integers:
         walk(graph, heads, labels)
         if labels.all():
             break
-        # What is left is in cycles, or reached from them only.
+        # The rest is in cycles, or reached from them only.
         left = inside.chosen((labels[inside.sources] == 0) & (labels[inside.targets] == 0))
         blocked[:] = False
         blocked[left.targets[left.sources < left.targets]] = True

@@ -82,11 +82,11 @@ class NamedHeap:
 
 @dataclass
 class OneBlock:
-    """What is known of one address."""
+    """The findings about one address."""
 
     pid: int
     address: int
-    place: str  # what the address is, if not in a block
+    place: str  # of the address, if not in a block
     start: int | None = None
     block_bytes: int | None = None
     size_class: int | None = None
@@ -145,7 +145,7 @@ def what_is(
     progress: Progress = no_progress,
     moved: Sequence[Path] = (),
 ) -> OneBlock:
-    """What is at an address, and what points there.  `moved`: where files of a core's program are."""
+    """Examines an address and the pointers to it.  `moved`: where files of a core's program are."""
     with making_sense(target):
         found = _what_is(target, address, with_path, progress, moved)
     target.check_same()
@@ -212,7 +212,7 @@ def _path(target: Target, block_map: BlockMap, files: Files, found: OneBlock) ->
 
 
 def place_of(block_map: BlockMap, files: Files, address: int) -> str:
-    """What is at an address that is in no block."""
+    """Describes an address outside all blocks."""
     window = block_map.window
     granule = (address - window.base) // window.granule_bytes
     if not 0 <= granule < window.granule_count:

@@ -121,7 +121,7 @@ def _tolerantly(memory: Memory, start: int, count: int) -> bytes:
 
 
 def pointers_in(words: Addresses, batch: Batch, block_map: BlockMap) -> Found:
-    """Of all words in a batch."""
+    """The pointers among all words in a batch."""
     offsets = words - np.uint64(block_map.base)
     places = np.flatnonzero(offsets < np.uint64(block_map.span_bytes))
     blocks, into = block_map.find_in_window(offsets[places])

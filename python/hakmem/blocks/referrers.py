@@ -1,4 +1,4 @@
-"""What points at a block: words anywhere in the program's memory, by one conservative scan; and a way back
+"""The pointers to a block: words anywhere in the program's memory, by one conservative scan; and a way back
 to a root, by several."""
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Finder:
         return f"stack of thread {thread.thread_id}" if thread else "stack of a thread"
 
     def of_registers(self, wanted: int) -> list[Referrer]:
-        """Of registers and of what the kernel keeps."""
+        """Referrers in registers and in words that the kernel keeps."""
         process = self._map.reading.target.process
         none = Thread(0, None, tuple(kernel_words(process) if process else ()), 0)
         found = []
@@ -160,7 +160,7 @@ def referrers_of(
 
 
 def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) -> list[Referrer]:
-    """The same, with what the blocks contain that the words are in."""
+    """The referrers, with the content of the blocks that the words are in."""
     held = [one for one in found if one.block_start is not None]
     blocks, _ = block_map.find(np.array([one.block_start for one in held], np.uint64))
     contents = iter(Contents(block_map, files).of(blocks) if held else [])
@@ -168,7 +168,7 @@ def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) 
 
 
 def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer]:
-    """From the block, step by step, to a root: a shortest way.  Empty if none was found in so many steps."""
+    """From the block, step by step, to a root: a shortest way.  Empty if the steps did not suffice."""
     finder = Finder(block_map, files)
     found_by: dict[
         int, tuple[Referrer, int]

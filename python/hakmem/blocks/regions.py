@@ -1,4 +1,4 @@
-"""What is read for pointers: the pages of hakmem's blocks, and the roots, all other memory of the program.
+"""Memory read for pointers: the pages of hakmem's blocks, and the roots, all other memory of the program.
 
     window    [ blocks | blocks | records | foreign | … ]     blocks: HEAP; hakmem's own records are left out
     outside   data of files, stacks, other anonymous memory, shared memory: roots; hakmem's maps are left out
@@ -40,7 +40,7 @@ KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
 
 
 class Kind(StrEnum):
-    """What a region is."""
+    """The kind of a region."""
 
     HEAP = "blocks"
     DATA = "static data"
@@ -119,7 +119,7 @@ class Regions:
         return found
 
     def _root(self, low: int, high: int, kind: Kind, mapping: Mapping, threads: Sequence[Thread]) -> Region:
-        """Of a stack only the part in use, where that is certain."""
+        """A root; only the used part of a stack, where that is certain."""
         inside = [thread for thread in threads if low <= (thread.stack_pointer or 0) < high]
         thread = inside[0] if len(inside) == 1 else None
         if kind is Kind.STACK and thread is not None and thread.stack_start(self.target.memory, mapping):
@@ -167,7 +167,7 @@ class Regions:
             yield Runs(region, addresses.astype(np.uint64), (bounds - addresses).astype(np.uint64))
 
     def _core_runs(self, regions: Iterable[Region]) -> Iterator[Runs]:
-        """What was dumped."""
+        """The dumped parts."""
         memory = self.target.memory
         assert isinstance(memory, CoreMemory)
         for region in regions:
@@ -187,7 +187,7 @@ def has_swapped(target: Target) -> bool:
 
 
 def mappings_of(target: Target) -> list[Mapping]:
-    """Of a process now; of a core when it was written."""
+    """A process's mappings now; a core's when it was written."""
     if target.process is not None:
         return target.process.maps()
     return target.memory.maps if isinstance(target.memory, CoreMemory) else []
@@ -246,7 +246,7 @@ def page_runs(chosen: np.ndarray) -> tuple[Integers, Integers]:
 
 
 def without(taken: Sequence[Interval], start: int, end: int) -> list[Interval]:
-    """What is left of [start, end)."""
+    """The rest of [start, end)."""
     left, at = [], start
     for low, high in clipped(taken, start, end):
         if at < low:

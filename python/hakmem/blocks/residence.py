@@ -33,7 +33,7 @@ class Residence:
         return np.where(has_first & (wanted > 0), found, 0)
 
     def is_present(self, pages: Addresses) -> NDArray[np.bool_]:
-        """Of each page, by its number."""
+        """Whether each page, given by its number, is present."""
         memory = self._target.memory
         if isinstance(memory, CoreMemory):
             bounds = np.array(memory.dumped or [(0, 0)], np.uint64)

@@ -22,7 +22,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 DRAWS_MIN = 24  # of each stratum
 RARE_HITS = 2  # of the draws, or misses: fewer say nothing about how strata differ
-Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+Z = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
 BIG = 1000  # numbers of strata from here on are Big blocks'
 
 
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass
 class Row(Generic[Key]):
-    """What has one key: its share in blocks and in bytes."""
+    """The blocks with one key: their share in blocks and in bytes."""
 
     key: Key
     of_blocks: Share
@@ -61,7 +61,7 @@ class Row(Generic[Key]):
 
 
 def draw(block_map: BlockMap, blocks: Integers, count: int, chance: np.random.Generator) -> list[Stratum]:
-    """About so many of these blocks; all if there are no more."""
+    """About `count` of these blocks; all if there are no more."""
     sizes = block_map.sizes_of(blocks)
     numbers = block_map.classes_of(blocks)
     is_big = numbers == NONE
@@ -122,7 +122,7 @@ def estimate(
 
 
 def wilson(share: float, draws: float) -> Share:
-    """The interval of a share that so many independent draws gave."""
+    """The interval of a share that `draws` independent draws gave."""
     z2 = Z * Z
     middle = (share + z2 / (2 * draws)) / (1 + z2 / draws)
     half = Z / (1 + z2 / draws) * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws * draws))

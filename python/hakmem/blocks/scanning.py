@@ -47,7 +47,7 @@ class Scan:
 
     @property
     def starts(self) -> Addresses:
-        """Of the unreachable blocks."""
+        """The addresses of the unreachable blocks."""
         return self.map.starts_of(self.unreachable)
 
 
@@ -147,7 +147,7 @@ def hashes(
 
 
 def _sums(memory: Memory, starts: Addresses, counts: Addresses) -> Addresses:
-    """Of so many words at each address."""
+    """The sum of the words at each address; `counts`: words for each."""
     words = read_pieces(memory, starts, counts * np.uint64(8))
     firsts = np.cumsum(counts.astype(np.int64)) - counts.astype(np.int64)
     place = np.arange(len(words)) - np.repeat(firsts, counts.astype(np.int64))

@@ -26,7 +26,7 @@ from hakmem.target.process import Mapping, Process
 RED_ZONE_BYTES = 128  # below the stack pointer: a leaf function's, on x86-64
 SYSCALL_WORDS_MIN = 3
 CONTROL_BLOCK_BYTES_MAX = 64 << 10  # of a thread's stack, at its top: the thread's control block
-# Registers that may hold a pointer and are not told, of a blocked thread and of a running one.
+# Hidden registers that may hold a pointer, of a blocked thread and of a running one.
 UNSEEN = {"x86_64": (6, 15), "aarch64": (12, 31)}
 # In the kernel's struct elf_prstatus: where the registers begin, and the number of the stack pointer's.
 PRSTATUS_REGISTERS = 112
@@ -65,7 +65,7 @@ def has_control_block(memory: Memory, mapping: Mapping) -> bool:
 
 
 def threads_of(process: Process) -> list[Thread]:
-    """Of a running process; threads that end meanwhile are left out."""
+    """The threads of a running process; threads that end meanwhile are left out."""
     try:
         names = os.listdir(process.path("task"))
     except OSError:
@@ -74,7 +74,7 @@ def threads_of(process: Process) -> list[Thread]:
 
 
 def _words_of(process: Process, thread: str) -> list[str] | None:
-    """What the kernel tells; nothing where it has no such file (some containers); None: it has ended."""
+    """The kernel's words on a thread; empty without such a file (some containers); None: it has ended."""
     folder = Path(process.path("task"), thread)
     try:
         return Path(folder, "syscall").read_text().split()
@@ -93,7 +93,7 @@ def _thread(thread_id: int, words: Sequence[str]) -> Thread:
 
 
 def threads_of_core(core: CoreMemory) -> list[Thread]:
-    """With all registers."""
+    """The threads of a core with all registers."""
     found: list[Thread] = []
     number = STACK_REGISTER.get(core.machine, 0)
     for status, others in core.thread_notes:

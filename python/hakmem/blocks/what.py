@@ -1,4 +1,4 @@
-"""What live blocks are, by content: `hakmem what`."""
+"""Live blocks by content: `hakmem what`."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _what_lives(
 
 
 def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:
-    """Those of the size class that serves requests of so many bytes."""
+    """Blocks of the size class that serves requests of `wanted_bytes`."""
     sizes = block_map.reading.class_bytes
     fitting = sizes[sizes >= wanted_bytes]
     if wanted_bytes <= 0 or not len(fitting):
@@ -187,7 +187,7 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
 
 
 def notes_of(rows: Sequence[ContentRow], files: Files) -> list[str]:
-    """What may be misunderstood."""
+    """Warnings against misreading the rows."""
     notes = []
     if any(row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01 for row in rows):
         notes.append("blocks that are not resident were never touched, or are swapped out: they are not read")

@@ -1,4 +1,4 @@
-"""Whose blocks an answer is about."""
+"""The owner of the blocks in an answer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The census: what is live, cached, free and resident, and what that means."""
+"""The census: live, cached, free and resident bytes, and what they mean."""

@@ -1,4 +1,4 @@
-"""The lines of `why`: what each one is, and what reduces it."""
+"""The lines of `why`: the meaning of each, and its remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POOL, RANGES_CACHED, RANGES_FREE = (
 )
 HUGE, METADATA = "huge-page fill", "hakmem's metadata"
 
-# Of each line: what it is, and what reduces it.
+# Line → its meaning, and its remedy.
 ADVICE = {
     LIVE: (
         "Memory that the program requested and has not freed.",
@@ -87,10 +87,10 @@ ADVICE = {
 
 
 def advice(name: str) -> str:
-    """What a line is and what reduces it."""
+    """The meaning of a line and its remedy."""
     return " ".join(ADVICE[name])
 
 
 def action(name: str) -> str:
-    """What reduces a line."""
+    """The remedy of a line."""
     return ADVICE[name][1]

@@ -179,7 +179,7 @@ class Census:
                     visit(item, rows, local, remote)
 
     def count_named(self, item: ClassCensus, slabs: NDArray[Any], free: Addresses) -> None:
-        """What lives in slabs of named heaps: no thread caches blocks of these."""
+        """Counts live blocks in slabs of named heaps: no thread caches blocks of these."""
         rows = self.reading.named.rows_of(slabs["owner"].astype(np.uint64))
         live = slabs["capacity"].astype(np.int64) - count_bits(free).sum(axis=1, dtype=np.int64)
         is_named = rows >= 0

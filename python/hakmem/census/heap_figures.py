@@ -25,7 +25,7 @@ class NamedHeapFigures:
         str  # "program"; "thread": its own heap, with a name; "cut off": a forked child cannot go on with it
     )
     thread_id: int  # the kernel's, of kind "thread"
-    # In live blocks, with what sizes are rounded up to.  Of a thread's heap also what it keeps for reuse; in
+    # Bytes of live blocks, rounding included; in a thread's heap also of blocks kept for reuse; in
     # the quick form also blocks that other threads freed and the heap has not collected yet.
     live_bytes: int
     live_blocks: int | None = None
@@ -38,7 +38,7 @@ class NamedHeapFigures:
 
     @property
     def is_made(self) -> bool:
-        """By the program, with memory of its own."""
+        """Made by the program, with memory of its own."""
         return self.kind != "thread"
 
     @property

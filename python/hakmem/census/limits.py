@@ -1,6 +1,6 @@
 """The memory limits of a process: hakmem's options and the cgroup's; how close it is to them, what they cost.
 
-hakmem's two limits apply to what it holds (committed_bytes), the cgroup's to everything that its processes
+hakmem's two limits apply to its own memory (committed_bytes), the cgroup's to everything that its processes
 have resident, including page cache."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def limit_figures(
     totals: Mapping[str, int],
     heap_refusals: int = 0,
 ) -> LimitFigures:
-    """Of a process or a core; `own` are the limits in force as published by the library."""
+    """The limits of a process or a core; `own` are the limits in force as published by the library."""
     cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None
     has_cgroup = cgroup is not None and cgroup.memory_bytes is not None
     return LimitFigures(

@@ -34,7 +34,7 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
 
 
 def _made(census: Census, row: int, heap: NamedHeapFigures) -> NamedHeapFigures:
-    """With the figures of one that the program has made."""
+    """Adds the figures of a heap that the program has made."""
     named, record = census.reading.named, census.reading.named.records[row]
     return replace(
         heap,
@@ -55,7 +55,7 @@ def _live_blocks(record: np.void) -> int:
 
 
 def named_live_bytes(census: Census) -> Integers:
-    """Of each named heap."""
+    """The live bytes of each named heap."""
     named, heaps = census.reading.named, census.reading.heaps
     records = named.records
     in_slabs = records["owner"]["bytes_out"].astype(np.int64)

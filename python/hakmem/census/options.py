@@ -53,7 +53,7 @@ def option_defaults(schema: Schema) -> dict[str, str]:
 def changed_options(
     values: Mapping[str, int | str], defaults: Mapping[str, str], environment: Mapping[str, str] | None
 ) -> list[ChangedOption]:
-    """Those that differ from the default; `environment` is the one at the start of the process."""
+    """The options that differ from the default; `environment` is the one at the start of the process."""
     return [
         ChangedOption(variable_of(name), value, defaults[name], _source(variable_of(name), environment))
         for name, value in values.items()

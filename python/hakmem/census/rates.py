@@ -84,7 +84,7 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
 
 
 def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float) -> ClassRates:
-    """Of one class, which may be missing in `before`."""
+    """The rates of one class, which may be missing in `before`."""
     refilled_before, flushed_before = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
     return ClassRates(
         number=after.number,

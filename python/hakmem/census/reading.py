@@ -47,7 +47,7 @@ class Blocks:
 
 @dataclass
 class Walk:
-    """What is read besides heaps when slabs and ranges are walked."""
+    """The data read besides heaps when slabs and ranges are walked."""
 
     window: Window
     remote_buffer: RemoteBufferWords
@@ -92,7 +92,7 @@ class Reading:
 
 
 def read_quick(target: Target) -> Reading:
-    """Only heaps: what `top` reads repeatedly."""
+    """Only heaps: `top` reads these repeatedly."""
     return _read(target, None)
 
 
@@ -126,7 +126,7 @@ def _read(target: Target, window: Window | None) -> Reading:
 
 
 def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
-    """With their classes from the owner map."""
+    """Quarantined blocks with their classes from the owner map."""
     memory, schema = target.memory, target.schema
     blocks, rows = read_quarantines(memory, schema, heaps)
     if not len(blocks):

@@ -1,4 +1,4 @@
-"""What the resident pages of hakmem's window contain, byte by byte.
+"""The content of the resident pages of hakmem's window, byte by byte.
 
     window   [ SuperSlab | ranges | SuperSlab | records | … ]
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
@@ -80,7 +80,7 @@ class Residency:
 
     @property
     def quarantine_bytes(self) -> int:
-        """Of those, in quarantines."""
+        """The cached bytes in quarantines."""
         return sum(heap.quarantine_bytes for heap in self.heaps)
 
     @property
@@ -93,7 +93,7 @@ class Residency:
 
     @property
     def purgeable_bytes(self) -> int:
-        """What a forced purge would return, without the caches of the calling thread."""
+        """Bytes that a forced purge would return, without the caches of the calling thread."""
         return self.free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
 
     @property

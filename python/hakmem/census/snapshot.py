@@ -1,7 +1,7 @@
 """All figures of one process at one moment.
 
     take(target)                      full: walks SuperSlabs and ranges too
-    take(target, detail="counters")   heaps and totals only: what `top` reads repeatedly
+    take(target, detail="counters")   heaps and totals only: `top` reads these repeatedly
 
 The target keeps running, so figures may be a few operations apart; none is ever negative.
 """
@@ -123,7 +123,7 @@ def read_totals(reading: Reading) -> dict[str, int]:
 
 
 def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
-    """Of one class; the quick form knows neither its slabs nor the contents of remote-free buffers."""
+    """Figures of one class; the quick form lacks its slabs and the contents of remote-free buffers."""
     counted = {
         name: int(reading.class_counters[name][item.number]) if name in reading.class_counters else 0
         for name in CLASS_COUNTERS

@@ -45,7 +45,7 @@ def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
 
 
 def cause(line: Line) -> str:
-    """What characterises the largest part."""
+    """The trait of the largest part."""
     if line.name == FREE and line.details:
         return cause_of_free_blocks(line)
     if line.name in (CACHED, QUARANTINE) and line.details:

@@ -59,7 +59,7 @@ class Explanation:
     verdict: str
     swap_bytes: int = 0
     not_resident_live_bytes: int = 0
-    purgeable_bytes: int = 0  # what hak_purge(true) would return, estimated
+    purgeable_bytes: int = 0  # that hak_purge(true) would return, estimated
     changed_bytes: int = 0  # how much RSS changed while it was read
     scans: int = 1
     is_core: bool = False
@@ -129,14 +129,14 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
 
 
 def live_bytes_of(found: Scan) -> int:
-    """Of live blocks, resident or not."""
+    """The bytes of live blocks, resident or not."""
     totals = read_totals(found.reading)
     in_classes = sum(item.live_blocks * item.block_bytes for item in found.residency.classes)
     return in_classes + totals.get("big_live_bytes", 0)
 
 
 def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[HeapShare]:
-    """Those with memory of their own."""
+    """The shares of heaps with memory of their own."""
     numbers = found.reading.named.numbers.tolist()
     resident = dict(zip(numbers, found.residency.named.tolist(), strict=True))
     return [
@@ -168,7 +168,7 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
         parts.append(f"{share_text(held, live_bytes)} in {counted(len(rest), 'other heap')}")
     outside = max(0, live_bytes - sum(heap.live_bytes for heap in made))
     elsewhere = f"{share_text(outside, live_bytes)} in no heap of the program's"
-    return f"Of the live bytes {', '.join(parts)}; {elsewhere}."
+    return f"Live bytes lie {', '.join(parts)}; {elsewhere}."
 
 
 def notes(found: Scan, scans: int) -> list[str]:

@@ -137,7 +137,7 @@ SITES_MAX = click.option(
 )
 PERIOD = click.option(
     "--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
-    help="One sample in so many bytes on average; adapted if not given.",
+    help="Mean bytes between two samples; adapted if not given.",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(

@@ -77,7 +77,7 @@ def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
 
 
 def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
-    """With names.  None if no profile was on, or the dump holds too little of it, which is said."""
+    """The profile with names.  None if none was on, or, with a message, if the dump holds too little."""
     from hakmem.base.errors import HakmemError
     from hakmem.profile.live import is_known, read_profile
     from hakmem.profile.names import Sources, name_addresses

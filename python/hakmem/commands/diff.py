@@ -1,4 +1,4 @@
-"""hakmem diff: what changed between two heap profiles."""
+"""hakmem diff: the changes between two heap profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hakmem doctor: what hinders hakmem."""
+"""hakmem doctor: finds what hinders hakmem."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     metavar="N",
     help="Series for the N with most RSS; all others are one sum, labelled (others).",
 )
-@click.option("--quick", is_flag=True, help="Omit what needs a walk over all slabs: for very large heaps.")
+@click.option("--quick", is_flag=True, help="Omit figures that need a walk of all slabs: for large heaps.")
 @click.option(
     "--sites",
     "sites_shown",
@@ -203,7 +203,7 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
 
 
 def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
-    """A collector that is away for a while is told of once, and tried again."""
+    """A collector that is away for a while is reported once, and tried again."""
     from hakmem.base.errors import HakmemError
     from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     "--for",
     "for_s",
     type=Duration(),
-    help="How long to watch for growth.  [default: 10s to 60s, until it is known whose it is; a profile that "
-    "is on is read as it is]",
+    help="How long to watch for growth.  [default: 10s to 60s, until the growing sites are known; a profile "
+    "that is on is read as it is]",
 )
 @click.option(
     "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @PERIOD
 @click.option(
     "--cost", "cost_percent", type=click.IntRange(1, 100), metavar="PERCENT",
-    help="What sampling may take of the process's processor time.  [default: 5]",
+    help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
 )  # fmt: skip
 @click.option(
     "--wait",
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     type=Duration(),
     default="2s",
     show_default=True,
-    help="Time between two scans for what is unreachable.",
+    help="Time between two scans for unreachable blocks.",
 )
 @click.option(
     "--freeze",
     is_flag=True,
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
-@click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
+@click.option("--swapped", is_flag=True, help="Read swapped-out memory too: it becomes resident.")
 @DEPTH
 @INTERNALS
 @EXAMPLES
@@ -93,7 +93,7 @@ def command(
     Allocations are sampled, as by `hakmem profile`, until it is known whose growth it is, or for 60 s: a site
     is named if it grew by more than chance and frees nothing that is older than some age. Then all memory of
     the program is read for words that may be pointers. A running process is scanned until a scan agrees with
-    all before it, six times at most: what is unreachable and unchanged in each of them is lost, or perhaps
+    all before it, six times at most: a block unreachable and unchanged in each of them is lost, or perhaps
     lost if none agrees. --freeze stops it for one scan instead, as a debugger does, and lets it go on
     whatever happens to the tool; a few system calls, such as epoll_wait, then return EINTR to the program.
     Ctrl-C ends the sampling early.
@@ -143,7 +143,7 @@ def conclude(
     *,
     with_internals: bool,
 ) -> tuple[Conclusion, int | None]:
-    """What the samples tell, then what nothing reaches; and the signal that ended it early, if one did."""
+    """Reads the samples, scans for unreachable blocks; and the signal that ended it early, if any."""
     from hakmem.base.errors import HakmemError
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.evidence import gather_evidence
@@ -170,7 +170,7 @@ def conclude(
         except HakmemError as error:
             if not samples:
                 raise
-            watched.notes.append(f"what is unreachable is not known: {error}")
+            watched.notes.append(f"unreachable blocks are not known: {error}")
     evidence = gather_evidence(watched, reached, sources, depth, with_internals=with_internals)
     head = Whose.head_of(opened)
     found = Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes, spent=watched.spent)

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 MODES = {
     "live": "Blocks that the program holds now (the default).",
-    "new": "Of those, what came since the profile began.",
-    "allocated": "All that was allocated since the profile began.",
-    "peak": "What it held when it held most, of about one reading a second during --for.",
+    "new": "Live blocks allocated since the profile began.",
+    "allocated": "All blocks allocated since the profile began.",
+    "peak": "Its blocks when it held most, of about one reading a second during --for.",
     "age": "Live blocks, with their ages.",
-    "rounding": "What size classes added to the requests.",
+    "rounding": "Bytes that size classes added to the requests.",
 }
 SWITCH = {
-    "on": "Switch sampling on and leave it on (--for: so long).",
+    "on": "Switch sampling on and leave it on (--for: for that long).",
     "off": "Switch sampling off.",
 }
 FOR_S = 10.0
@@ -107,7 +107,7 @@ def command(
     the command, and by itself if the command is killed. Each figure comes with the interval that contains the
     true one in 95 of 100 profiles; what was allocated before is a row of its own.
 
-    Of a profile that is on (--on), and of a core file, the samples so far are shown.
+    A profile that is on (--on) and a core file show the samples so far.
 
     \b
     Examples:
@@ -188,7 +188,7 @@ def open_profiled(name: str) -> Target:
 
 
 def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
-    """Writes the files before anything else can fail; what fails is told at once."""
+    """Writes the files before anything else can fail; a failure is reported at once."""
     from hakmem.base.errors import HakmemError
     from hakmem.profile.files import save_all
 
@@ -261,7 +261,7 @@ def turn(target: Target, settings: Settings | None) -> str:
 
 
 def gather_shown(target: Target, mode: Mode, for_s: float, settings: Settings) -> Gathered:
-    """With a bar on the terminal."""
+    """Gathers a profile, with a progress bar on the terminal."""
     from dataclasses import replace
 
     from hakmem.profile.session import Plan, gather

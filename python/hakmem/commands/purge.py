@@ -1,4 +1,4 @@
-"""hakmem purge: ask a process to give back what is free."""
+"""hakmem purge: ask a process to give free memory back."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ PYTHON = "--python"
 WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_MODES = {
-    "allocated": "Profile all that was allocated, freed or not.",
+    "allocated": "Profile all allocated blocks, freed or not.",
     "age": "Profile live blocks, with their ages.",
-    "rounding": "Profile what size classes added to the requests.",
+    "rounding": "Profile the bytes that size classes added to the requests.",
 }
 PROFILE_ADVICE = "take more samples: --period 4096"
 
@@ -129,7 +129,7 @@ class Run(click.Command):
     "period_bytes",
     type=click.IntRange(2),
     metavar="BYTES",
-    help="With --profile: one sample in so many bytes on average; adapted if not given.",
+    help="With --profile: mean bytes between two samples; adapted if not given.",
 )
 @one_of("mode", PROFILE_MODES)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
@@ -228,7 +228,7 @@ def say(text: str) -> None:
 
 
 def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
-    """With that of --python, which children inherit: the program may be a shell that starts Python."""
+    """Adds that of --python, which children inherit: the program may be a shell that starts Python."""
     from hakmem.base.errors import CommandError
     from hakmem.doctor.runtimes import CPYTHON, FREE_THREADED, PYPY, PYTHON_SWITCH, ignores_environment
 
@@ -258,7 +258,7 @@ def runtime_named(examined: Examined) -> Runtime | None:
 
 
 def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | None:
-    """What a profile of this program would not see."""
+    """Parts of this program that a profile would not see."""
     from hakmem.doctor.runtimes import hidden
 
     return hidden(runtime_named(examined), environment, examined.words)

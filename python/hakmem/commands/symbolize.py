@@ -36,12 +36,12 @@ class InputFile(click.File):
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Of a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
+    help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
 )
 @click.option(
     "--debuginfod",
     is_flag=True,
-    help="Of a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
+    help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
 )
 def command(
     report: BinaryIO,
@@ -78,7 +78,7 @@ def command(
     if is_profile(report):
         moved = ((executable,) if executable else ()) + libraries
         if output is not None and with_internals:
-            raise click.UsageError("files have whole stacks: --internals is for what is printed, without -o")
+            raise click.UsageError("files have whole stacks: use --internals without -o, for printed tables")
         name_profile(report, moved, output, debuginfod, complain, with_internals=with_internals)
         return
     if output is not None or debuginfod or with_internals:
@@ -91,7 +91,7 @@ def command(
 
 
 def is_profile(report: BinaryIO) -> bool:
-    """By its first bytes: reports are text."""
+    """Judged by its first bytes: reports are text."""
     peek = getattr(report, "peek", None)
     return peek is not None and peek(16)[:16].startswith((b"\x1f\x8b", b'{"format":'))
 

@@ -43,7 +43,7 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
     stopping the process, and off again; it is also switched off when you leave top. z counts growth from now.
 
     Table 7 is there if the program has made heaps, or named those of its threads (hak_heap_new,
-    hak_heap_set_name): what each of them holds, its limit, and how many blocks a second it gives out.
+    hak_heap_set_name): the bytes that each holds, its limit, and how many blocks a second it gives out.
 
     \b
     Examples:

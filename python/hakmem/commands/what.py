@@ -45,7 +45,7 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     "block_bytes",
     type=click.IntRange(min=1),
     metavar="BYTES",
-    help="Only blocks of the size class that serves requests of so many bytes.",
+    help="Only blocks of the size class that serves requests of BYTES.",
 )
 @click.option(
     "--draws",
@@ -56,7 +56,7 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     help="Blocks to read: more give narrower intervals.",
 )
 @EXAMPLES
-@click.option("--path", "with_path", is_flag=True, help="Of an address: how the program reaches it.")
+@click.option("--path", "with_path", is_flag=True, help="For an address: how the program reaches it.")
 @EXECUTABLE
 @LIBRARIES
 @JSON

@@ -1,6 +1,6 @@
 """Checks of `hakmem doctor`: settings of the machine, the container, this session and a program.
 
-Each check returns one Finding: what was found, whether it hinders hakmem, and what to do.
+Each check returns one Finding: the fact, whether it hinders hakmem, and the remedy.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Language runtimes with their own allocator on top of malloc: what hakmem serves of their memory, and what
-it does not see."""
+"""Language runtimes with their own allocator on top of malloc: the memory that hakmem serves, and the memory
+that it does not see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Runtime:
     name: str
     programs: re.Pattern[str]  # names of executables
     libraries: re.Pattern[str]  # names of mapped files
-    serves: str  # what hakmem serves
+    serves: str  # served by hakmem
     advice: str
     switch: tuple[str, str] | None = None  # the variable, and its value, that makes it use malloc
 
@@ -37,14 +37,14 @@ def runtime(
 RUNTIMES = (
     runtime(
         PYPY, r"pypy\d?(\.\d+)?$", r"libpypy\d",
-        "objects are in the garbage collector's own heap; hakmem serves extensions, and what that heap "
-        "requests with malloc",
+        "objects are in the garbage collector's own heap; hakmem serves extensions, and that heap's "
+        "own requests to malloc",
         "PYPY_GC_MAX limits that heap",
     ),
     runtime(
         FREE_THREADED, r"python\d\.\d+td?$", r"libpython\d\.\d+td?\.so",
-        "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves what "
-        "extensions and the C library request",
+        "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves "
+        "extensions and the C library",
         "a build with the global lock uses hakmem with PYTHONMALLOC=malloc",
     ),
     runtime(
@@ -97,7 +97,7 @@ GO = runtime(
 
 
 def runtime_of(program: str, files: Iterable[str]) -> Runtime | None:
-    """By the names of the executable and of mapped files."""
+    """Recognised by the names of the executable and of mapped files."""
     names = list(files)
     return next(
         (r for r in RUNTIMES if r.programs.match(program) or any(map(r.libraries.match, names))), None
@@ -112,7 +112,7 @@ def is_switched(found: Runtime, environment: Mapping[str, str]) -> bool:
 
 
 def ignores_environment(words: Sequence[str]) -> str | None:
-    """Of a command line of CPython: the option that makes it ignore PYTHONMALLOC, -E or -I."""
+    """The option in a CPython command line that makes it ignore PYTHONMALLOC, -E or -I."""
     skip = False
     for word in words[1:]:
         if skip:
@@ -139,7 +139,7 @@ def hidden(found: Runtime | None, environment: Mapping[str, str], words: Sequenc
 
 
 def hidden_in(process: Process) -> str | None:
-    """The same of a running process; None, too, where its environment cannot be read."""
+    """`hidden` for a running process; None, too, where its environment cannot be read."""
     try:
         files = {mapping.file_name for mapping in process.maps() if mapping.is_file}
         return hidden(runtime_of(executable_name(process), files), process.environment(), process.command)
@@ -156,7 +156,7 @@ def executable_name(process: Process) -> str:
 
 
 def runtime_finding(found: Runtime, environment: Mapping[str, str]) -> Finding:
-    """What hakmem serves of the program's memory."""
+    """The part of the program's memory that hakmem serves."""
     if found.switch and is_switched(found, environment):
         name, value = found.switch[0], environment[found.switch[0]]
         return ok(NAME, f"{found.name}, with {name}={value}: all of its objects use malloc")

@@ -15,16 +15,16 @@ from hakmem.target.locate import executable_of, file_of, find, held_bytes, mallo
 from hakmem.target.process import Mapping, Process
 
 KEEP_ONE = "keep one: start the program without LD_PRELOAD, or build it without a hakmem of its own"
-IDLE = "one that has held nothing is of no use, and costs little"
+IDLE = "a copy that has held nothing is unused, and costs little"
 COSTS = (
-    "a block of one that is given to the other's free ends the program (foreign free); each has caches and "
-    "records of its own, HAKMEM_LIMIT_* hold for each alone, and they write reports to the same file"
+    "a block of one copy that is passed to the other's free ends the program (foreign free); each has "
+    "its own caches and records, HAKMEM_LIMIT_* apply to each alone, and both write reports to the same file"
 )
 
 
 @dataclass(frozen=True)
 class One:
-    """One of them."""
+    """One copy of hakmem in the process."""
 
     path: str
     version: str

@@ -21,7 +21,7 @@ KIB = 1024
 
 
 class Figure(StrEnum):
-    """What is compared."""
+    """The figure that is compared."""
 
     RSS = "rss"  # of the process
     LIVE = "live"  # bytes in its live blocks
@@ -29,7 +29,7 @@ class Figure(StrEnum):
 
 @dataclass(frozen=True)
 class Condition:
-    """True when the figure is above so many bytes."""
+    """True when the figure is above `bytes`."""
 
     text: str
     figure: Figure
@@ -67,7 +67,7 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
 
 
 def usable_bytes() -> int:
-    """What this process, and what it starts, may use: the cgroup's limit or the machine's memory."""
+    """Memory that this process and its children may use: the cgroup's limit or the machine's memory."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     machine = next(int(line.split()[1]) * KIB for line in lines if line.startswith("MemTotal:"))
     return min(machine, cgroup_limits().memory_bytes or machine)

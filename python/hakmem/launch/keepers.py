@@ -42,7 +42,7 @@ class Keeper:
             return False
 
     def release(self) -> None:
-        """It ends, and with it what is left of the program's memory."""
+        """It ends, and with it the rest of the program's memory."""
         self.connection.close()
 
 
@@ -80,7 +80,7 @@ class Listener:
         self._folder.remove()
 
     def arrivals(self) -> Iterator[Keeper]:
-        """Those that have reported since."""
+        """Keepers that have reported since."""
         while True:
             try:
                 connection, _ = self.socket.accept()

@@ -74,7 +74,7 @@ def signature(path: Path) -> tuple[int, int, int] | None:
         found = path.stat()
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):  # a FIFO or a device: nothing remains of what is written
+    if not stat.S_ISREG(found.st_mode):  # a FIFO or a device: nothing remains of the output
         return (0, 0, time.monotonic_ns())
     return found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -45,8 +45,8 @@ class Trap:
 class Examined:
     """A command as the kernel would run it."""
 
-    program: Path  # what is finally executed: of a script, its interpreter
-    words: Sequence[str]  # its command line; of a script nothing is known
+    program: Path  # finally executed: a script's interpreter
+    words: Sequence[str]  # its command line; unknown for a script
     scripts: list[Path]  # on the way there
     libraries: list[Path]
     traps: list[Trap]
@@ -96,7 +96,7 @@ def examine(words: Sequence[str], library: Path | None) -> Examined:
 
 
 def _interpreter_of(path: Path) -> str | None:
-    """Of a script; `env` is resolved.  A text without #! is run by the shell."""
+    """A script's interpreter; `env` is resolved.  A text without #! is run by the shell."""
     try:
         with path.open("rb") as file:
             head = file.read(SHEBANG_BYTES)
@@ -168,7 +168,7 @@ def _several(
 ) -> Iterator[Trap]:
     """Hakmems beside the preloaded one.  Libraries of one SONAME are the same to the loader."""
     if linked is not None:
-        serves = "its malloc" if linked.exports("malloc") else "what it requests by hak_malloc"
+        serves = "its malloc" if linked.exports("malloc") else "its requests by hak_malloc"
         yield Trap(
             SEVERAL,
             False,
@@ -248,7 +248,7 @@ def _machine(file: ElfFile) -> str:
 
 
 def _c_library(file: ElfFile) -> str:
-    """By its loader; a library by what it needs: musl calls itself libc.so, on Alpine libc.musl-*.so.1."""
+    """By its loader, or a library's dependencies: musl calls itself libc.so, on Alpine libc.musl-*.so.1."""
     names = [file.interpreter or "", *file.dynamic["needed"]]
     return "musl" if "libc.so" in names or any("musl" in name for name in names) else "glibc"
 
@@ -267,7 +267,7 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
         yield Trap(
             "bundled allocator",
             False,
-            f"{program} bundles {name}; hakmem neither serves nor sees what it allocates there",
+            f"{program} bundles {name}; hakmem neither serves nor sees its allocations there",
             "build it with the system's malloc so that hakmem serves all of its memory",
         )
     for path in libraries:

@@ -24,13 +24,13 @@ from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, open_process
 
 FROM_THE_START = Start({}, {}, (0, 0))  # nothing lived before
-PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
-PEAK_LEAP = 1.3  # and at once when it is so much above
-LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends so long after the tool's death
-# By whether RSS has grown; by whether a last reading is sure to come.
+PEAK_STEP = 1.02  # a new peak is read when it is 2 % above the last
+PEAK_LEAP = 1.3  # and at once when it is 30 % above
+LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends 60 s after the tool's death
+# The key: has RSS grown; is a last reading sure to come.
 LOOK_EVERY_S = {True: 0.05, False: 0.25}
 LATEST_EVERY_S = {True: 2.0, False: 0.25}
-# Of one processor, at most.
+# Largest shares of one processor's time.
 LOOK_SHARE, PEAK_SHARE = 0.05, 0.1
 LATEST_SHARE = {True: 0.02, False: 0.1}
 RISKY_SHARE = 0.5  # of what the process may use: above it the OOM killer may come, and ends the keeper, too
@@ -60,7 +60,7 @@ class _Due:
 
 @dataclass(frozen=True)
 class Identity:
-    """Of the program that a process runs: exec changes it."""
+    """The program that a process runs: exec changes it."""
 
     executable: str
     stack: str  # where its stack begins, its code, its environment: placed at random
@@ -149,7 +149,7 @@ class Program:
         return replace(taken, profile=replace(taken.profile, header=header, allocated=[]))
 
     def meets(self, condition: Condition) -> bool:
-        """By RSS now, or the live bytes at the last look."""
+        """Compares RSS now, or the live bytes at the last look."""
         return condition.holds(self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes)
 
     # ---- its end ---------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Program:
 
     @property
     def sample_count(self) -> int:
-        """Of the reading that has most."""
+        """The samples of the reading that has most."""
         taken = (one for one in (self.latest, self.peak) if one is not None)
         return max((sum(sample.samples for sample in one.profile.shown) for one in taken), default=0)
 

@@ -2,7 +2,7 @@
 
     child ── starts ── its keeper reports ── readings: latest, peak, --when ── ends ── last reading ── files
 
-What the process becomes by exec is profiled in its turn.  With %p in a file's name other processes that
+A program started by exec is profiled in its turn.  With %p in a file's name other processes that
 run on hakmem are, too."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_S = 1.0
 UNKEPT_AFTER_S = 0.5  # no keeper by then: it is looked for without one
 LOOKED_FOR_EVERY_S = 0.25
 SAMPLES_MIN = 10  # of a program that called exec, a shell or a shim: with fewer it has no file
-# Names, and files of what has ended, wait so long: what begins may have its peak, or meet the OOM killer.
+# Names, and files of ended programs, wait 2 s: a new program may reach its peak, or meet the OOM killer.
 CALM_S = 2.0
 
 
@@ -49,10 +49,10 @@ class Profiling:
     results: Results
     say: Say
     programs: dict[int, Program] = field(default_factory=dict)  # by PID
-    done: dict[int, list[Program]] = field(default_factory=dict)  # what ended, or was left by exec, by PID
+    done: dict[int, list[Program]] = field(default_factory=dict)  # ended, or left by exec, by PID
     ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
     unnamed: list[tuple[Program, Taken, str]] = field(default_factory=list)  # written, but without names
-    others: set[int] = field(default_factory=set)  # PIDs of what is on hakmem, not profiled
+    others: set[int] = field(default_factory=set)  # PIDs of programs on hakmem that are not profiled
     written: list[tuple[Program, str]] = field(default_factory=list)  # with the word in the files' names
     left_out: list[Program] = field(default_factory=list)  # sampled before an exec, but hardly
     met: set[tuple[int, str]] = field(default_factory=set)
@@ -169,7 +169,7 @@ class Profiling:
         self.done.setdefault(program.pid, []).append(program)
 
     def _write(self, pid: int) -> None:
-        """What the process was before an exec is written if its samples say something."""
+        """The program before an exec is written if it has enough samples."""
         images = [program for program in self.done.pop(pid, []) if program.latest]
         self.left_out += [program for program in images[:-1] if 0 < program.sample_count < SAMPLES_MIN]
         before = [program for program in images[:-1] if program.sample_count >= SAMPLES_MIN]
@@ -210,7 +210,7 @@ class Profiling:
             )
 
     def _sum_up(self) -> None:
-        """Of several files, which is the one that was meant."""
+        """Says which of several files is the main one."""
         for program in self.left_out:
             count = counted(program.sample_count, "sample")
             ran = duration_text(program.ran_s)

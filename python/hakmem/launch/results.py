@@ -1,4 +1,4 @@
-"""What `hakmem run --profile` leaves: files, and a line on standard error for each.
+"""The output of `hakmem run --profile`: files, and a line on standard error for each.
 
 x.pb.gz          at the program's end           %p in the name: the PID, and a file for each process
 x.peak.pb.gz     when it held most
@@ -27,7 +27,7 @@ Show = Callable[[Profile], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One -o."""
+    """One -o option."""
 
     path: Path
     suffix: str
@@ -66,7 +66,7 @@ class Results:
         return any(target.is_for_each for target in self.targets)
 
     def write(self, program: Program, taken: Taken, word: str, what: str) -> None:
-        """One reading, in every format; what cannot be written is told, and kept elsewhere."""
+        """One reading, in every format; a file that cannot be written is reported, and kept elsewhere."""
         program.name(taken.profile)
         self._tell(self._save(program, taken.profile, word), what)
         if not self.targets:
@@ -77,7 +77,7 @@ class Results:
         self._tell(self._save(program, taken.profile, word), what)
 
     def complete(self, program: Program, taken: Taken, word: str) -> None:
-        """What was written at once, with names."""
+        """Writes a file that was written at once again, with names."""
         program.name(taken.profile)
         self._save(program, taken.profile, word)
         if not self.targets:
@@ -121,7 +121,7 @@ class Results:
         self.write(program, latest, word, what)
 
     def names_of(self, program: Program, word: str) -> list[str]:
-        """Of the files of its end."""
+        """The names of the files written at the program's end."""
         return [_short(target.path_for(program.pid, word)) for target in self.targets]
 
 

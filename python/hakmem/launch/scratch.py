@@ -40,13 +40,13 @@ class Scratch:
             os.close(lock)  # it looked like one without an owner
 
     def remove(self) -> None:
-        """By its owner, or by the process that inherited its lock."""
+        """Called by its owner, or by the process that inherited its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 
 
 def remove_stale(folder: Path) -> None:
-    """Those whose owner was killed.  Folders of other users, and without the owner's file, stay."""
+    """Removes folders whose owner was killed.  Folders of other users, and without the owner's file, stay."""
     with suppress(OSError):
         for path in folder.glob(f"{PREFIX}*"):
             _remove_if_stale(path)

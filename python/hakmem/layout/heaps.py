@@ -80,7 +80,7 @@ def linked(memory: Memory, root: int, link: int) -> list[int]:
     return found
 
 
-# What the last walks found, newest first, by the address of the list's beginning.
+# Results of the last walks, newest first, by the address of the list's beginning.
 _lists_found: WeakKeyDictionary[Memory, dict[int, list[int]]] = WeakKeyDictionary()
 
 
@@ -118,7 +118,7 @@ def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.i
 
 
 def range_magazine_bytes(memory: Memory, schema: Schema, heaps: Records) -> int:
-    """Of freed Large blocks that threads keep; 0 if the library has no such magazines."""
+    """Bytes of freed Large blocks that threads keep; 0 if the library has no such magazines."""
     if not schema.has("heap", "range_magazines") or not schema.has("range_magazines", "bytes"):
         return 0
     places = heaps["range_magazines"]
@@ -151,7 +151,7 @@ class RemoteBufferWords:
 
 
 def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
-    """Of all heaps; empty if the library has no remote-free buffers."""
+    """The words of all heaps; empty if the library has no remote-free buffers."""
     if not schema.has("remote_buffer_word", "slab", "word", "bits"):
         nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
         return RemoteBufferWords(nothing, np.empty(0, np.int64))

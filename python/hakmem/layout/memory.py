@@ -6,7 +6,7 @@
     ProcessMemory   a running (or stopped, or hung) process: target/live_memory.py
     CoreMemory      a core dump: target/corefile.py
 
-The target is never stopped, so what is read may be a few operations apart; readers must tolerate that.
+The target is never stopped, so pieces may be a few operations apart; readers must tolerate that.
 """
 
 from __future__ import annotations

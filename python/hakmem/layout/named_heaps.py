@@ -64,7 +64,7 @@ class NamedHeaps:
         return _rows(known, np.concatenate((made, self.lane_rows)), owners)
 
     def rows_of_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same by the numbers in the owner map."""
+        """`rows_of` by the numbers in the owner map."""
         return _rows(self.numbers[~self.is_of_thread], np.flatnonzero(~self.is_of_thread), numbers)
 
 
@@ -87,7 +87,7 @@ def is_known(schema: Schema) -> bool:
 
 
 def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
-    """Those that are there now."""
+    """The named heaps of this moment."""
     if not is_known(schema):
         nothing = np.zeros(0, bool)
         records = np.empty(0, [("owner", [("number", "u4")]), ("name", "u1", (1,))])

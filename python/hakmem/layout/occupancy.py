@@ -37,7 +37,7 @@ def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
 
 @cache
 def _set_bits() -> NDArray[np.uint8]:
-    """Of each number of 16 bits."""
+    """The set bits of each 16-bit number."""
     numbers = np.arange(1 << 16, dtype=np.uint32)
     bits = (numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1
     counts: NDArray[np.uint8] = bits.sum(axis=1, dtype=np.uint8)

@@ -264,7 +264,7 @@ class Schema:
 
     @cached_property
     def counter_meta(self) -> dict[str, FieldMeta]:
-        """Of the figures in Snapshot.counters and Snapshot.totals."""
+        """Metadata of the figures in Snapshot.counters and Snapshot.totals."""
         return self.meta("counters") | self.meta("totals")
 
     def dtype(self, record: str) -> np.dtype[Any]:
@@ -313,7 +313,7 @@ def _entries(data: bytes, row_bytes: int, texts: bytes) -> tuple[Entry, ...]:
 
 
 def _rows(kind: struct.Struct, data: bytes, row_bytes: int) -> Iterator[tuple[Any, ...]]:
-    """Rows may be longer than what is known of them: a newer library may have appended fields."""
+    """Rows may be longer than their known fields: a newer library may have appended fields."""
     return (kind.unpack_from(data, start) for start in range(0, len(data), row_bytes))
 
 

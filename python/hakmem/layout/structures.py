@@ -1,4 +1,4 @@
-"""What the chunk map leads to as numpy arrays, read from a target; the heaps are in heaps.py.
+"""The chunk map's records as numpy arrays, read from a target; the heaps are in heaps.py.
 
     chunk map ──▶ superslabs   slabs in use and their bitmaps
               └─▶ ranges       Large, Big and free ranges
@@ -93,7 +93,7 @@ class Window:
         return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
 
     def granule_of(self, addresses: Words) -> NDArray[np.int64]:
-        """Of any addresses: below 0 or at least granule_count outside the window."""
+        """The granules of any addresses: below 0 or at least granule_count outside the window."""
         return (addresses.astype(np.int64) - self.base) // self.granule_bytes
 
 

@@ -1,1 +1,1 @@
-"""Heap profiles: what was sampled, the estimates made of it, their names and their file formats."""
+"""Heap profiles: the samples, the estimates made of them, their names and their file formats."""

@@ -93,7 +93,7 @@ def cache_folder() -> Path:
 
 
 def servers() -> list[str]:
-    """Those of the environment, as other tools take them."""
+    """The servers in the environment, as other tools take them."""
     return os.environ.get("DEBUGINFOD_URLS", "").split()
 
 
@@ -101,12 +101,12 @@ def servers() -> list[str]:
 class FileToName:
     """One mapped file: where its symbols are, and where its lines."""
 
-    file: ElfFile | None  # what is mapped, or was; None if it is not here
+    file: ElfFile | None  # mapped now or before; None if it is not here
     debug: ElfFile | None  # its separate debug file
 
     @property
     def sources(self) -> Iterator[ElfFile]:
-        """With symbols, the more complete one first."""
+        """Files with symbols, the more complete one first."""
         yield from (one for one in (self.debug, self.file) if one is not None)
 
 

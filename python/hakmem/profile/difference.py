@@ -1,4 +1,4 @@
-"""What changed between two profiles, site by site, and whether that is more than chance."""
+"""The changes between two profiles, site by site, and whether that is more than chance."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Difference:
 
     @property
     def rest_bytes(self) -> float:
-        """What the others changed together."""
+        """The sum of the other changes."""
         return sum(change.bytes for change in self.changes if not change.is_significant)
 
 
 def difference(
     before: Profile, after: Profile, depth: int = DEPTH, *, with_internals: bool = False
 ) -> Difference:
-    """Of two profiles of the same mode; sites are matched by the names of their frames."""
+    """Compares two profiles of the same mode; sites are matched by the names of their frames."""
     labels = [Labels(profile, with_internals=with_internals) for profile in (before, after)]
     tables = [
         site_table(profile, names.key(depth)) for profile, names in zip((before, after), labels, strict=True)

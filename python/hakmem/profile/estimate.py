@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 Z_95 = 1.959963984540054  # two-sided 95 % of a normal distribution
 TAIL = 0.025  # of chance, at each end of an interval
-Z_SIGNIFICANT = 3.0  # a difference of so many standard errors is not chance, among hundreds of sites either
+Z_SIGNIFICANT = 3.0  # standard errors: a larger difference is not chance, among hundreds of sites either
 
 
 def probability(block_bytes: float, rate_bytes: float) -> float:
-    """With which a block of this size is sampled; at a rate of 1 byte or less, every block."""
+    """The chance that a block of this size is sampled; at a rate of 1 byte or less, every block."""
     if rate_bytes <= 1:
         return 1.0
     return -math.expm1(-block_bytes / rate_bytes)
@@ -63,11 +63,11 @@ class Estimate:
     unseen: float = field(default=0.0, compare=False)  # squares of what is not its own, unseen so far
 
     def __add__(self, other: Estimate) -> Estimate:
-        """Of two disjoint sets of blocks: their draws are independent."""
+        """The sum over two disjoint sets of blocks: their draws are independent."""
         return total((self, other))
 
     def __sub__(self, other: Estimate) -> Estimate:
-        """Of two profiles: independent draws again."""
+        """The difference of two profiles: independent draws again."""
         both = total((self, other))
         return replace(both, value=self.value - other.value, slope=self._slope - other._slope)
 
@@ -110,7 +110,7 @@ class Estimate:
 
     @property
     def z(self) -> float:
-        """By how many standard errors it differs from zero."""
+        """The number of standard errors between it and zero."""
         if self.uncertainty <= 0:
             return math.copysign(math.inf, self.value) if self.value else 0.0
         return self.value / self.error
@@ -172,9 +172,9 @@ def share_of(part: Estimate, whole: Estimate, exact: float) -> Estimate:
 
 
 def _unseen_share(whole: Estimate) -> float:
-    """What others may have of a class whose samples are all of one site: 97.5 % have less.
+    """The part that other sites may have of a class whose samples are all of one site: 97.5 % have less.
 
-    Of Y blocks of others, none was drawn with (1 - p)^Y.  0 if one block would have been drawn."""
+    None of Y blocks of others was drawn with chance (1 - p)^Y.  0 if one block would have been drawn."""
     errors = whole.variance / whole.value**2  # (1 - p)/n
     missed = min(1.0, errors * whole.samples)
     if missed <= TAIL:
@@ -184,7 +184,7 @@ def _unseen_share(whole: Estimate) -> float:
 
 
 def unseen_beside(part: Estimate) -> float:
-    """What sites without a sample may hold, by the weight of these samples: 97.5 % have less."""
+    """Bytes that sites without a sample may hold, by the weight of these samples: 97.5 % have less."""
     return -math.log(TAIL) * part.variance / part.value if part.value > 0 else 0.0
 
 

@@ -26,7 +26,7 @@ def _text(make: Callable[[Profile], str]) -> Write:
 
 
 def writers() -> dict[str, Write]:
-    """By the end of a file's name."""
+    """The writers by the end of a file's name."""
     return {
         ".pb.gz": to_pprof,
         ".pprof": to_pprof,
@@ -52,7 +52,7 @@ def save(profile: Profile, path: Path, write: Write) -> None:
 
 
 def save_all(profile: Profile, writers: Mapping[Path, Write]) -> None:
-    """The same of several files: if one fails the others are written all the same."""
+    """Saves several files: if one fails the others are still written."""
     errors = []
     for path, write in writers.items():
         data = write(profile)
@@ -94,7 +94,7 @@ def load(path: Path) -> Profile:
 
 
 def loaded(data: bytes, name: str) -> Profile:
-    """The same of a file's content."""
+    """`load` for a file's content."""
     if not data:
         raise HakmemError(f"{name} is empty; use a file of `hakmem profile`")
     if not is_json(data, name):
@@ -109,7 +109,7 @@ def loaded(data: bytes, name: str) -> Profile:
 
 
 def is_json(data: bytes, name: str) -> bool:
-    """By its first byte, compressed or not."""
+    """Judged by its first byte, compressed or not."""
     if not data.startswith(GZIP_MAGIC):
         return data.lstrip()[:1] == b"{"
     try:

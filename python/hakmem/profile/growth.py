@@ -1,4 +1,4 @@
-"""What grew in one process from one reading of its samples to the next: by site, with intervals.
+"""Growth in one process from one reading of its samples to the next: by site, with intervals.
 
 A sample that is live in both readings is the same block: it says nothing of the change, and adds nothing to
 its error.  So the error is that of what came and what went, far less than between two independent profiles:
@@ -8,7 +8,7 @@ its error.  So the error is that of what came and what went, far less than betwe
 The live blocks of each class are counted exactly.  So what came to its sites is scaled into these bounds, and
 the error that they have in common is gone:
 
-    what the class grew  ≤  what came to all of its sites  ≤  what is live
+    the class's growth  ≤  additions to all of its sites  ≤  live bytes
 
 Blocks from before the first profile belong to no site.  Where such a block is freed for each new one, a site
 seems to grow that only replaces.  But part of what it grew is certain:
@@ -36,7 +36,7 @@ from hakmem.profile.model import ClassCount, Profile, Sample, Stack
 from hakmem.profile.sites import sums_of
 
 StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
-_ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # what came to a site, and what went
+_ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # a site's new samples, and its ended ones
 
 CERTAIN_SHARE = 0.1  # of what a site grew; counts of a busy process are off by what caches hold
 ROUNDING = 1e-9  # of sums of doubles
@@ -77,7 +77,7 @@ class Growth:
 
     @property
     def is_significant(self) -> bool:
-        """By its own samples, or because nothing else can have grown its classes."""
+        """By its own samples, or because no other site can have grown its classes."""
         is_left = self.certain is not None and self.certain.z > Z_SIGNIFICANT
         return self.z > Z_SIGNIFICANT or is_left
 
@@ -101,7 +101,7 @@ class Grown:
 
     sites: list[Growth]
     seconds: float
-    live_bytes: int | None  # what the whole process grew, exactly; None: not known
+    live_bytes: int | None  # exact growth of the whole process; None: not known
     risen_bytes: int = 0  # of this, what the classes that grew did
 
     def rate(self, value: float) -> float:
@@ -159,7 +159,7 @@ def _by_identity(profile: Profile) -> dict[tuple[int, Stack, float], Sample]:
 
 
 def _seconds(before: Profile | None, after: Profile) -> float:
-    """What was switched on after the first reading counts from then on."""
+    """A profile switched on after the first reading counts from then on."""
     since_began = after.header.seconds
     if before is None:
         return since_began
@@ -167,7 +167,7 @@ def _seconds(before: Profile | None, after: Profile) -> float:
 
 
 def _sampled_share(before: Profile | None, after: Profile) -> float:
-    """Of the time over which classes grew: they are counted shortly before the profile goes on."""
+    """The sampled part of the classes' growth time: they are counted shortly before the profile goes on."""
     header = after.header
     if before is None or before.classes or not header.counted_s:
         return 1.0
@@ -175,7 +175,7 @@ def _sampled_share(before: Profile | None, after: Profile) -> float:
 
 
 def _class_growth(before: Profile | None, after: Profile) -> dict[int, int] | None:
-    """What each class grew; None if it was not counted at the beginning."""
+    """The growth of each class; None if it was not counted at the beginning."""
     first = {count.class_number: _first(count, before) for count in after.classes}
     if not first or any(value is None for value in first.values()):
         return None
@@ -207,7 +207,7 @@ class _Class:
         return self.exact_came != self.came.value
 
     def share(self, part: Estimate) -> Estimate:
-        """Of what came; its parts' errors are each other's then."""
+        """The part's share of the new bytes; its parts' errors are each other's then."""
         return share_of(part, self.came, self.exact_came) if self.is_scaled else part
 
     @property
@@ -237,7 +237,7 @@ def _of_classes(samples: Iterable[Sample]) -> dict[int, Estimate]:
 
 
 def _certain(own: Estimate, one: _Class) -> Estimate:
-    """What is left of the class's growth for this site: no more than its samples say."""
+    """The rest of the class's growth for this site: no more than its samples say."""
     whole = one.net
     left = one.grew - (whole.value - own.value)
     if left >= own.value * (1 - ROUNDING):

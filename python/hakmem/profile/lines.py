@@ -24,7 +24,7 @@ ARCHITECTURES = {"EM_X86_64": "x86_64", "EM_AARCH64": "arm64"}
 
 
 def lines_of(path: Path, machine: str, addresses: list[int], complain: Callable[[str], None]) -> Places:
-    """What is known of these addresses of a file with DWARF; mangled names stay so."""
+    """The places of these addresses of a file with DWARF; mangled names stay so."""
     try:
         found = _by_symbolic(path, machine, addresses)
         if found is None:

@@ -55,7 +55,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Weights:
-    """What was allocated at a site."""
+    """The allocations at a site."""
 
     bytes: float = 0.0
     requested: float = 0.0
@@ -67,7 +67,7 @@ class Weights:
         return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
 
     def minus(self, earlier: Weights | None) -> Weights:
-        """Sums of doubles: what is left of nothing new may be less than a block, either way."""
+        """Sums of doubles: without new blocks the difference may be off by less than a block."""
         if earlier is None or self.blocks - earlier.blocks < 0.5:
             return self if earlier is None else Weights()
         return Weights(
@@ -95,7 +95,7 @@ def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Start:
-    """What there was when a profile began: live blocks by class; and what earlier ones had counted."""
+    """The state when a profile began: live blocks by class; and what earlier ones had counted."""
 
     live: dict[int, tuple[int, int]]
     allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
@@ -174,7 +174,7 @@ def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None 
 
 
 def _profiled(reading: Reading) -> tuple[int, int]:
-    """Blocks and bytes that were allocated while profiles were on; Big ones by what was asked for."""
+    """Blocks and bytes that were allocated while profiles were on; Big ones by their requests."""
     counters = read_counters(reading)
     big = counters.get("profiled_big_blocks", 0), counters.get("profiled_big_bytes", 0)
     by_class = reading.class_counters.get("profiled_blocks")
@@ -189,7 +189,7 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 def _read_samples(
     target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
 ) -> Iterator[tuple[int, Sample]]:
-    """With what the sampler finds each by: its block's address, or that of the block's first granule."""
+    """Samples with the sampler's key of each: its block's address, or that of its first granule."""
     schema, now_ms = target.schema, clock_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
     address_mask = (1 << int(shift)) - 1
@@ -299,7 +299,7 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
 def _allocated(
     stacks: dict[int, Stack], weights: dict[int, Weights], start: Start | None
 ) -> Iterator[Sample]:
-    """What each site allocated since the start, as one sample of so many that the variance is as counted."""
+    """Each site's allocations since the start, as one sample whose count gives the counted variance."""
     for number, now in weights.items():
         since = now.minus(start.allocated.get(number) if start else None)
         if since.blocks <= 0 or since.bytes <= 0:
@@ -321,7 +321,7 @@ def _allocated(
 
 
 def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> Header:
-    """What was asked for just now may not have begun: the state is of the profile before, then."""
+    """A profile asked for just now may not have begun: the state is of the profile before, then."""
     now_s = time.time() if target.time_s is None else target.time_s
     is_on = is_asked_for(target, clock_ms(target, state))
     is_seen = not is_on or state["status"] == target.schema.constant("profile_is_on")
@@ -344,7 +344,7 @@ def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> 
 
 
 def clock_ms(target: Target, state: np.void) -> int:
-    """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
+    """The process's clock; a core's is its last known time, mostly that of its youngest sample."""
     if target.process is not None:
         return monotonic_ms(target.process.memory_id)
     births = (
@@ -355,7 +355,7 @@ def clock_ms(target: Target, state: np.void) -> int:
 
 
 def mappings_of_target(target: Target) -> list[Mapping]:
-    """Those with code, with build ids as far as the files are there."""
+    """The mappings with code, with build ids as far as the files are there."""
     if target.process:
         return mappings_of_process(target.process)
     maps, build_ids = _core_maps(target), {}

@@ -1,8 +1,8 @@
 """A heap profile as data: header, mappings, samples, exact counts.
 
 The sampler's tables, a file, or a test make one; estimates (`sites`), names and formats work on it.  A sample
-is one block, or several of the same stack and class that were merged: what it stands for is in its weights,
-which `Sample.of` makes."""
+is one block, or several of the same stack and class that were merged: its weights, which `Sample.of`
+makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Lifetimes = tuple[int, ...]
 
 
 class Mode(StrEnum):
-    """What the samples are of."""
+    """The blocks that are sampled."""
 
     LIVE = "live"  # blocks that the program holds now
     NEW = "new"  # of those, the ones that came since the profile began
     ALLOCATED = "allocated"  # every malloc since the profile began
     PEAK = "peak"  # blocks that it held when it held most
     AGE = "age"  # live blocks, by how long they have lived
-    ROUNDING = "rounding"  # live blocks: what their classes added to what was asked for
+    ROUNDING = "rounding"  # live blocks: bytes that their classes added to the requests
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Rate:
 
 @dataclass
 class Header:
-    """Whose profile it is, and how it was made; times are seconds since 1970, 0 for unknown."""
+    """The profiled program and the profile's settings; times are seconds since 1970, 0 for unknown."""
 
     process_name: str = ""
     pid: int = 0
@@ -50,7 +50,7 @@ class Header:
     mode: Mode = Mode.LIVE
     began_s: float = 0.0
     ended_s: float = 0.0
-    counted_s: float = 0.0  # when what was live before was counted, if that was not when it began
+    counted_s: float = 0.0  # when earlier live blocks were counted, if not at the beginning
     rates: list[Rate] = field(default_factory=list)
     lost_samples: int = 0  # no room in a table: missing from the sums
     merged_samples: int = 0  # dropped by chance when the table was full, their weight on others: sums hold
@@ -136,13 +136,13 @@ class Sample:
 
     @property
     def rounding_weight(self) -> float:
-        """Bytes that the class added to what was asked for."""
+        """Bytes that the class added to the requests."""
         return max(0, self.block_bytes - self.requested_bytes) * self.weight_blocks
 
 
 @dataclass(frozen=True)
 class ClassCount:
-    """What hakmem counts exactly of a class; 0 where it did not count.
+    """The exact counts of a class; 0 where it did not count.
 
     The live blocks of today are those from before the profile and those since: `before` bounds the former."""
 
@@ -167,7 +167,7 @@ class Profile:
     allocated: list[Sample] = field(default_factory=list)
     classes: list[ClassCount] = field(default_factory=list)
     names: dict[int, tuple[Frame, ...]] = field(default_factory=dict)  # by address, inlined calls first
-    # Of a process or a core; files do not keep them.
+    # From a process or a core; files do not keep them.
     blocks: list[int] = field(default_factory=list)  # where the sampler has found each of `samples`
     lifetimes: dict[Stack, Lifetimes] = field(default_factory=dict)
 
@@ -185,7 +185,7 @@ class Profile:
 
 
 def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> list[Mapping]:
-    """Those with code; `build_ids` by path."""
+    """The mappings with code; `build_ids` by path."""
     return [
         Mapping(m.start, m.end, m.offset, m.path, build_ids.get(m.path, ""))
         for m in maps

@@ -49,7 +49,7 @@ class Sources:
         wants_lines: bool = True,
         complain: Callable[[str], None] = ignore,
     ) -> Sources:
-        """Of one that runs."""
+        """The sources of a running process."""
         return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
 
 
@@ -74,7 +74,7 @@ def _build_id(path: Path) -> str:
 
 
 def name_addresses(profile: Profile, sources: Sources) -> None:
-    """Adds to `profile.names` what can be found; what is named already stays."""
+    """Adds to `profile.names` the names that can be found; existing ones stay."""
     left = sorted(address for address in profile.addresses() if address not in profile.names)
     raw: dict[int, list[Frame]] = {}
     for mapping, addresses in _by_mapping(profile.mappings, left):
@@ -111,7 +111,7 @@ def _by_mapping(
 
 
 def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
-    """Those of one file, mangled."""
+    """The names in one file, mangled."""
     files = find(mapping, sources.root, sources.debuginfod, sources.moved)
     places = _places_in(files, mapping, addresses)
     if not places:

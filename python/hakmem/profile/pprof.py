@@ -1,4 +1,4 @@
-"""A profile as pprof's profile.proto, compressed: what pprof, speedscope, Pyroscope, Parca and Perfetto read.
+"""A profile as pprof's profile.proto, compressed: pprof, speedscope, Pyroscope, Parca and Perfetto read it.
 
 Values are estimates of the truth, not counts of samples: scaled, rounded once.  Each row is one stack and
 class:
@@ -39,7 +39,7 @@ YOUNGEST, OLDEST = "age_min", "age_max"  # labels
 NS_PER_S = 1_000_000_000
 
 
-# What makes two samples one row: stack, class, bytes of a block, is it complete, rough age, thread, weight.
+# Samples with the same key are one row: stack, class, block bytes, is it complete, rough age, thread, weight.
 RowKey = tuple[Stack, int, int, bool, int | None, int, int]
 
 
@@ -161,7 +161,7 @@ class _Writer:
         return known
 
     def _places(self, stack: Stack, is_complete: bool) -> bytes:
-        """The same of a stack."""
+        """The numbers of a stack's places."""
         known = self._stacks.get((stack, is_complete))
         if known is None:
             numbers = [self._location(address) for address in stack]
@@ -210,7 +210,7 @@ class _Writer:
         inside = [a for a in self._locations if isinstance(a, int) and a in mapping]
         known = [self._profile.names.get(address, ()) for address in inside]
         has_lines = any(frame.line for frames in known for frame in frames)
-        # What is not named yet pprof names itself, from the file or by its build id.
+        # pprof names the remaining addresses itself, from the file or by its build id.
         message.number(7, bool(known) and all(known))
         message.number(8, has_lines).number(9, has_lines)
         return message.number(10, any(len(frames) > 1 for frames in known))

@@ -57,7 +57,7 @@ class _Raw:
     duration_ns: int = 0
     period: int = 0
     strings: list[str] = field(default_factory=list)
-    # What was worked out already, by its bytes.
+    # Earlier results, by their bytes.
     labels: dict[bytes, tuple[str, int]] = field(default_factory=dict)
     stacks: dict[tuple[bytes | int, ...], tuple[Stack, frozenset[str]]] = field(default_factory=dict)
 
@@ -195,7 +195,7 @@ def _described(raw: _Raw) -> Profile:
 def _pick(
     columns: Sequence[tuple[str, str]], choices: Sequence[tuple[str, str]]
 ) -> tuple[int, int, int, int] | None:
-    """The places of bytes, blocks, requested bytes and samples; -1 for what is not there."""
+    """The places of bytes, blocks, requested bytes and samples; -1 for a missing one."""
     names = [kind for kind, _ in columns]
 
     def place(kind: str) -> int:
@@ -277,7 +277,7 @@ def _count_of(
 
 
 def _guessed(blocks: float, block_bytes: int, period: int) -> int:
-    """How many samples stand for so many blocks at this rate; at an unknown one, each block is one."""
+    """How many samples stand for these blocks at this rate; at an unknown one, each block is one."""
     chance = probability(block_bytes, period) if period > 1 else 1.0
     return max(1, round(blocks * chance))
 

@@ -46,7 +46,7 @@ class Place:
 
 
 def place_of(address: str) -> Place:
-    """HakmemError for what is not an address: ask it before the work, not after it."""
+    """HakmemError unless it is an address: call it before the work, not after it."""
     server, plus, url = address.partition("+")
     if not plus or server not in SERVERS:
         server, url = "", address

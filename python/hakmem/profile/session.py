@@ -2,7 +2,7 @@
 
     gather(target, plan)    on ── readings ── … ── last reading ── off
 
-What was gathered so far is kept, whatever ends it: the time, Ctrl-C, the process's end, its exec.  A profile
+The samples so far are kept, whatever ends it: the time, Ctrl-C, the process's end, its exec.  A profile
 that was on before stays on: another user of the tool switched it on."""
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
 
 
 def last_profile(target: Target, mode: Mode) -> Gathered:
-    """Of a core, or of a profile that was left on: what was live when it began is not known."""
+    """The profile of a core, or one that was left on: blocks live when it began are not known."""
     if mode is Mode.PEAK:
         raise HakmemError("the peak is only known of a profile that this command makes itself: use --for")
     profile = read_profile(target, mode)
@@ -93,7 +93,7 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 
 
 def is_on(target: Target) -> bool:
-    """By the control record, whether a thread has looked since or not."""
+    """Read from the control record, whether or not a thread has looked at it since."""
     return is_asked_for(target, clock_ms(target, read_state(target)))
 
 
@@ -135,7 +135,7 @@ class _Readings:
 
 @dataclass(frozen=True)
 class Spent:
-    """What sampling and the process have taken."""
+    """Processor time of sampling and of the process."""
 
     samples: int
     sampling_s: float
@@ -195,14 +195,14 @@ def _while_on(
         if readings.last is None:
             raise
         ended, stopped_by = f"process {readings.target.pid} ended, or runs another program now", None
-        notes.append(f"{ended}; this is what was read last")
+        notes.append(f"{ended}; this is the last reading")
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by, spent)
 
 
 def own_settings(asked: Settings) -> list[str]:
-    """Of a profile that was on already, if others are asked for."""
+    """A note if a profile was on already with other settings."""
     return [OWN_SETTINGS] if replace(asked, lease_s=0.0) != Settings() else []
 
 

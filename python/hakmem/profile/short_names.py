@@ -58,7 +58,7 @@ def short_name(function: str) -> str:
 
 @dataclass
 class _Open:
-    """A bracket that is open: what stands in it so far."""
+    """A bracket that is open, and its content so far."""
 
     done: list[str] = field(default_factory=list)  # the arguments before the last comma
     text: str = ""
@@ -102,7 +102,7 @@ def _template(head: str, arguments: list[str]) -> str:
 
 
 def _collapsed(name: str) -> str:
-    """With as many levels of template arguments as there is room for."""
+    """Keeps as many levels of template arguments as there is room for."""
     if len(name) <= NAME_LENGTH_MAX:
         return name
     levels = range(name.count("<"))

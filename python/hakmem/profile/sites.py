@@ -1,4 +1,4 @@
-"""Sites: samples grouped by what allocated them, scaled to what is known exactly, in a table that adds up.
+"""Sites: samples grouped by the allocating code, scaled to the exact counts, in a table that adds up.
 
 A class whose blocks are counted exactly gives the sum that its samples are scaled to:
 
@@ -7,7 +7,7 @@ A class whose blocks are counted exactly gives the sum that its samples are scal
                 is known: they may have been freed since.  So the samples' own sum stands, within those
                 bounds; a program that is profiled from its start on has none, and its sum is exact.
 
-What is left of the live bytes is a row of its own: from before the profile began; and where it cannot be from
+The rest of the live bytes is a row of its own: from before the profile began; and where it cannot be from
 before, of a class that has no sample yet."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _weight = attrgetter("weight_bytes")
 
 @dataclass
 class Site:
-    """What one site holds, or allocated."""
+    """The blocks that one site holds, or allocated."""
 
     key: Hashable
     stack: Stack  # of its largest sample
@@ -53,7 +53,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Remainder:
-    """What is left of an exact sum without the samples' part: its interval is the samples', mirrored."""
+    """An exact sum less the samples' part: its interval is the samples', mirrored."""
 
     value: float = 0.0
     interval: tuple[float, float] = (0.0, 0.0)
@@ -83,7 +83,7 @@ class _Stratum:
 
     @property
     def all_bytes(self) -> Estimate:
-        """Of the class: no site of it."""
+        """The class's bytes that no site has."""
         if self.exact_bytes is None or self.bytes.value <= 0:
             return self.bytes
         if self.is_certain:
@@ -219,8 +219,8 @@ def _the_rest(
 def factors_of(
     samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool
 ) -> dict[int, tuple[float, float]]:
-    """By class, what bytes and blocks are multiplied with to add up to the exact counts: what files for other
-    tools hold."""
+    """By class, the factors of bytes and blocks that make them add up to the exact counts, in files for
+    other tools."""
     return {number: _factors(stratum) for number, stratum in _strata(samples, classes, is_allocated).items()}
 
 

@@ -6,7 +6,7 @@ table (the actuarial estimate of E. Kaplan and P. Meier, 1958), with the rows th
     row i      lived 2^(i-1) ms up to 2^i ms, the first less than 1 ms, the last without an end
     at risk    those that reached the row, less half of those whose age ends in it
     share      of all that live past the row: Π (1 - freed / at risk)
-    interval   95 %, M. Greenwood's variance by log(-log share); of 0 and 1, as of so many coins
+    interval   95 %, M. Greenwood's variance by log(-log share); of 0 and 1, as for coins
 
 Blocks of a site are often freed together: then the truth varies more than these intervals."""
 
@@ -101,7 +101,7 @@ def row_of(age_ms: int, rows: int) -> int:
 
 
 def survival(profile: Profile, key: StackKey = whole_stack) -> dict[Hashable, Survival]:
-    """By site."""
+    """The survival of each site's blocks."""
     rows = max(map(len, profile.lifetimes.values()), default=ROWS)
     freed: dict[Hashable, list[int]] = {}
     ages: dict[Hashable, list[int]] = {}

@@ -59,7 +59,7 @@ class SiteWatch:
 
     @property
     def is_on(self) -> bool:
-        """By the control record: threads follow when they next allocate or free."""
+        """Read from the control record: threads follow when they next allocate or free."""
         with making_sense(self.target):
             return is_on(self.target)
 
@@ -90,7 +90,7 @@ class SiteWatch:
                     return  # readings say what has happened to the process
 
     def close(self) -> None:
-        """Switches off what this watch switched on.  A process that is gone needs nothing."""
+        """Switches off the profile that this watch switched on, unless the process is gone."""
         with self._changing:
             switch, self._switch = self._switch, None
             self._closed.set()
@@ -106,7 +106,7 @@ class SiteWatch:
     # ---- reading -------------------------------------------------------------------------------------
 
     def read(self, snapshot: Snapshot | None = None, *, with_counts: bool = True) -> Profile:
-        """What is live now.  `snapshot`: a full one of this moment, where there is one already."""
+        """The live blocks now.  `snapshot`: a full one of this moment, where there is one already."""
         began_s = time.thread_time()
         profile = read_profile(
             self.target, Mode.LIVE, self._start, with_counts=with_counts, is_merged=True, snapshot=snapshot
@@ -152,7 +152,7 @@ class Names:
             self._find(profile)
 
     def find_soon(self, profile: Profile) -> None:
-        """The same in a thread that the tool's end does not wait for; nothing if one is at work."""
+        """`find` in a thread that the tool's end does not wait for; nothing if one is at work."""
         if self._wanted(profile) and self._busy.acquire(blocking=False):
             threading.Thread(target=self._find_and_release, args=(profile,), daemon=True).start()
 

@@ -80,7 +80,7 @@ INTERNALS = {
         r"gc_alloc|_PyObject_GC_\w+",
     ),
 }  # fmt: skip
-# What only calls the program: its own code may be compiled into it.
+# Functions that only call the program: its own code may be compiled into it.
 _CALLING = re.compile(r".*\b(_M_invoke|_M_run|__invoke\w*|call(_once|_mut)?):*([{].*)?")
 DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group)
 _WRAPPER = re.compile(DROP_FRAMES)
@@ -118,7 +118,7 @@ def _without_templates(name: str) -> str:
 
 
 def _ends(name: str) -> str:
-    """What the patterns are about: how it begins, how it ends."""
+    """The start and the end of a name, which the patterns are about."""
     if len(name) <= MATCHED_LENGTH_MAX:
         return name
     half = MATCHED_LENGTH_MAX // 2

@@ -24,7 +24,7 @@ CONTROLLERS = ("memory", "", "name=systemd")  # whose path counts: v1's, v2's, t
 
 @dataclass(frozen=True)
 class Container:
-    """Of a process in no container the ids are empty."""
+    """A process outside containers has empty ids."""
 
     id: str
     pod_uid: str
@@ -36,7 +36,7 @@ class Container:
 
 
 def container_of(membership: Path) -> Container:
-    """By /proc/PID/cgroup; of a process that is gone, or where there are no cgroups, with an empty path."""
+    """Read from /proc/PID/cgroup; the path is empty if the process is gone or there are no cgroups."""
     groups = groups_of(membership)
     paths = [groups[name] for name in CONTROLLERS if name in groups] or list(groups.values())
     return parse(next((path for path in paths if path != "/"), "/" if paths else ""))

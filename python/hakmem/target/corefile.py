@@ -86,7 +86,7 @@ class CoreMemory(Memory):
 
     @property
     def written(self) -> list[tuple[int, int]]:
-        """Of those the parts that are not holes in the file: kernels and gdb skip pages of zeros."""
+        """The dumped parts that are not holes in the file: kernels and gdb skip pages of zeros."""
         found = []
         with self.path.open("rb") as file:
             for piece in self._segments:
@@ -129,7 +129,7 @@ class CoreMemory(Memory):
         return self._from_file(address, count, min(count, piece.end - address), is_segment=True)
 
     def _from_file(self, address: int, count: int, within: int, is_segment: bool) -> bytes:
-        """What was not dumped: from the mapped file, else zeros where memory was mapped."""
+        """Bytes that were not dumped: from the mapped file, else zeros where memory was mapped."""
         for mapping in self._files:
             if mapping.start <= address < mapping.end:
                 return self._file_part(mapping, address, min(count, mapping.end - address))
@@ -175,7 +175,7 @@ class CoreMemory(Memory):
         return path if path.is_file() and self._is_same(path, mapping) else None
 
     def _is_same(self, path: Path, mapping: Mapping) -> bool:
-        """By its build ID: programs are built and installed again while they run."""
+        """Compares build IDs: programs are built and installed again while they run."""
         was, now = _build_id(self._dumped_head(mapping)), _build_id(open_elf(path))
         return was == now if was and now else not mapping.is_deleted
 
@@ -310,7 +310,7 @@ def _notes(core: Any) -> dict[str, Any]:  # noqa: ANN401 - pyelftools has no typ
 
 
 def _thread_notes(core: Any) -> list[tuple[bytes, list[bytes]]]:  # noqa: ANN401 - pyelftools has no types
-    """Of each thread its general registers (struct elf_prstatus), and its other ones."""
+    """Each thread's general registers (struct elf_prstatus), and its other ones."""
     threads: list[tuple[bytes, list[bytes]]] = []
     for segment in core.iter_segments():
         if isinstance(segment, NoteSegment):

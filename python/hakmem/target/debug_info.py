@@ -24,7 +24,7 @@ from hakmem.target.elf import open_elf
 from hakmem.target.functions import Functions, functions_of
 
 DEBUG_ROOT = Path("/usr/lib/debug")
-# What pyelftools raises for a damaged file; there is no common base class.
+# pyelftools raises these for a damaged file; there is no common base class.
 DAMAGED = (
     ELFError, DWARFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError,
     OverflowError, NotImplementedError, RecursionError, struct.error,

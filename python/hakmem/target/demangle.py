@@ -47,7 +47,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(CXX_NAMES_KEPT)
 def cxx_name(name: str) -> str | None:
-    """Of one C++ symbol ("_ZTV6Widget"); None if it is none, or no C++ library is installed."""
+    """The name of a C++ symbol ("_ZTV6Widget"); None if it is not one, or no C++ library is installed."""
     convert = _cxa_demangle()
     return convert(name) if convert is not None and name.isascii() and "\0" not in name else None
 
@@ -98,7 +98,7 @@ def _cxa_demangle() -> Callable[[str], str | None] | None:
 
 
 def _filtered(names: list[str]) -> dict[str, str]:
-    """By a program, all names at once."""
+    """Demangled by an external program, all names at once."""
     program = next(filter(None, map(shutil.which, FILTERS)), None)
     if not names or program is None:
         return {}

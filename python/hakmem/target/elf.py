@@ -1,7 +1,7 @@
 """An ELF file: its symbols, needed libraries, build id, and how it is loaded.
 
-pyelftools reads what is rarely needed.  Headers are unpacked here, 20 times as fast: `hakmem ps` looks into
-each program of the machine.
+pyelftools reads rarely needed parts.  Headers are unpacked here, 20 times as fast: `hakmem ps` reads each
+program of the machine.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def open_elf(path: str | Path) -> ElfFile | None:
 
 
 def elf_of(data: bytes, name: str) -> ElfFile | None:
-    """The same of a file's content."""
+    """`open_elf` for a file's content."""
     file = BytesIO(data)
     file.name = name
     try:
@@ -375,7 +375,7 @@ def elf_of(data: bytes, name: str) -> ElfFile | None:
 
 @dataclass(frozen=True)
 class Place:
-    """A file by what it is, whatever the path: each process has its own ones to what it maps."""
+    """Identified by device and inode, not by path: a process may see it under a path of its own."""
 
     device: int
     inode: int

@@ -29,7 +29,7 @@ STT_OBJECT, STT_FUNC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FLAGS_1 = 1, 5, 14, 15, 29, 0x6FFFFFFB
 DYNAMIC_LISTS = {DT_NEEDED: "needed", DT_SONAME: "soname", DT_RPATH: "rpath", DT_RUNPATH: "runpath"}
 FLAGS_1_PIE = 0x08000000
-# What is raised for invalid headers; pyelftools and numpy document no less.
+# Raised for invalid headers; pyelftools and numpy document no narrower set.
 PARSER_ERRORS = (
     ArithmeticError,
     AssertionError,

@@ -82,7 +82,7 @@ def _functions_of(symbols: NDArray[Any], table: int) -> NDArray[Any]:
 
 
 def functions_of(file: ElfFile) -> Functions | None:
-    """Those of .symtab and .dynsym, and of .gnu_debugdata where there is no .symtab; None if damaged."""
+    """Functions of .symtab and .dynsym, and of .gnu_debugdata where there is no .symtab; None if damaged."""
     try:
         found = Functions(file)
         inner = _mini_debug_file(file)

@@ -39,7 +39,7 @@ class ProcessMemory(Memory):
         self._mem_fd: int | None = None
 
     def read(self, address: int, count: int) -> bytes:
-        """One piece without numpy: structures are linked by many small ones."""
+        """Reads one piece without numpy: structures are linked by many small ones."""
         if self._mem_fd is None:
             data = ctypes.create_string_buffer(count)
             local, remote = Piece(ctypes.addressof(data), count), Piece(address, count)

@@ -1,4 +1,4 @@
-"""What the dynamic loader has loaded, in the order in which it looks for symbols.
+"""The objects that the dynamic loader has loaded, in the order in which it looks for symbols.
 
 program's DT_DEBUG ──▶ r_debug ──▶ link_map ──▶ link_map ──▶ …        program, LD_PRELOAD, libraries"""
 

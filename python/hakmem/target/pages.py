@@ -94,7 +94,7 @@ class PageMap:
         return self._resident_below(ends) - self._resident_below(starts)
 
     def huge_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
-        """Those in huge pages, of page-aligned intervals."""
+        """The bytes of page-aligned intervals in huge pages."""
         below = [self._huge_sums[self._index_of(edges)[0]] for edges in (starts, ends)]
         return (below[1] - below[0]) * PAGE_BYTES
 
@@ -116,11 +116,11 @@ class PageMap:
         return row, is_known
 
     def present_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
-        """Of page-aligned pieces that lie in one region each: [piece, page]."""
+        """The present pages of page-aligned pieces that lie in one region each: [piece, page]."""
         return self._pages_of(self.present, starts, page_count)
 
     def huge_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
-        """The same of pages that are part of a huge one."""
+        """`present_pages` for pages that are part of a huge one."""
         return self._pages_of(self.huge, starts, page_count)
 
     def _pages_of(self, flags: Flags, starts: NDArray[np.integer], page_count: int) -> Flags:
@@ -215,8 +215,8 @@ def open_pagemap(process: Process) -> Iterator[int]:
 
 
 def core_page_map(memory: Memory, start: int, end: int, written: Iterable[Interval]) -> PageMap:
-    """Of a core: a page counts as resident if it is present and not all zeros.  Only what was `written` into
-    the core is read: terabytes may have been reserved."""
+    """A core's pages: one is resident if it is present and not all zeros.  Only the parts `written` into the
+    core are read: terabytes may have been reserved."""
     rows: dict[int, Flags] = {}
     for low, high in clipped(written, start, end):
         for number in range(low // REGION_BYTES, -(-high // REGION_BYTES)):
@@ -270,7 +270,7 @@ def scanned(
 def scanned_runs(
     file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
 ) -> Iterator[NDArray[np.uint64]]:
-    """The same, some thousands at a time."""
+    """The entries, some thousands at a time."""
     while low < high:
         runs = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
         request = ScanRequest(

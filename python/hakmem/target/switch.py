@@ -43,10 +43,10 @@ STOPPED = "Tt"
 
 @dataclass(frozen=True)
 class Settings:
-    """What the sampler is asked for; 0 leaves it to the library."""
+    """The request to the sampler; 0 leaves it to the library."""
 
-    period_bytes: int = 0  # one sample in so many bytes on average; 0 adapts
-    samples_per_second: int = 0  # what the period adapts to
+    period_bytes: int = 0  # mean bytes between two samples; 0 adapts
+    samples_per_second: int = 0  # that the period adapts to
     stack_depth: int = 0
     lease_s: float = 0.0  # the profile ends by itself then; 0: it stays on
     cost_percent: int = 0  # of processor time, for samples that adapt; older libraries take 0.5 %
@@ -83,7 +83,7 @@ class Switch:
         self.close()
 
     def close(self) -> None:
-        """What was asked for stays so."""
+        """The last request stays in force."""
         os.close(self._file)
 
     # ---- what can be asked for -----------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Switch:
         self._set("lease_ms", end_ms)
 
     def renew(self, lease_s: float) -> None:
-        """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
+        """The lease ends `lease_s` from now; 0: never.  Threads that saw it end are asked to go on."""
         now_ms, end_ms = monotonic_ms(self._process.memory_id), int(self._record()["lease_ms"])
         self._lease(lease_s)
         if end_ms and end_ms <= now_ms + RENEWAL_MS:
@@ -183,7 +183,7 @@ class Switch:
 
     @property
     def is_stopped(self) -> bool:
-        """By a signal or a debugger: what is asked for is done when it goes on."""
+        """Stopped by a signal or a debugger: a request is carried out when the process goes on."""
         return self._process.state in STOPPED
 
     # ---- bytes ----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Switch:
         """Into the memory that the descriptor was opened for, where the library's block still is."""
         try:
             is_there = os.pread(self._file, len(MAGIC), self.target.address) == MAGIC
-            # Of memory that is gone each call ends at once, with nothing.
+            # If the memory is gone, each call returns at once with nothing.
             if not is_there or not all(os.pwrite(self._file, data, address) for address in addresses):
                 raise ProcessGoneError(
                     f"process {self.target.pid} ended, or runs another program now: nothing was written"
@@ -256,7 +256,7 @@ def read_state(target: Target) -> np.void:
 
 
 def is_asked_for(target: Target, now_ms: int) -> bool:
-    """By the control record, which holds at once: a thread that sleeps has not looked at it."""
+    """Read from the control record, which holds at once: a sleeping thread has not looked at it."""
     control = _read(target, CONTROL)
     is_switched_on = int(control["flags"]) & target.schema.constant("profile_on")
     return bool(is_switched_on) and not 0 < int(control["lease_ms"]) <= now_ms
@@ -284,7 +284,7 @@ def _opened(pid: int) -> int:
 
 
 def _monotonic_offset_ns(pid: str) -> int:
-    """Of the time namespace; 0 without one, or on a kernel without them."""
+    """The offset of the time namespace; 0 without one, or on a kernel without them."""
     with suppress(OSError, ValueError, StopIteration):
         lines = (line.split() for line in Path(f"/proc/{pid}/timens_offsets").read_text().splitlines())
         _, seconds, nanoseconds = next(line for line in lines if line[0] == "monotonic")

@@ -69,7 +69,7 @@ class SymbolTable:
 
     @cached_property
     def _by_address(self) -> NDArray[Any]:
-        """Those of functions and objects that are defined here."""
+        """The symbols of functions and objects that are defined here."""
         kind = self._symbols["info"] & 15
         named = (kind == STT_OBJECT) | (kind == STT_FUNC)
         chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]

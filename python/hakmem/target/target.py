@@ -53,7 +53,7 @@ class Target:
             return False
 
 
-# What numpy and Python raise for impossible figures: negative lengths, invalid addresses.
+# numpy and Python raise these for impossible figures: negative lengths, invalid addresses.
 NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 

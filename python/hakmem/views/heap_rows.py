@@ -14,7 +14,7 @@ NOTHING = Cell("", -1.0)
 
 
 def heap_row(heap: NamedHeapFigures, whole_bytes: int) -> Row:
-    """Of `whole_bytes` live ones in the process.  What a heap does not have is left out, as most have neither
+    """`whole_bytes`: live ones in the process.  Fields that a heap lacks are left out, as most have neither
     tag nor limit, and are in use by no thread."""
     limit, name = heap.limit_bytes, label(heap)
     of = f"thread {heap.thread_id or '–'}" if heap.kind == "thread" else heap.kind

@@ -1,4 +1,4 @@
-"""What `hakmem leaks` found, as text."""
+"""The result of `hakmem leaks` as text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
 
 
 def spent_text(spent: Spent | None) -> str:
-    """What the process paid for its samples."""
+    """The process's cost of its samples."""
     if spent is None:
         return ""
     own, whole = (duration_text(seconds) for seconds in (spent.sampling_s, spent.cpu_s))
@@ -70,7 +70,7 @@ def sum_text(one: Sum, thing: str) -> str:
 
 
 def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
-    """Those that grew by more than chance, or lost something; then how long their blocks live."""
+    """Sites that grew by more than chance, or lost blocks; then how long their blocks live."""
     grown = evidence.grown
     chosen = [one for one in evidence.sites if everything or is_shown(one)]
     shown_sites = chosen if everything else chosen[:SITES_SHOWN]
@@ -182,13 +182,13 @@ def groups_text(one: Sum) -> str:
     """How they hang together."""
     if not one.blocks:
         return "nothing"
-    return f"{counted(one.groups, 'block')} that nothing points to, and what only these lead to"
+    return f"{counted(one.groups, 'block')} that nothing points to, and the blocks that only these lead to"
 
 
 def perhaps_text(found: Leaks) -> str:
     """Why not definitely."""
     if not found.is_whole and not found.freeze_tells:
-        return "nothing that was seen leads to them, but not all was seen"
+        return "no pointer that was seen leads to them, but some memory was not seen"
     if not found.is_whole:
         return "unreachable and unchanged in each scan, but the scans do not agree; --freeze tells"
     seen = f"{counted(found.unseen_registers, 'register')} of {counted(found.threads, 'thread')}"
@@ -196,7 +196,7 @@ def perhaps_text(found: Leaks) -> str:
 
 
 def how(found: Leaks) -> str:
-    """What the answer rests on."""
+    """The basis of the answer."""
     slowest = max(found.scans, key=lambda scan: scan["seconds"])
     read = bytes_text(slowest["read_bytes"])
     way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"

@@ -41,7 +41,7 @@ NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 MEMORY_HELP = {  # blocks and addresses, resident or not: not parts of RSS
     "live_bytes": "Bytes in blocks that the program holds, rounding included, resident or not.",
     "cached_bytes": "Bytes in magazines, remote-free buffers and quarantines, resident or not.",
-    "quarantine_bytes": "Of those, bytes in quarantines (hardened mode).",
+    "quarantine_bytes": "Cached bytes in quarantines (hardened mode).",
     "free_slab_bytes": "Bytes in free blocks of slabs in use, resident or purged.",
     "ranges_dirty_bytes": "Bytes in free ranges above 64 KiB that have not been purged.",
     "ranges_clean_bytes": "Bytes in free ranges above 64 KiB that were purged, or never used.",
@@ -67,7 +67,7 @@ RATIO_HELP = {
 }
 PROCESS_HELP = {
     "rss_bytes": "Resident memory of the process, hakmem's and other.",
-    "rss_anonymous_bytes": "Of that, anonymous memory.",
+    "rss_anonymous_bytes": "Resident anonymous memory of the process.",
     "swap_bytes": "Swapped-out memory of the process.",
     "threads": "Current threads of the process.",
 }
@@ -176,7 +176,7 @@ class HakmemCollector(Collector):
 
 
 def rss_bytes(snapshot: Snapshot) -> int:
-    """By which the largest are chosen."""
+    """The figure by which the largest processes are chosen."""
     return snapshot.process.rss_bytes if snapshot.process else snapshot.memory.live_bytes
 
 
@@ -284,7 +284,7 @@ def registry(
     heaps_shown: int = HEAPS_SHOWN,
     has_classes: bool = False,
 ) -> CollectorRegistry:
-    """With hakmem's metrics only, without those of this Python process."""
+    """A registry with hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
     made.register(HakmemCollector(detail, sites, grouping, heaps_shown, has_classes))
     return made

@@ -33,7 +33,7 @@ Row = tuple[str, ...]
 
 HELP = {
     "heap_live_bytes": "Bytes in live blocks of heaps that the program has made, rounding included; of a "
-    "thread's own heap with a name (kind=thread) also what it keeps for reuse.",
+    "thread's own heap with a name (kind=thread) also the blocks that it keeps for reuse.",
     "heap_live_blocks": "Live blocks of heaps that the program has made.",
     "heap_peak_bytes": "The most live bytes that one of these heaps has had.",
     "heap_limit_bytes": "The lowest limit of these heaps (hak_set_limit).",
@@ -46,14 +46,14 @@ HELP = {
 
 @dataclass
 class _Counted:
-    """Of one process: what each of its heaps had counted, and what each series has."""
+    """One process's counts: of each of its heaps at the last reading, and of each series."""
 
     target: Target
     before: dict[int, NamedHeapFigures] = field(default_factory=dict)  # by number
     totals: dict[Series, tuple[int, int]] = field(default_factory=dict)  # the last one exported comes last
 
     def grow(self, series: Series, heaps: Iterable[NamedHeapFigures]) -> tuple[int, int]:
-        """What the series has counted, with what its heaps have counted since they were read last."""
+        """The series' counts, with the counts of its heaps since they were read last."""
         refusals, allocations = self.totals.pop(series, (0, 0))
         for heap in heaps:
             refused, allocated = heap.counted_since(self.before.get(heap.number))
@@ -67,7 +67,7 @@ class _Counted:
 
 
 class HeapMetrics:
-    """What heaps have counted, from one answer to the next."""
+    """The counts of heaps, from one answer to the next."""
 
     def __init__(self, heaps_shown: int = HEAPS_SHOWN) -> None:
         self._heaps_shown = heaps_shown

@@ -88,13 +88,13 @@ class _FirstComplaint(logging.Handler):
 
 
 def metrics_url(url: str) -> str:
-    """With the path that OTLP prescribes, if it is not there."""
+    """Adds the path that OTLP prescribes, if it is missing."""
     bare = url.rstrip("/")
     return bare if urlsplit(bare).path.endswith(PATH) else bare + PATH
 
 
 def as_otlp(families: Iterable[Metric], time_ns: int) -> MetricsData:
-    """What one answer to Prometheus would hold."""
+    """The figures of one answer to Prometheus."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope

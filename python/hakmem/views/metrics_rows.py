@@ -39,7 +39,7 @@ LABELS: dict[By, tuple[str, ...]] = {
 OTHERS = "(others)"
 ROWS_KEPT_MAX = 10_000  # of those without members: the oldest is forgotten
 PROCESSES_HELP = "Processes whose figures are summed here."
-# Of a row the member's figure that says most: how close to a limit, and the most that one has held.
+# A row shows its member's most telling figure: the closest to a limit, and the most that one has held.
 EXTREMES: dict[str, Callable[[float, float], float]] = {
     "limit_soft_bytes": min,
     "limit_hard_bytes": min,
@@ -61,7 +61,7 @@ SITE_METRICS = (SITE_BYTES, f"{SITE_BYTES}_low", f"{SITE_BYTES}_high", "site_liv
 
 @dataclass(frozen=True)
 class Grouping:
-    """What was asked for.  `sites_shown`: of each row."""
+    """The requested grouping.  `sites_shown`: of each row."""
 
     by: By = "process"
     top: int | None = None
@@ -101,7 +101,7 @@ class Member:
 
 
 def rows_of(members: Sequence[Member], grouping: Grouping) -> dict[int, Row]:
-    """By PID; of rows with the same RSS the first by their labels are shown."""
+    """Rows by PID; among rows with the same RSS the first by their labels are shown."""
     rows = [member.row(grouping.by) for member in members]
     sizes = Counter[Row]()
     for member, row in zip(members, rows, strict=True):
@@ -119,7 +119,7 @@ def rows_of(members: Sequence[Member], grouping: Grouping) -> dict[int, Row]:
 
 @dataclass
 class _Seen:
-    """What a process's counters were when they were read last."""
+    """A process's counters at the last reading."""
 
     target: Target
     carried: dict[Key, float]  # by the program that the process executed before
@@ -128,7 +128,7 @@ class _Seen:
 
 
 class Totals:
-    """What rows have counted, from one answer to the next."""
+    """The counts of rows, from one answer to the next."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], _Seen] = {}  # by PID and start time
@@ -261,7 +261,7 @@ class Sums(Families):
         return [*super().all(), *self._totals.families(self._rows.values(), labels)]
 
     def _fold_sites(self) -> None:
-        """Of each row the largest sites stay, of the row of all others none: the rest is summed."""
+        """Each row keeps its largest sites, the row of all others none: the rest is summed."""
         sites: dict[Row, dict[Row, float]] = defaultdict(dict)
         for (row, site), value in self._values.get(SITE_BYTES, {}).items():
             sites[row][site] = value

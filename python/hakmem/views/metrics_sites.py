@@ -152,7 +152,7 @@ class SiteMetrics:
             self._followed.pop(pid)[1].watch.close()
 
     def close(self) -> None:
-        """Switches off what was switched on."""
+        """Switches off the profiles that it switched on."""
         self._switches_on = False
         self.forget([])
 

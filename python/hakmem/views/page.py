@@ -1,4 +1,4 @@
-"""What the pages of a recording and of a profile have in common: self-contained files of HTML."""
+"""Shared by the pages of a recording and of a profile: self-contained files of HTML."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def _page(profile: Profile) -> bytes:
 
 
 def writer(path: Path) -> Write:
-    """By the name's end; HakmemError for another: ask it before the work, not after it."""
+    """Chosen by the name's end; HakmemError if unknown: call it before the work, not after it."""
     return writer_of(path, {PAGE: _page})
 
 

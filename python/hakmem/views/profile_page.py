@@ -113,7 +113,7 @@ def row_of(site: Site, table: SiteTable, labels: Labels, depth: int) -> Row:
 
 
 def others(table: SiteTable) -> list[dict[str, str]]:
-    """What makes the table add up to the total."""
+    """Rows that make the table add up to the total."""
     rest = table.sites[ROWS_MAX:]
     rows = [(counted(len(rest), "other site"), sum(site.bytes.value for site in rest), "")] if rest else []
     rows.append((BEFORE_TEXT, table.before.value, span_text(*table.before.interval)))

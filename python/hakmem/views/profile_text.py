@@ -65,7 +65,7 @@ def show_profile(
 
 
 def heading(profile: Profile) -> Iterator[str]:
-    """Whose profile it is, and how much it knows."""
+    """The profiled program, and how much the profile knows."""
     header = profile.header
     name = one_line(header.command or [header.process_name], 60)
     length = f", {duration_text(header.seconds)}" if header.seconds else ""
@@ -87,7 +87,7 @@ def heading(profile: Profile) -> Iterator[str]:
 
 
 def samples_before(profile: Profile) -> int:
-    """Those that are older than the profile: earlier ones have left them."""
+    """Samples older than the profile, left by earlier ones."""
     header = profile.header
     if header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
         return 0  # merged samples come from files, where only the youngest's and the oldest's age are known
@@ -96,7 +96,7 @@ def samples_before(profile: Profile) -> int:
 
 
 def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
-    """What to do when the figures are too uncertain to tell one site from another."""
+    """Advice when the figures are too uncertain to tell one site from another."""
     largest = sites.sites[0].bytes if sites.sites else None
     if largest is None and not round(sites.unsampled_bytes + sites.before.value):
         return
@@ -199,7 +199,7 @@ def ages_text(site: Site) -> list[str]:
 
 
 def interval_text(estimate: Estimate) -> str:
-    """Of what was sampled; "exact" if nothing is uncertain."""
+    """The interval of a sampled figure; "exact" if nothing is uncertain."""
     return span_text(*estimate.interval) or ("exact" if estimate.samples else "")
 
 
@@ -268,7 +268,7 @@ def show_difference(
 
 
 def unseen_growth(before: Header, after: Header) -> str:
-    """Of profiles that each began when most was there already."""
+    """A hint for profiles that each began when most blocks were there already."""
     if not after.pid or before.pid != after.pid:
         how = "sample both programs from their start: hakmem run --profile -o FILE -- PROGRAM"
     else:

@@ -109,7 +109,7 @@ class SiteHistory:
         }
 
     def parts(self) -> list[dict[str, Any]]:
-        """Those of all readings, to be written again."""
+        """The parts of all readings, to be written again."""
         known, found = 0, []
         for reading in self.readings:
             named = max((row.site + 1 for row in reading.rows), default=0)
@@ -166,13 +166,13 @@ class SiteRecorder:
         self._watch.close()
 
     def taken(self) -> dict[str, Any]:
-        """What is ready since the last time, for the next line."""
+        """The parts that became ready since the last call, for the next line."""
         with self._lock:
             ready, self._ready = self._ready, []
         return {KEY: ready} if ready else {}
 
     def last(self) -> dict[str, Any]:
-        """The same with a last reading, for the last line."""
+        """`taken` with a last reading, for the last line."""
         self._ended.set()
         self._thread.join(END_PATIENCE_S)
         if self._thread.is_alive():
@@ -203,7 +203,7 @@ class SiteRecorder:
             self._watch.names.find_soon(self._unnamed[0][0])
 
     def _pass_on(self) -> None:
-        """Those whose names are known, in their order."""
+        """Passes on readings whose names are known, in order."""
         while self._unnamed and not self._watch.names.missing(self._unnamed[0][0]):
             part = self._history.add(*self._unnamed.pop(0))
             with self._lock:
@@ -211,7 +211,7 @@ class SiteRecorder:
 
 
 def to_lines(history: SiteHistory, times_s: list[float]) -> list[dict[str, Any]]:
-    """What each line of a recording carries, and the last line after the samples of these times."""
+    """The data of each line of a recording, and the last line after the samples of these times."""
     found: list[dict[str, Any]] = [{} for _ in range(len(times_s) + 1)]
     for part in history.parts():
         place = sum(time_s < part["monotonic_s"] for time_s in times_s)

@@ -171,7 +171,7 @@ def stage_chart(timeline: Timeline) -> Chart:
     ]
     return Chart(
         "stages",
-        "Slow paths: what served a refill",
+        "Slow paths: sources of refills",
         "Magazine misses per second by the stage of the supply ladder that served them, from cheap "
         "(current) to expensive (new: a slab from the pool). A high rate of “new” in a steady program means "
         "that freed memory does not reach the threads that need it.",

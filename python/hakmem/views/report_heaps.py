@@ -1,4 +1,4 @@
-"""The part of a recording's page about the program's own heaps: what they held over time, and how many
+"""The part of a recording's page about the program's own heaps: their bytes over time, and how many
 threads used them."""
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def held_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[c
     chart = charts.Chart(
         "heaps",
         "Live bytes by heap of the program",
-        f"What the {HEAPS_DRAWN} largest heaps held that the program has made, rounding included; those of "
-        "one name and tag are one area. They are part of the live blocks: what is left of those is malloc's. "
-        "Of a thread's heap with a name, what it keeps for reuse is in the area too. A heap that grows as "
-        "long as the program runs is what to look at first.",
+        f"Bytes held by the {HEAPS_DRAWN} largest heaps that the program made, rounding included; those of "
+        "one name and tag are one area. They are part of the live blocks: the rest of those is malloc's. "
+        "A thread's heap with a name includes the blocks that it keeps for reuse. A heap that grows as "
+        "long as the program runs deserves the first look.",
         times_s,
         [*(line(label(series), held, [series]) for series in drawn), *rest(held, drawn)],
         bytes_text,
@@ -80,7 +80,7 @@ def held_by(sample: Snapshot) -> dict[Series, int]:
 
 
 def largest(held: Held) -> list[Series]:
-    """Those that held, or had, most at any time."""
+    """The heaps that held, or had, most at any time."""
     most: dict[Series, int] = {}
     for found in filter(None, held):
         most |= {series: max(most.get(series, 0), live_bytes) for series, live_bytes in found.items()}

@@ -82,9 +82,9 @@ class SitesOverTime:
         return Chart(
             "sites_over_time",
             "Live bytes by site",
-            f"What each of the {SITES_DRAWN} largest call sites held, estimated from samples of a heap "
+            f"Bytes held by each of the {SITES_DRAWN} largest call sites, estimated from samples of a heap "
             "profile; with the rest the areas add up to the live blocks. A site that grows as long as the "
-            "program runs is what to look at first.",
+            "program runs deserves the first look.",
             self.times_s,
             [one for one in series if any(one.values)],
             bytes_text,
@@ -136,7 +136,7 @@ class SitesOverTime:
         )
 
     def rest(self) -> list[dict[str, str]]:
-        """What makes the table add up."""
+        """Rows that make the table add up."""
         if not self.readings:
             return []
         first, last = self.readings[0], self.readings[-1]

@@ -63,7 +63,7 @@ def show_snapshot(
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
-    counters, and all threads.  `more`: what the JSON has beside the snapshot."""
+    counters, and all threads.  `more`: further members of the JSON."""
     with progress_bar(f"reading {name}") as progress:
         snapshot = take(target, progress=progress)
     if as_json:
@@ -157,7 +157,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
 
 
 def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
-    """Those that the program has made or named.  Live bytes of a thread's heap are not known from outside:
+    """Heaps that the program made or named.  Live bytes of a thread's heap are not known from outside:
     it keeps blocks for reuse."""
     heaps = snapshot.heaps
     shown = heaps if everything else heaps[:HEAPS_SHOWN]

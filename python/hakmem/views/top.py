@@ -318,7 +318,7 @@ class TopApp(App[None]):
         self.show_table_of_choice()
 
     def show_table_of_choice(self) -> None:
-        """With its columns, and what stands above it."""
+        """Shows the table with its columns and its heading."""
         self.show_views()
         self.main.query_one(SitesPanel).set_class(self.tables.is_at_sites, "shown")
         self.show_table()

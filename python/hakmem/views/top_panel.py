@@ -1,4 +1,4 @@
-"""What `hakmem top` says above its table of sites, and the threads that read, switch and name."""
+"""The text of `hakmem top` above its table of sites, and the threads that read, switch and name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hakmem.views.top_sites import Sites
 
 
 class SitesPanel(Static):
-    """Whose profile is on.  One thread at a time works on it, and tells the app by `Changed`."""
+    """The profiled process.  One thread at a time works on it, and tells the app by `Changed`."""
 
     class Changed(Message):
         """There are new figures, or names."""

@@ -63,7 +63,7 @@ class GaugeTile(Static):
 
 
 def keys(tables: int) -> list[Text]:
-    """What keys do, with so many tables."""
+    """The keys and their effects; `tables`: how many there are."""
     words = (
         "? help",
         "q quit",

@@ -58,7 +58,7 @@ def _rows(found: Difference) -> Iterator[Row]:
         if round(value):
             span = Cell(span_text(low, high) or "–", high - low)
             share = Cell(share_text(value, total), value)
-            # Of these nothing was sampled: what is left over moves as the estimates of the sites do.
+            # No block of these was sampled: the remainder moves as the estimates of the sites do.
             yield [size(round(value)), _signed(grown, CHANCE), Cell(name, name), span, number(None), share]
 
 
@@ -94,7 +94,7 @@ class Sites:
         self.is_on = False
         self._trouble = ""
         self._next_s = 0.0
-        self._first: Profile | None = None  # what growth is counted from
+        self._first: Profile | None = None  # growth is counted from it
         self._first_s = 0.0
         self._last: Profile | None = None
         self._named = 0
@@ -171,7 +171,7 @@ class Sites:
             self._trouble, self._next_s = str(error), time.monotonic() + TROUBLE_PAUSE_S
 
     def close(self) -> None:
-        """Switches off what was switched on here."""
+        """Switches off the profile that it switched on."""
         if self._watch is not None:
             self._watch.close()
 

@@ -14,7 +14,7 @@ TABLES = (*VIEWS, SITES, HEAPS)  # by the keys 1, 2 …
 
 
 class Tables:
-    """Of one process after the other.  That of heaps is there from the first heap on."""
+    """The tables of one process after the other.  That of heaps is there from the first heap on."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -64,7 +64,7 @@ class Tables:
         ]
 
     def heads(self) -> list[Text]:
-        """Of the columns, with a mark at the one that rows are sorted by."""
+        """The heads of the columns, with a mark at the one that rows are sorted by."""
         mark = "▲" if self._is_reversed[self.number] else "▼"
         return [
             aligned(name, name.removeprefix("<") + (mark if self._sort_columns[self.number] == place else ""))

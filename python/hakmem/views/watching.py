@@ -261,7 +261,7 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def heap_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """Those that the program has made or named: the largest, and all others as one."""
+    """Heaps that the program has made or named: the largest, and all others as one."""
     whole_bytes, rates = moment.snapshot.memory.live_bytes, dict(moment.rates.heaps)
     shown = few_heaps(moment.snapshot.heaps, HEAP_ROWS_MAX)
     if shown and shown[-1].is_rest:

@@ -1,4 +1,4 @@
-"""What `hakmem what` found, as text."""
+"""The result of `hakmem what` as text."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def print_block(console: Console, block: OneBlock, examples: bool) -> None:
 
 
 def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
-    """What is known, in order."""
+    """The findings, in order."""
     if block.start is None or block.block_bytes is None:
         yield "place", block.place
         return
@@ -169,7 +169,7 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
 
 
 def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
-    """Of a sample, how it was asked for."""
+    """How a sampled block was asked for."""
     asked = block.asked
     if asked is None:
         return
@@ -180,7 +180,7 @@ def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
 
 
 def owner_text(block: OneBlock) -> str:
-    """Whose it is."""
+    """The block's owner."""
     if block.heap is not None:
         tag = f" (tag {block.heap.tag})" if block.heap.tag else ""
         return f"heap {quoted(block.heap.name)}{tag}, made by the program"

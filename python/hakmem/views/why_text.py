@@ -72,7 +72,7 @@ def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> T
     table.add_column("share", justify="right", overflow="fold", min_width=5)
     if has_bars:
         table.add_column("", no_wrap=True, width=BAR_CELLS)
-    table.add_column("what it is, and what reduces it", overflow="fold")
+    table.add_column("meaning, and how to reduce it", overflow="fold")
     rss_bytes = explanation.rss_bytes
     for line in explanation.lines:
         table.add_row(
@@ -91,7 +91,7 @@ def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> T
 
 
 def lines_list(explanation: Explanation, everything: bool) -> Group:
-    """The same, with the text below the figures."""
+    """`lines_table` as a list, with the text below the figures."""
     rss_bytes = explanation.rss_bytes
     parts: list[RenderableType] = []
     for line in explanation.lines:

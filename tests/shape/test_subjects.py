@@ -1,0 +1,42 @@
+"""Subjects of commits: at most 72 columns, and no turn of language.py."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from shape import language
+
+SINCE = "e9b35028"  # older ones are as they are
+COLUMNS = 72
+BEFORE_THE_TEST = {"37158fe1", "f1907739"}  # merged while it was being written: 75 and 74 columns
+
+
+def _git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=False)
+
+
+def test_subjects_of_commits(root: Path) -> None:
+    if not (root / ".git").exists():
+        pytest.skip("the sources are not in a git repository")
+    try:
+        log = _git(root, "log", "--no-merges", "--abbrev=8", "--format=%h %s", f"{SINCE}..HEAD")
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    if log.returncode != 0:
+        pytest.skip(f"the history does not go back to {SINCE}: {log.stderr.strip()}")
+    found = []
+    for line in log.stdout.splitlines():
+        commit, _, subject = line.partition(" ")
+        if commit in BEFORE_THE_TEST:
+            continue
+        if len(subject) > COLUMNS:
+            found.append(f"{commit}: {len(subject)} columns, {COLUMNS} at most: {subject}")
+        text = subject.partition(": ")[2] or subject  # after the part of hakmem that it changes
+        text = text[:1].upper() + text[1:]
+        found += [
+            f"{commit}: {subject}: say {pattern.better}"
+            for _, pattern, _ in language.faults_of(text + "\n", "commits")
+        ]
+    assert not found, "\n".join(found)
