@@ -140,7 +140,7 @@ static void set_up_route_p(void) {
   adopted = NULL;
 }
 
-static void route_p(void) {
+static void adopt_idle(void) {
   latch_take(&two);
   use(adopt_route_p(&two, CLASS_32K));
   latch_give(&two);
@@ -246,7 +246,7 @@ int main(int count, char **arguments) {
        .mutants = latch_mutants},
       {.name = "adopt-route-p",
        .set_up = set_up_route_p,
-       .threads = {work, free_block_0, route_p, free_block_1},
+       .threads = {work, free_block_0, adopt_idle, free_block_1},
        .check = check_route_p,
        .mutants = latch_mutants},
       {.name = "adopt-sweep",
