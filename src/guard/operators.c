@@ -4,12 +4,13 @@
 #include "config/options.h"
 #include "map/window.h"
 
-/* As everybody finds them, and ours (override_cxx.c), which are left out where hakmem does not replace malloc: addresses.  The program's
- * linker has chosen, or the dynamic linker before it called anybody: nobody is asked here, no lock is waited for. */
+/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are left out where hakmem does not
+ * replace malloc. The program's linker has chosen, or the dynamic linker before any code ran: no call is made here, no lock is waited
+ * for. */
 #define DECLARE(member, name) extern char name[] WEAK, hak_##member[] WEAK HIDDEN;
 CALLED_OPERATORS(DECLARE)
 
-/* As the C++ library's forms of arrays, which call those of one object. */
+/* An array form defaults to that of one object, as in the C++ library. */
 static void let_arrays_follow(struct other_operators *others) {
   if (!others->new_array) others->new_array = others->new_plain;
   if (!others->new_array_aligned) others->new_array_aligned = others->new_aligned;
