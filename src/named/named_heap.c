@@ -334,7 +334,7 @@ COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
   store_relaxed(&made->tag, load_relaxed(&heap->tag));
   made->stands_for = heap->stands_for ? heap->stands_for : heap;
   if (cas_strong_acq_rel(&heap->successor, &other, made)) return made; /* release: its fields */
-  named_drop(made); /* another thread was faster */
+  named_drop(made); /* another thread made one first */
   return other;
 }
 

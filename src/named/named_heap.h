@@ -13,7 +13,7 @@
  * owner; a thread that frees while another holds that frees remotely.  The owner is in no list, so that no thread adopts or borrows
  * from it: its slabs hold blocks of this heap only.
  *
- * A record of a thread's heap is only a name: its blocks are like all other frees. */
+ * A record of a thread's heap is only a name: its blocks are like all others. */
 #ifndef HAK_NAMED_NAMED_HEAP_H
 #define HAK_NAMED_NAMED_HEAP_H
 
@@ -47,7 +47,7 @@ struct hak_heap {
   /* Written under the latch, except where a comment differs; read by any thread. */
   ATOMIC(uint64_t) allocated_blocks; /* since it was made */
   ATOMIC(uint64_t) freed_remotely;   /* blocks, without the latch */
-  ATOMIC(uint64_t) freed_blocks;     /* all others */
+  ATOMIC(uint64_t) freed_blocks;     /* all other frees */
   ATOMIC(uint64_t) range_bytes;      /* live */
   ATOMIC(uint64_t) range_blocks;
   ATOMIC(uint64_t) peak_bytes;
