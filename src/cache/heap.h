@@ -51,7 +51,7 @@ struct heap {
   CACHE_ALIGNED struct magazine magazines[SLAB_CLASS_COUNT];
 
   /* Slow paths, own thread. */
-  ATOMIC(uint32_t) is_busy; /* its thread is in one: a forked child must not use the parts being changed */
+  ATOMIC(uint32_t) is_busy; /* its thread is in one: a forked child leaves those parts alone */
   uint8_t starter_batches[TINY_CLASS_COUNT]; /* batches taken from the starter heap so far */
   uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
@@ -61,12 +61,12 @@ struct heap {
   SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
   SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
-  uint64_t next_scan_ms;                   /* when free pages in its own slabs are looked for again (slab/pages.h) */
-  bool has_waiting_pages;                  /* that scan left some free pages */
+  uint64_t next_scan_ms;    /* when its slabs are scanned for free pages (slab/pages.h) */
+  bool has_waiting_pages;   /* that scan left some free pages */
   ATOMIC(bool) is_called;   /* by a round: on its next visit it empties its magazines */
   ATOMIC(uint64_t) settled; /* count of slow paths before which it is not called again */
   ATOMIC(uint32_t)
-  taken_in; /* cache/parked.c: the process, in a line of forks, that took it over */
+  taken_in;                 /* cache/parked.c: the process, in a line of forks, that took it over */
   struct heap *next_parked; /* under the lock of the list of heaps */
   struct hak_heap *named;   /* its record as a named heap (named/named_heap.h), or NULL */
   struct hak_heap *used;    /* the heap that malloc takes blocks from (heap/use.h); NULL: its own */

@@ -49,7 +49,7 @@ COLD static bool park_some(size_t most) {
   }
   bool has_more = next_owner != NULL;
   store_release(&has_lost_threads,
-                has_more); /* what was parked before; pairs with the acquire below */
+                has_more); /* the heaps parked before; pairs with the acquire below */
   lock_give(&lost_lock);
   return has_more;
 }

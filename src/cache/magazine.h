@@ -9,7 +9,7 @@
  * passes and is_sample_due are set only while it is armed.
  *
  * While a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast
- * path, whose calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
+ * path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 
@@ -26,7 +26,7 @@ struct magazine {
   uint16_t passes;         /* armed: blocks that malloc may pop before it asks the sampler again */
   uint8_t last_event;      /* enum magazine_event */
   uint8_t streak;          /* misses of one kind since the last of the other, or growth */
-  ATOMIC(uint8_t) bounces; /* misses that followed one of the other kind: the magazine was too small */
+  ATOMIC(uint8_t) bounces; /* misses after one of the other kind: it was too small */
   bool is_sample_due;      /* armed: the block after those is a sample */
 };
 

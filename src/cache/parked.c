@@ -49,7 +49,7 @@ RESIDENT struct heap *parked_take(void) {
   store_relaxed(&heap->taken_in, forks); /* before the state: pairs with park_if_lost */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
-  store_relaxed(&heap->tag, heap->owner.tag); /* a ticker may have diverted it after it was parked */
+  store_relaxed(&heap->tag, heap->owner.tag); /* a ticker may have been late */
   count(&heap->owner.counters, COUNT_heaps_recycled);
   return heap;
 }

@@ -17,7 +17,7 @@ static ATOMIC(struct heap *) starter;
 static struct heap *make_starter(void) {
   struct heap *made = heap_make(), *first = NULL;
   if (!made) return NULL;
-  if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: what heap_make wrote */
+  if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: the new heap */
   parked_add(made);                                            /* another thread made one first */
   return first;
 }

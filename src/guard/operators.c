@@ -46,8 +46,8 @@ RESIDENT const struct other_operators *operators_of_others(void) {
   return &others;
 }
 
-/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
- * has.  So malloc's blocks are for those that want to know all. */
+/* A library may have private operators that make blocks by malloc; the Rust compiler's LLVM has. So a malloc block in a delete is
+ * reported only at the higher level. */
 bool operators_mismatch(enum maker made_by, enum maker freed_as) {
   uint64_t wanted = options.harden_operators;
   if (wanted == 1 && options.harden > 1) wanted = 2;

@@ -116,7 +116,7 @@ static bool find_in_slab(struct zeros *zeros, uint32_t entry, bool is_before) {
 static void check_slot(uintptr_t begin, uintptr_t freed) {
   size_t granule = granule_of(begin);
   if (granule / GRANULES_PER_CHUNK != granule_of(freed) / GRANULES_PER_CHUNK) return; /* closed */
-  if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return;                    /* closed too */
+  if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return; /* closed too */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
   struct zeros zeros = {begin, begin + BESIDE_BYTES, 0, 0};
   bool is_slab = map_entry_is_live(entry) && (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;

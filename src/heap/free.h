@@ -10,7 +10,7 @@ void heap_free_slow(void *block);
 void heap_delete_slow(void *block);
 void heap_delete_array_slow(void *block);
 
-/* The same for blocks that do not go into a cache of this thread at once. */
+/* Frees a block that does not go into a cache of this thread at once. */
 void heap_free_the_long_way(void *block, enum maker maker);
 
 #endif

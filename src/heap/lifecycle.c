@@ -174,7 +174,7 @@ static void after_fork_in_parent(void) {
 /* The memory of the child is that of one moment, each thread cut off between two of its stores.  Data whose lock or latch was held is
  * set aside or made anew; all other data is whole. */
 static void go_on_alone(void) {
-  lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
+  lock_reset_in_child(&start_lock); /* the next caller completes the start */
   arenas_after_fork();
   slab_pool_after_fork();
   sampled_slabs_after_fork();
@@ -203,7 +203,7 @@ static void settle_copy(void) {
   struct heap *heap = heap_of_thread;
   uint32_t latch = heap_is_real(heap) ? load_relaxed(&heap->owner.latch) : LATCH_FREE;
   if (latch != LATCH_FREE && latch != LATCH_OWN)
-    heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* and is lost like other threads' heaps */
+    heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* lost, like other threads' heaps */
   go_on_alone();
 }
 

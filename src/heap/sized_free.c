@@ -17,10 +17,11 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
 /* The block is known without its size, and real programs survive such a delete: only the first is reported. */
 static void warn_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
-  if (exchange_acquire(&is_told, true)) return; /* it orders nothing: only the first thread reports */
+  if (exchange_acquire(&is_told, true)) return; /* orders nothing; only the first thread reports */
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, true},
-                "size argument %zu does not match the block of %zu bytes; freed anyway (reported once)",
+                "size argument %zu does not match the block of %zu bytes"
+                "; freed anyway (reported once)",
                 size, usable_bytes);
 }
 

@@ -22,7 +22,7 @@ static uint32_t group_of(uint32_t number) { return number / GROUP_HEAPS; }
 
 LONG_LIVED struct hak_heap *named_next(uint32_t *number) {
   for (uint32_t at = *number + 1; at < NAMED_NUMBERS; at = (at | (GROUP_HEAPS - 1)) + 1) {
-    /* acquire, all three: what publish and take_number wrote before. */
+    /* acquire, all three: the earlier writes of publish and take_number. */
     struct named_row *row = load_acquire(&named_rows[at / NAMED_ROW_HEAPS]);
     if (!row) return NULL; /* rows are made one */
     uint64_t in_use =

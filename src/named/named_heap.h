@@ -41,8 +41,7 @@ struct hak_heap {
 
   /* Under the owner's latch. */
   struct slab_set slabs;
-  uint32_t
-      first_range; /* its first granule + 1; 0: no range. Linked through range_record.h */
+  uint32_t first_range; /* its first granule + 1; 0: no range. Linked through range_record.h */
 
   /* Written under the latch, except where a comment differs; read by any thread. */
   ATOMIC(uint64_t) allocated_blocks; /* since it was made */
@@ -61,7 +60,7 @@ struct hak_heap {
   char name[HEAP_NAME_BYTES];
   ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
   ATOMIC(struct hak_heap *) successor; /* of NAMED_CUT_OFF; NULL until it is needed */
-  struct hak_heap *stands_for; /* of a successor: the heap that the program knows; of a lane: its heap */
+  struct hak_heap *stands_for;         /* the heap that a successor or a lane belongs to */
   /* By the number of the allocating thread; NULL: the heap itself. */
   ATOMIC(struct hak_heap *) lanes[NAMED_LANES];
 };

@@ -32,7 +32,7 @@ void report_pool_acquisitions(struct text *text) {
   text_line(text, "cas_retries", snapshot.counters[COUNT_cas_retries], "lock-free steps repeated");
   text_line(text, "lock_acquisitions", snapshot.counters[COUNT_lock_acquisitions],
             "locks of ranges and of the list of heaps; the pool has none");
-  text_line(text, "lock_waits", snapshot.counters[COUNT_lock_waits], "lock acquisitions that had to wait");
+  text_line(text, "lock_waits", snapshot.counters[COUNT_lock_waits], "of those, that had to wait");
 }
 
 /* "%p" becomes the process id; false when it does not fit. */
@@ -90,9 +90,8 @@ static bool is_idle_beside_another(void) {
 COLD static void report_stats(const char *how) {
   if (scan_equals(how, "0")) return;
   if (is_idle_beside_another())
-    report_line(
-        "no report: process %u uses another malloc; this libhakmem served no request",
-        os_process_id());
+    report_line("no report: process %u uses another malloc; this libhakmem served no request",
+                os_process_id());
   else if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))

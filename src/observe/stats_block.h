@@ -22,10 +22,12 @@ struct stats_entry {
       text; /* offset in the texts: name, unit (of an option its default) and meaning, each ended by a 0 */
   uint32_t record_text; /* offset in the texts, of the record that it belongs to */
   char kind;            /* 'r' record; 'f' field; 'c' constant */
-  char role; /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display; 'w' structure that a tool may write */
-  char type; /* 'u' unsigned, 'i' signed, 'd' double, 'p' address, 't' address of a text, 'r' record */
+  /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display; 'w' structure, writable by a tool */
+  char role;
+  /* 'u' unsigned, 'i' signed, 'd' double, 'p' address, 't' address of a text, 'r' record */
+  char type;
   char padding;
-  uint32_t value; /* of a field its offset, of a record its size, of a constant its value */
+  uint32_t value;         /* of a field its offset, of a record its size, of a constant its value */
   uint32_t element_bytes; /* of one element */
   uint32_t element_count; /* of an array; 1 otherwise */
 };

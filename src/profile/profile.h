@@ -32,11 +32,11 @@ struct profile_control {
   };
   ATOMIC(uint64_t) period_bytes;       /* bytes per sample; 0: adaptive */
   ATOMIC(uint64_t) lease_ms;           /* CLOCK_MONOTONIC: on until then; 0: without an end */
-  ATOMIC(uint32_t) samples_per_second; /* what the period adapts to; 0: PROFILE_RATE */
+  ATOMIC(uint32_t) samples_per_second; /* target of an adaptive period; 0: PROFILE_RATE */
   ATOMIC(uint8_t) flags;               /* PROFILE_ON */
   ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0: PROFILE_DEPTH_MAX, also the bound */
   ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
-  ATOMIC(uint8_t) cost_percent;        /* of processor time that sampling may take; 0: half a percent */
+  ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
 };
 extern struct profile_control profile_control;
 

@@ -2,7 +2,7 @@
  *
  *   distance ~ exponential, of mean R bytes      counted down by the size of each block;  the one that crosses 0 is a sample
  *
- * So a block of S bytes is one with probability p = 1 − e^(−S/R), whatever came before.  R may change while the next sample is not
+ * So a block of S bytes is one with probability p = 1 − e^(−S/R), independent of the past.  R may change while the next sample is not
  * known yet: the distance is drawn anew then, which keeps all expectations.
  *
  * Small blocks are counted in lots, of one class each, before they are handed out: a magazine says how many malloc may pop without
@@ -21,7 +21,7 @@ struct sampler {
   uint64_t unlooked;     /* bytes to the next look; 0: it is due */
   uint64_t period_bytes; /* R of the distance, and of all samples that are due */
   uint64_t random;       /* own stream; 0: not begun yet */
-  uint32_t drawer; /* the process or thread of the stream: a forked child begins another */
+  uint32_t drawer;       /* its process or thread: a forked child begins another stream */
   ATOMIC(bool) is_armed;
   ATOMIC(uint8_t) generation; /* of the control record, as followed last */
 };

@@ -9,7 +9,7 @@
 #include "reclaim/reclaim.h"
 #include "reclaim/regret.h"
 
-/* Too much: more than the budget of free memory, and half of what is live. */
+/* Too much: more than the budget of free memory, and half of the live bytes. */
 #define EXCESS_BYTES ((uint64_t)16 << 20)
 enum { EXCESS_DIVISOR = 2, SOONER_DIVISOR = 16 };
 /* A program that goes on freeing is likely to free everything: each time that it has freed 1/FALL_DIVISOR of the live bytes, and
@@ -36,7 +36,7 @@ enum stage {
   SCANNING, /* its slabs for free pages, step by step */
 };
 static ATOMIC(uint32_t) stage;
-static ATOMIC(uint64_t) given_live_bytes; /* live bytes at the last step; 0: they have grown since */
+static ATOMIC(uint64_t) given_live_bytes; /* live bytes at the last step; 0: grown since */
 static ATOMIC(uint64_t) stuck_bytes;      /* the least excess since: held by slabs in use */
 static ATOMIC(uint64_t) turns_left;       /* WAITING: slow paths; SCANNING: steps */
 static ATOMIC(uint64_t) scan_below_bytes; /* scan again when fewer bytes are in use */

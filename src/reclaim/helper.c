@@ -91,7 +91,7 @@ static bool may_leave(void) {
 static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
-  store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, slow paths do a little of the work */
+  store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, slow paths do it */
   while (!is_over() || !may_leave()) work_once();
   return unused;
 }

@@ -39,7 +39,7 @@ enum depth {
   FLUSH_OWN = 1 << 1,    /* all caches but the quarantine */
   RELEASE_OWN = 1 << 2,  /* its wholly free slabs */
   RELEASE_KEPT = 1 << 3, /* only the free slabs that its bins keep: no walk over all slabs */
-  RELEASE_IDLE = 1 << 4, /* wholly free slabs of owners that do not run; their old pages; calls them to flush */
+  RELEASE_IDLE = 1 << 4, /* free slabs and old pages of idle owners; calls them to flush */
   FLUSH_SHARED = 1 << 5, /* caches of Large and Big blocks */
   PURGE_SLABS = 1 << 6,
   PURGE_RANGES = 1 << 7,
