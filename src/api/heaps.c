@@ -33,7 +33,7 @@ static bool is_made(const struct hak_heap *heap, const char *verb) {
   return false;
 }
 
-/* ---- heaps and figures-------------------------------------------------------------------------------------------- */
+/* ---- heaps and figures -------------------------------------------------------------------------------------------- */
 
 static void *no_record(void) {
   errno = ENOMEM;

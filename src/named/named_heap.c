@@ -42,7 +42,7 @@ static struct named_row *row_of(uint32_t group) {
   row = metadata_allocate(sizeof *row);
   if (!row) return NULL;
   store_relaxed(&row->in_use[0], group == 0); /* number 0 is never given */
-  store_release(place, row);                  /* the line above, and zeros; */
+  store_release(place, row);                  /* that, and zeros; pairs with named_of_entry */
   return row;
 }
 
@@ -194,7 +194,7 @@ static void hand_counters_on(struct counters *counters) {
 }
 
 static void drop_part(struct hak_heap *part) {
-  store_release(&part->state, NAMED_UNUSED); /* all earlier writes to it; */
+  store_release(&part->state, NAMED_UNUSED); /* all earlier writes to it; pairs with named_is */
   lock_take(&heaps_lock, &stray_counters);
   hand_counters_on(&part->owner.counters);
   put_record(part, part->slabs.used != 0); /* a slab is left when a free came too late */

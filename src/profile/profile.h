@@ -65,7 +65,7 @@ enum {
 #define PROFILE_PERIOD_MIN UINT64_C(64)
 #define PROFILE_PERIOD_MAX (UINT64_C(1) << 46)
 
-/* ---- published by the process----------------------------------------------------------------------------- */
+/* ---- published by the process ---------------------------------------------------------------------------- */
 
 enum profile_status {
   PROFILE_IS_OFF,
