@@ -14,7 +14,7 @@
 ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
 static struct lock heaps_lock = {.rank = LOCK_RANK_NAMED};
 static uint32_t first_group; /* groups below it have no free number; under the lock */
-static uint64_t serials;     /* serials given so far; under */
+static uint64_t serials;     /* given so far; under the lock */
 
 enum { GROUP_HEAPS = 64 };
 static const size_t group_bytes = GROUP_HEAPS * sizeof(struct hak_heap);
@@ -24,7 +24,7 @@ LONG_LIVED struct hak_heap *named_next(uint32_t *number) {
   for (uint32_t at = *number + 1; at < NAMED_NUMBERS; at = (at | (GROUP_HEAPS - 1)) + 1) {
     /* acquire, all three: the earlier writes of publish and take_number. */
     struct named_row *row = load_acquire(&named_rows[at / NAMED_ROW_HEAPS]);
-    if (!row) return NULL; /* rows are made one */
+    if (!row) return NULL; /* rows are made one after the other */
     uint64_t in_use =
         load_acquire(&row->in_use[group_of(at) % NAMED_ROW_GROUPS]) >> at % GROUP_HEAPS;
     if (!in_use) continue;
