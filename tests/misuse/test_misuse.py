@@ -103,7 +103,7 @@ REASONS = {
     "misaligned": r"inside the block of (?P<bytes>\d+) bytes at (?P<base>0x[0-9a-f]+)",
     "double": r"the block of (?P<bytes>\d+) bytes is free already",
     "mismatched": r"size argument \d+ does not match the block of (?P<bytes>\d+) bytes"
-    "; freed anyway \(reported once\)",
+    r"; freed anyway \(reported once\)",
 }
 
 HARMLESS = {"mismatched"}
