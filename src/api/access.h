@@ -1,10 +1,10 @@
-/* access.h: what libhakmem-fortify.so asks of libhakmem.so, beside malloc_object_size_fast. */
+/* access.h: the function that libhakmem-fortify.so calls in libhakmem.so beside malloc_object_size_fast. */
 #ifndef HAK_API_ACCESS_H
 #define HAK_API_ACCESS_H
 
 #include "base/compiler.h"
 
-/* A function of the C library is about to touch bytes of a block that are not there. */
+/* A function of the C library is about to touch bytes beyond a block. */
 struct hak_access {
   const char *function;
   const void *pointer;
@@ -13,8 +13,8 @@ struct hak_access {
   uintptr_t caller; /* of the function */
 };
 
-/* Reports it as any misuse, and returns where the program is to go on (HAKMEM_ON_MISUSE): or where the bytes are there,
- * because another thread has been changing the block. */
+/* Reports it as a misuse; returns if the program is to go on (HAKMEM_ON_MISUSE), or if the bytes exist after all because another thread
+ * has been changing the block. */
 void hak_report_access(const struct hak_access *access);
 
 #endif

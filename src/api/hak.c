@@ -1,4 +1,4 @@
-/* hak.c: hakmem's own API; see include/hakmem/hakmem.h for what each function promises. */
+/* hak.c: hakmem's own API; include/hakmem/hakmem.h documents each function. */
 #include "hakmem/hakmem.h"
 
 #include <string.h>
@@ -22,8 +22,7 @@ void *hak_malloc(size_t size) { return heap_malloc(size); }
 
 static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_BYTES; }
 
-/* Zeroed to the end of the block, so that hak_rezalloc finds nothing but zeroes beyond what it was
- * told. */
+/* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   struct allocation allocation = {.alignment = 1, .site = site};
   if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;

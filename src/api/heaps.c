@@ -1,4 +1,4 @@
-/* heaps.c: heaps of the program's own; see include/hakmem/hakmem.h for what each function promises. */
+/* heaps.c: heaps of the program's own; include/hakmem/hakmem.h documents each function. */
 #include <errno.h>
 #include <string.h>
 
@@ -19,13 +19,13 @@ COLD static bool fail_heap(const struct hak_heap *heap, const char *verb) {
   return false;
 }
 
-/* False, after a word, when it was destroyed. */
+/* False, after a report, when the heap was destroyed. */
 static bool is_heap(const struct hak_heap *heap, const char *verb) {
   os_settle_copy();
   return LIKELY(heap && !named_is(heap, NAMED_UNUSED)) || fail_heap(heap, verb);
 }
 
-/* The same of one that the program has made. */
+/* is_heap, for a heap that the program has made. */
 static bool is_made(const struct hak_heap *heap, const char *verb) {
   if (!is_heap(heap, verb)) return false;
   if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return true;
@@ -33,7 +33,7 @@ static bool is_made(const struct hak_heap *heap, const char *verb) {
   return false;
 }
 
-/* ---- what there is ------------------------------------------------------------------------------------------------ */
+/* ---- heaps and figures -------------------------------------------------------------------------------------------- */
 
 static void *no_record(void) {
   errno = ENOMEM;
@@ -79,7 +79,7 @@ static void describe(struct hak_heap *heap, struct hak_figures *figures) {
   if (named_is(heap, NAMED_IN_USE)) {
     named_collect(heap);
     named_enter(heap);
-    named_note_total(heap, heap); /* a peak that has been told stays */
+    named_note_total(heap, heap); /* a peak that was reported stays */
     named_leave(heap);
   }
   heap_figures_take(heap, figures);
@@ -132,11 +132,11 @@ void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {
   return NULL;
 }
 
-/* To another heap than it is in. */
+/* Moves the block to another heap. */
 static void *move_to(hak_heap *heap, void *block, struct allocation *allocation) {
   size_t keep_bytes;
   enum block_kind kind = heap_ask(block, "hak_heap_realloc", &keep_bytes);
-  if (UNLIKELY(kind == BLOCK_NONE)) { /* was reported */
+  if (UNLIKELY(kind == BLOCK_NONE)) { /* reported already */
     errno = EINVAL;
     return NULL;
   }
@@ -179,7 +179,7 @@ bool hak_heap_use(hak_heap *heap, hak_heap **before) {
   return true;
 }
 
-/* Nobody uses it any more, and nobody will; false when another thread does. */
+/* Ends this thread's use and closes the heap for good; false when another thread uses it. */
 static bool end_all_use(struct hak_heap *heap) {
   struct heap *own = heap_of_thread;
   bool is_used = own->used == heap;
@@ -197,14 +197,14 @@ bool hak_heap_free_all(hak_heap *heap) {
   return true;
 }
 
-/* One that was cut off by a fork stays, with its blocks; what stood for it goes. */
+/* A heap that a fork cut off stays, with its blocks; its successors go. */
 bool hak_heap_destroy(hak_heap *heap) {
   if (!heap) return true;
   if (!is_made(heap, "hak_heap_destroy")) return false;
   if (!end_all_use(heap)) return fail_with(EBUSY);
   while (heap && named_is(heap, NAMED_CUT_OFF)) {
     store_relaxed(&heap->state, NAMED_UNUSED);
-    /* acquire: its fields; pairs with next_successor.  It was cut off too, if the child has forked. */
+    /* acquire: its fields; pairs with next_successor.  The successor was cut off too, if the child has forked. */
     heap = load_acquire(&heap->successor);
   }
   if (!heap) return true;

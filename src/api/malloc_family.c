@@ -51,7 +51,7 @@ void *family_zeroed(void *block, const struct allocation *allocation) {
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
-/* A block that moves does not go to the heap that is in use: it would end with that. */
+/* A block that moves does not go to the heap in use, whose blocks may be freed all at once. */
 NOINLINE static void *malloc_target(size_t size, uint32_t site, bool is_growing) {
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site, .is_growing = is_growing, .is_own = true};
@@ -59,7 +59,7 @@ NOINLINE static void *malloc_target(size_t size, uint32_t site, bool is_growing)
                                             : family_malloc_site(size, site);
 }
 
-/* *target becomes another where the system has lost it, or NULL. */
+/* *target becomes another block, or NULL, where the system has lost it. */
 NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t keep_bytes,
                                  uint32_t site) {
   void *moved = heap_move_big(target, block, keep_bytes);
@@ -87,7 +87,7 @@ NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_byt
 }
 
 NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_bytes, uint32_t site) {
-  bool is_checked = options.harden; /* the size that was asked for is known, and changes */
+  bool is_checked = options.harden; /* the requested size is known, and changes */
   if (is_checked) heap_become_mallocs(block);
   if (is_checked ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
     return sampling_note_kept(block, size);
@@ -96,7 +96,7 @@ NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_byte
   return heap_named_move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
-/* What is no block at all (and was reported) stays what it is. */
+/* An address without a block (reported already) is left alone. */
 COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) {
   if (kind == BLOCK_FOREIGN) return os_libc_malloc()->realloc(block, size);
   errno = EINVAL;
@@ -115,7 +115,7 @@ RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (UNLIKELY(kind == BLOCK_SAMPLE)) return realloc_sample(block, size, usable_bytes, site);
   if (UNLIKELY(kind == BLOCK_NAMED)) return realloc_named(block, size, usable_bytes, site);
   if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
-  bool is_noted = options.harden; /* the size that was asked for is known, and changes */
+  bool is_noted = options.harden; /* the requested size is known, and changes */
   if (UNLIKELY(is_noted)) heap_become_mallocs(block);
   if (size == usable_bytes || (!is_noted && heap_shrinks_in_place(size, usable_bytes))) {
     return is_range(usable_bytes) ? sampling_note_kept(block, size) : block;
@@ -136,7 +136,7 @@ void *family_expand(void *block, size_t size) {
   size_t usable_bytes = family_usable_size(block);
   bool fits = size <= usable_bytes;
   bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
-  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
+  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* too little for a change */
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
@@ -150,7 +150,7 @@ RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site
   return heap_aligned(alignment, size, site);
 }
 
-/* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
+/* As in glibc: an alignment is rounded up to a power of two, and invalid above the largest. */
 void *family_memalign(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
     errno = EINVAL;

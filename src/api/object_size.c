@@ -1,4 +1,4 @@
-/* object_size.c: how many bytes are left of a block; hardened_malloc's names, see include/hakmem/hakmem.h. */
+/* object_size.c: the bytes left in a block; hardened_malloc's names, see include/hakmem/hakmem.h. */
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "heap/object.h"

@@ -34,7 +34,7 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size) {
 void cfree(void *block);
 EXPORT void cfree(void *block) EXPORT_ALIAS_OF(free);
 
-/* What glibc calls itself by. */
+/* glibc's internal names. */
 void *__libc_malloc(size_t size) EXPORT_ALIAS_OF(malloc);
 void __libc_free(void *block) EXPORT_ALIAS_OF(free);
 void *__libc_calloc(size_t count, size_t size) EXPORT_ALIAS_OF(calloc);

@@ -1,9 +1,8 @@
 /* override_cxx.c: C++'s operator new and delete, all replaceable forms, by their mangled names.
  *
- * Written in C, so that the fast paths are the same and the C++ library is not needed: what only it can
- * do is reached in the C++ library of the program.  The new-handler and throwing bad_alloc are weak
- * references; catching what a new-handler throws, for the nothrow forms, is left to the C++ library's
- * own nothrow form, which calls the throwing one, ours, inside a try block. */
+ * Written in C, so that the fast paths are the same and the C++ library is not needed: the rest is called in the program's C++ library.
+ * The new-handler and throwing bad_alloc are weak references; catching what a new-handler throws, for the nothrow forms, is left to the
+ * C++ library's own nothrow form, which calls the throwing one, ours, inside a try block. */
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
@@ -19,15 +18,15 @@ typedef void (*new_handler)(void);
 extern new_handler _ZSt15get_new_handlerv(void) WEAK; /* std::get_new_handler() */
 extern void _ZSt17__throw_bad_allocv(void) WEAK;      /* std::__throw_bad_alloc() */
 
-/* What an operator is called for. */
+/* An operator's arguments. */
 struct request {
   size_t size;
-  size_t alignment; /* 0: not said */
+  size_t alignment; /* 0: the default */
   uint32_t site;
   enum maker maker;
 };
 
-/* Only hardened mode notes what made a block. */
+/* Only hardened mode records a block's maker. */
 static void *allocate_noted(const struct request *request) {
   struct allocation allocation = {.size = request->size,
                                   .alignment = request->alignment ? request->alignment : 1,
@@ -36,7 +35,7 @@ static void *allocate_noted(const struct request *request) {
   return heap_allocate(&allocation);
 }
 
-/* The program's first request may come before anybody has read the options. */
+/* The program's first request may come before the options are read. */
 static bool is_hardened(void) {
   library_has_options();
   return options.harden != 0;
@@ -91,11 +90,11 @@ INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
 }
 NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
 
-/* Else the window has bounds for all operators. */
+/* Otherwise the window has bounds for all operators. */
 INLINE bool may_be_others(void) { return UNLIKELY(!load_relaxed(&window.deleted_count)); }
 
-/* Ours of arrays call another's form of one object, not of arrays: where that is another's, nobody comes to ours.  What is found by its
- * name may be ours, too: a program that takes the address of an operator has a stub of its own, by which all know it. */
+/* Our array form calls the program's form for one object, not its array form: where that is replaced, ours is not called. An address
+ * found by name may be ours, too: a program that takes the address of an operator has a stub, which is then its address everywhere. */
 COLD static void *new_array_diverted(size_t size) {
   void *(*other)(size_t) = operators_of_others()->new_plain;
   return other ? other(size) : new_array_missed(size);
@@ -104,7 +103,7 @@ NOINLINE static void *new_array_slow(size_t size) {
   return may_be_others() ? new_array_diverted(size) : new_slow_or(size, new_array_missed);
 }
 
-/* malloc's fast path; what it pops is never NULL. */
+/* malloc's fast path; the popped block is never NULL. */
 INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
   if (UNLIKELY(size >= bound)) return slow(size);
   void *block;
@@ -112,7 +111,7 @@ INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
 }
 
-/* A program's own plain form, or that of an array, which serves this request, too; with an alignment or without. */
+/* A program's own plain form, or its array form, that serves this request; with an alignment or without. */
 struct plain_form {
   void *(*plain)(size_t);
   void *(*aligned)(size_t, size_t);
@@ -146,8 +145,8 @@ static void *find_next_nothrow(bool is_aligned, bool is_array) {
   return os_next_symbol(names[is_aligned][is_array]);
 }
 
-/* Where each nothrow form comes to those they are found before, as the dynamic linker's lock is held while a library is loaded, whose
- * initialiser may wait for a thread that calls one. */
+/* Looks up the C++ library's nothrow forms in advance: the dynamic linker's lock is held while a library is loaded, whose initialiser
+ * may wait for a thread that calls one. */
 COLD static void note_next_nothrow(void) {
   for (unsigned form = 0; form < 4; form++)
     store_relaxed(&next_nothrow[form / 2][form % 2], find_next_nothrow(form / 2, form % 2));
@@ -170,7 +169,7 @@ COLD static void *retry_or_null(const struct request *request, const void *nothr
                     : next.plain(request->size, nothrow);
 }
 
-/* Where another's plain form serves, the C++ library's nothrow form calls that. */
+/* Where a program's plain form serves, the C++ library's nothrow form calls that. */
 static void *new_or_null(const struct request *request, const void *nothrow) {
   struct plain_form others = others_form(request);
   bool is_others = others.plain || others.aligned;
@@ -182,7 +181,7 @@ static void *new_or_null(const struct request *request, const void *nothrow) {
 #define OPERATOR(result, name, ...)     \
   result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
-/* Ours, whatever the program has (guard/operators.h). */
+/* hakmem's own, even if the program has one (guard/operators.h). */
 #define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
 
 /* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */
@@ -231,8 +230,7 @@ NOINLINE static void delete_array_slow(void *block) {
     heap_delete_array_slow(block);
 }
 
-/* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
- * map does not. */
+/* operator delete, delete[]: with a size it is checked, alignment and nothrow add nothing to the owner map. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
 OPERATOR(RESIDENT void, _ZdaPv, void *block) {
   heap_free_below(&window.deleted_count, block, delete_array_slow);
@@ -242,7 +240,7 @@ OURS(void, hak_delete_plain, _ZdlPv, void *);
 OURS(void, hak_delete_aligned, _ZdlPv, void *);
 OURS(void, hak_delete_array, _ZdaPv, void *);
 
-/* What follows goes to another's plain forms where there are any. */
+/* The following forms call a program's plain forms where there are any. */
 OPERATOR(void, _ZdaPvSt11align_val_t, void *block, size_t alignment) {
   void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
   if (UNLIKELY(other != NULL))

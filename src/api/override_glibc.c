@@ -18,14 +18,13 @@
 
 enum { STANDARD_ERROR = 2 };
 
-/* `pad` asks to keep so many bytes at the top of the break, which this heap does not use. */
+/* `pad`: bytes to keep at the top of the break, which this heap does not use. */
 EXPORT int malloc_trim(size_t pad) {
   (void)pad;
   return hak_purge(true) != 0;
 }
 
-/* What each field stands for here: observe/report_glibc.h.  There are no fast bins: free blocks that threads cache are
- * free blocks. */
+/* The fields' meaning: observe/report_glibc.h. There are no fast bins: blocks in threads' caches count as free blocks. */
 EXPORT struct mallinfo2 mallinfo2(void) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);
@@ -44,7 +43,7 @@ EXPORT struct mallinfo2 mallinfo2(void) {
 static int capped(size_t value) { return value > INT32_MAX ? INT32_MAX : (int)value; }
 
 /* The old interface has room for 2 GiB only: larger figures stay at the maximum, they do not wrap. */
-struct mallinfo __libc_mallinfo(void); /* what glibc calls it by, and exports */
+struct mallinfo __libc_mallinfo(void); /* glibc's internal name, which is exported */
 EXPORT struct mallinfo __libc_mallinfo(void) {
   struct mallinfo2 info = mallinfo2();
   return (struct mallinfo){
@@ -63,9 +62,9 @@ struct mallinfo mallinfo(void) EXPORT_ALIAS_OF(__libc_mallinfo);
 /* glibc's bound for M_MXFAST: blocks up to there could go to its fast bins. */
 enum { MXFAST_MAX_BYTES = 80 * sizeof(size_t) / 4 };
 
-/* What the parameters ask for is either done by other means here, or does not exist: docs/RELIABILITY.md has the list.
- * 1 all the same, as from glibc, for unknown ones too: programs give up at 0.  Only M_TRIM_THRESHOLD changes
- * something: a negative one, or one as large as can be, keeps free memory from going back by age. */
+/* The parameters' purposes are served by other means, or do not exist here: docs/RELIABILITY.md has the list. Returns 1, as glibc does
+ * for unknown ones too: programs give up at 0. Only M_TRIM_THRESHOLD has an effect: a negative value, or the largest, turns off purging
+ * by age. */
 EXPORT int mallopt(int parameter, int value) {
   if (parameter == M_MXFAST) return value >= 0 && (unsigned)value <= MXFAST_MAX_BYTES;
   if (parameter == M_TRIM_THRESHOLD)

@@ -1,9 +1,9 @@
 /* override_jemalloc.c: the calls that jemalloc adds to malloc, for programs that are linked with it.
  *
- * When this library is preloaded, such a program's malloc comes here: a block of it that reached jemalloc's sdallocx, or one of
- * mallocx's that reached free, would end the program.  (Valkey frees so; nallocx and sdallocx are tcmalloc's as well.)
- * What jemalloc says of itself (mallctl, malloc_stats_print) stays its own: it tells of a heap that holds next to nothing.  So a
- * program that looks for all of jemalloc's names to find out whether it runs on it does not find them here. */
+ * When this library is preloaded, such a program's malloc is hakmem's: a block of it that reached jemalloc's sdallocx, or one of
+ * mallocx's that reached free, would end the program.  (Valkey frees so; nallocx and sdallocx are tcmalloc's as well.) jemalloc's own
+ * reports (mallctl, malloc_stats_print) stay: they describe a nearly empty heap. So a program that looks for all of jemalloc's names to
+ * find out whether it runs on it does not find them here. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,13 +14,12 @@
 #include "heap/sized_free.h"
 #include "large/big.h"
 
-/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  Which arena and which thread cache, above these, means
- * nothing here. */
+/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  The arena and thread-cache fields above these are ignored. */
 enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };
 
 static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
 
-/* Zeroed to its end, so that what rallocx zeroes when it grows is all of the growth. */
+/* Zeroed to its end, so that rallocx need zero only the growth beyond it. */
 static void *allocate(size_t size, int flags, uint32_t site) {
   if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site);
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
@@ -38,7 +37,7 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
 void *mallocx(size_t size, int flags);
 EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE()); }
 
-/* In the heap that the block is in, whichever is in use. */
+/* Allocates in the block's own heap, whichever is in use. */
 static void *allocate_beside(const void *block, size_t size, int flags, uint32_t site) {
   struct allocation allocation = {
       .size = size, .alignment = alignment_of(flags), .site = site, .is_own = true};
@@ -46,7 +45,7 @@ static void *allocate_beside(const void *block, size_t size, int flags, uint32_t
   return named ? heap_named_allocate(named, &allocation) : heap_allocate(&allocation);
 }
 
-/* realloc knows no alignment. */
+/* For an alignment, which realloc does not take. */
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
                             uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
@@ -60,7 +59,7 @@ static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int f
   return moved;
 }
 
-/* Of 0 bytes it is not defined; it does not free. */
+/* A size of 0 is undefined; it does not free. */
 void *rallocx(void *block, size_t size, int flags);
 EXPORT void *rallocx(void *block, size_t size, int flags) {
   uint32_t site = SITE();
@@ -91,7 +90,7 @@ EXPORT void dallocx(void *block, int flags) {
   heap_free(block);
 }
 
-/* The size is what was asked for, or what sallocx or nallocx says, or between. */
+/* The size may be the requested one, that of sallocx or nallocx, or any between. */
 void sdallocx(void *block, size_t size, int flags);
 EXPORT void sdallocx(void *block, size_t size, int flags) {
   if (LIKELY(!(flags & LG_ALIGNMENT_MASK)))
@@ -106,7 +105,7 @@ EXPORT size_t sallocx(const void *block, int flags) {
   return family_usable_size(block);
 }
 
-/* 0: there is no such block. */
+/* 0: no such block is possible. */
 size_t nallocx(size_t size, int flags);
 EXPORT size_t nallocx(size_t size, int flags) {
   size_t alignment = alignment_of(flags);

@@ -1,4 +1,4 @@
-/* override_next.h: what the calls that ours stand before are called on, in libhakmem.so only. */
+/* override_next.h: finds the functions that hakmem's wrappers call, in libhakmem.so only. */
 #ifndef HAK_API_OVERRIDE_NEXT_H
 #define HAK_API_OVERRIDE_NEXT_H
 
@@ -10,8 +10,8 @@
 enum next_call { NEXT_CALLS(CALL) NEXT_CALL_COUNT };
 #undef CALL
 
-/* The next definition after ours; NULL without one.  The first call finds all of them; no later one that finds its own known asks the
- * dynamic linker.  Thread-safe. */
+/* The next definition after ours; NULL without one.  The first call finds all of them; later ones ask the dynamic linker only for a
+ * function that was not found.  Thread-safe. */
 void *next_call(enum next_call which);
 
 #endif

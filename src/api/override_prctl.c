@@ -1,6 +1,6 @@
-/* override_prctl.c: a filter of system calls is announced by prctl, in libhakmem.so only.
+/* override_prctl.c: observes prctl, which announces a filter of system calls, in libhakmem.so only.
  *
- * Linked with the archive the library does not see it: HAKMEM_CONFINED=1 says so instead (docs/decisions/0026). */
+ * With the archive the library does not see it: HAKMEM_CONFINED=1 announces it instead (docs/decisions/0026). */
 #include <errno.h>
 #include <stdarg.h>
 

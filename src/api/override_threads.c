@@ -1,11 +1,11 @@
-/* override_threads.c: what concerns a program's threads, in libhakmem.so only: what must be seen before the fork handlers are
- * registered, and what the helper thread would be in the way of.
+/* override_threads.c: wraps calls about threads, in libhakmem.so only: those before which the fork handlers must be registered, and
+ * those that fail while the helper thread exists.
  *
- * In a forked child handlers run in the order of their registration, and until ours has run nobody may allocate: a lock may
- * be held by a thread that did not come along.  So ours must be registered first.  At load is too late: libraries that
- * the program is linked with are initialised before.  It is also expensive: a page of the C library that small processes
- * have no other need of (docs/decisions/0012).  So ours are registered when another's are, and at the latest when the first thread is started.  A process that never does either
- * has nothing to guard at a fork. */
+ * In a forked child handlers run in the order of their registration, and until ours has run no handler may allocate: a lock may be held
+ * by a thread that the fork did not copy.  So ours must be registered first.  At load is too late: libraries that the program is linked
+ * with are initialised before.  It is also expensive: a page of the C library that small processes have no other need of
+ * (docs/decisions/0012).  So ours are registered when other handlers are, and at the latest when the first thread is started.  A
+ * process that never does either needs no guard at a fork. */
 #include <stdlib.h>
 
 #ifdef __GLIBC__
@@ -31,11 +31,12 @@ LONG_LIVED static int start_thread(void *thread, const void *attributes, void *(
   *(void **)&start = next_call(NEXT_pthread_create);
   if (!start) return ENOSYS;
   int error = start(thread, attributes, body, argument);
-  /* Not for want of the one that the helper has (RLIMIT_NPROC, a cgroup's pids.max). */
+  /* A start must not fail for lack of the thread that the helper uses (RLIMIT_NPROC, a cgroup's pids.max). */
   bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
   return is_again ? start(thread, attributes, body, argument) : error;
 }
-/* The C library keeps what it allocates for a thread longer than that lives, with its stack: it is to lie in no heap of the program's. */
+/* The C library keeps what it allocates for a thread longer than that lives, with its stack: such an allocation must not lie in a named
+ * heap. */
 LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
                                 void *argument) {
   struct hak_heap *used = divert_set_aside();
@@ -60,7 +61,7 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
 static int call_alone(enum next_call which, int first, int second) {
   int (*next)(int, int);
-  *(void **)&next = next_call(which); /* first: it may allocate, and start a helper */
+  *(void **)&next = next_call(which); /* before helper_stop: it may allocate, and start a helper */
   helper_stop(false);
   if (next) return next(first, second);
   errno = ENOSYS;
@@ -71,7 +72,7 @@ EXPORT int unshare(int flags) { return call_alone(NEXT_unshare, flags, 0); }
 int setns(int descriptor, int type);
 EXPORT int setns(int descriptor, int type) { return call_alone(NEXT_setns, descriptor, type); }
 
-/* What pthread_atfork calls, ours too. */
+/* The function that pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *library);
 RESIDENT EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void),

@@ -1,4 +1,4 @@
-/* override_threads.h: which functions start a thread here. */
+/* override_threads.h: the functions that start a thread here. */
 #ifndef HAK_API_OVERRIDE_THREADS_H
 #define HAK_API_OVERRIDE_THREADS_H
 

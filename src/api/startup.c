@@ -1,5 +1,4 @@
-/* startup.c: what happens when the library is loaded and when the process ends.  Allocation works
- * before the one and after the other. */
+/* startup.c: runs when the library is loaded and when the process ends.  Allocation works before the one and after the other. */
 #include "api/override_threads.h"
 #include "cache/caches.h"
 #include "config/options.h"
@@ -16,10 +15,10 @@ static bool sees_threads_start(void) { return &pthread_create == &hak_start_thre
 RUN_AT_LOAD static void at_load(void) {
   os_note_processors(); /* before the program chooses some for its threads */
   os_note_modules(sees_threads_start());
-  /* Else the first allocation does it: many a small process has none. */
+  /* Otherwise the first allocation does it: many small processes have none. */
   if (library_has_options() && !library_ready()) return;
   if (!sees_threads_start()) heaps_at_fork();
-  if (UNLIKELY(*options.keeper)) { /* else none of that is touched */
+  if (UNLIKELY(*options.keeper)) { /* else none of those pages is touched */
     heaps_at_fork();
     profile_keep();
   }
@@ -28,8 +27,8 @@ RUN_AT_LOAD static void at_load(void) {
   helper_start_when_worth();
 }
 
-/* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the slabs of
- * ended threads: a double free that nobody has noticed yet shows now. */
+/* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the slabs of ended threads: a double free
+ * that was not noticed yet is detected now. */
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   heap_enter(heap);

@@ -1,4 +1,4 @@
-/* allocation.h: what a request is, for all that serve it. */
+/* allocation.h: a request, as all functions that serve it take it. */
 #ifndef HAK_CACHE_ALLOCATION_H
 #define HAK_CACHE_ALLOCATION_H
 
@@ -13,9 +13,9 @@ struct allocation {
   size_t size;
   size_t alignment; /* a power of two */
   uint32_t site;
-  bool is_growing; /* it outgrew its place, and may grow on */
-  bool is_own;     /* of the thread's own heap, whichever is in use */
-  bool is_named;   /* of a named heap */
+  bool is_growing; /* its block outgrew its place, and may grow on */
+  bool is_own;     /* to be served by the thread's own heap, whichever is in use */
+  bool is_named;   /* to be served by a named heap */
   bool is_zero;    /* out: the block reads as zero already */
   enum maker maker;
 };

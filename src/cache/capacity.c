@@ -9,7 +9,7 @@ enum {
   SLOTS_MAX = 2048,
   INITIAL_SLOTS = 4,
   STREAK_TO_GROW = 4, /* misses of one kind in a row that raise the batch size */
-  STREAK_SLOTS = 64,  /* by streaks alone, whatever the program holds */
+  STREAK_SLOTS = 64,  /* by streaks alone, independent of the live bytes */
   STREAK_SLOTS_MAX = 256,
   STREAK_DIVISOR =
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
@@ -25,9 +25,8 @@ _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
-/* What all magazines may hold together: a fixed part and as many bytes as the program holds (a swing of a working set is
- * of the order of the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from
- * the others. */
+/* The bound of all magazines together: a fixed part and as many bytes as the program holds (a swing of a working set is of the order of
+ * the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from the others. */
 #define BUDGET_BYTES (((int64_t)512 << 10) + FILLING_BYTES)
 #define FILLING_BYTES                                                                  \
   (int64_t)(FILLING_CLASS_BYTES(7) + FILLING_CLASS_BYTES(6) + FILLING_CLASS_BYTES(5) + \
@@ -40,7 +39,7 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   return bytes;
 }
 
-/* What the threads hold of slab blocks, each its share: some of the heaps that follow in the list. */
+/* The slab bytes that the threads hold, divided by their number: a sample of the heaps that follow in the list. */
 static int64_t share_of_all(const struct owner *own) {
   enum { HEAPS_MAX = 16 };
   int64_t bytes = 0, threads = 0;
@@ -54,19 +53,19 @@ static int64_t share_of_all(const struct owner *own) {
   return threads ? bytes / threads : 0;
 }
 
-/* About what this heap's thread holds in slab blocks: what is out of its slabs, or, as blocks change hands, the
- * share that it has of all slabs; and not in its magazines. */
+/* Approximately the live slab bytes of this heap's thread: the bytes out of its slabs or, as blocks change hands, its share of all
+ * slabs; less the bytes in its magazines. */
 static int64_t live_slab_bytes(const struct heap *heap) {
   int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
   return (own > share ? own : share) - capacity_cached_bytes(heap);
 }
 
-/* Above the soft limit an eighth. */
+/* Above the soft limit the budget is an eighth. */
 enum { TIGHT_DIVISOR = 8 };
 
 RESIDENT static int64_t budget_bytes(const struct heap *heap) {
   int64_t budget = BUDGET_BYTES + live_slab_bytes(heap);
-  if (budget < 0) return budget; /* others have freed more than this heap handed out */
+  if (budget < 0) return budget; /* other threads have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
   return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;
 }
@@ -151,7 +150,7 @@ static void note_bounce(struct heap *heap, unsigned class) {
   if (bounces) grow(heap, class);
 }
 
-/* A magazine of so many slots costs next to nothing beside what the class has anyway. */
+/* Whether a magazine of that many slots costs little beside the class's slabs. */
 static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
   size_t bytes = slots * class_bytes(class);
   if (slots > STREAK_SLOTS_MAX || bytes > STREAK_BYTES) return false;

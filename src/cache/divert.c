@@ -17,10 +17,10 @@ void divert_tick(void) {
 
 /* ---- all mallocs ---------------------------------------------------------------------------------------------- */
 
-/* A thread whose profile is on looks again after so many bytes. */
+/* While a profile is on, a thread looks at the control record again after this many bytes. */
 enum { LOOK_BYTES = 512 << 10 };
 
-/* What is left of them was counted, and is not handed out. */
+/* The rest of the lots was counted, and will not be handed out. */
 static void drop_lots(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
@@ -31,7 +31,8 @@ static void drop_lots(struct heap *heap) {
   }
 }
 
-/* It says so first, and last that it is not: a forked child may find a thread cut off in between. */
+/* Sets the heap's flag before arming its magazines, and clears it after disarming them: a forked child may find a thread cut off in
+ * between. */
 static void arm(struct heap *heap, bool is_armed) {
   if (is_armed) heap->is_armed = true;
   keep_store_order();
@@ -42,7 +43,7 @@ static void arm(struct heap *heap, bool is_armed) {
   if (!is_armed) heap->is_armed = false;
 }
 
-/* The same, and the profile's own word, which is read from outside. */
+/* As arm, with the sampler's own flag, which is read from outside. */
 static void arm_for_profile(struct heap *heap, bool is_on) {
   if (is_on) store_relaxed(&heap->sampler.is_armed, true);
   keep_store_order();
@@ -92,7 +93,7 @@ void divert_look(struct heap *heap) {
   store_relaxed(&sampler->generation, profile_generation_of(word));
 }
 
-/* A heap that waits for a thread looks when it has one. */
+/* A heap without a thread looks when it gets one. */
 void divert_all(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     uint32_t state = load_relaxed(&owner->state);

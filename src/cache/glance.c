@@ -5,15 +5,15 @@
 
 enum { GLANCED_AT = 4 };
 
-/* No block begins there, or it is free in its slab as well.  A block in a magazine keeps its slab as it is; of one that has
- * no right to be there all that is read are records, which never go away. */
+/* No block begins there, or it is free in its slab as well.  A block in a magazine keeps its slab from being released; for an invalid
+ * one only records are read, which are never unmapped. */
 static bool is_wrong(const struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return true;
   /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
   if (load_relaxed(&slab->owner) != &heap->owner) return false;
-  /* relaxed: whoever set the bit did so before, or it is seen the next time. */
+  /* relaxed: the bit was set earlier, or the next glance sees it. */
   uint64_t free_bits = slab->local[index / 64] | load_relaxed(&slab->remote[index / 64]);
   return free_bits >> index % 64 & 1;
 }

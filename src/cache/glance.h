@@ -1,8 +1,8 @@
 /* glance.h: a check of a few blocks that were freed a moment ago.
  *
- * Free's fast path believes what it is given; a flush checks every block.  Before a heap flushes anything, and in a small
- * program that is not before its end, refills glance at the youngest blocks of the magazine that was refilled before
- * theirs: the first GLANCES_MAX of them, so that it costs nothing in the long run. */
+ * Free's fast path does not check its pointer; a flush checks every block.  Before a heap flushes anything, and in a small program that
+ * is not before its end, refills glance at the youngest blocks of the magazine that was refilled before theirs: the first GLANCES_MAX
+ * of them, so that it costs nothing in the long run. */
 #ifndef HAK_CACHE_GLANCE_H
 #define HAK_CACHE_GLANCE_H
 
@@ -10,7 +10,7 @@
 
 enum { GLANCES_MAX = 256 };
 
-/* Before the magazine of `class` is refilled, with the latch.  What is wrong is reported, and leaves its magazine. */
+/* Called before the magazine of `class` is refilled, with the latch. A wrong block is reported and leaves its magazine. */
 void glance(struct heap *heap, unsigned class);
 
 #endif

@@ -1,9 +1,8 @@
-/* heap.h: a thread's heap: magazines in front, an owner of slabs below, a remote-free buffer for other heaps'
- * blocks.
+/* heap.h: a thread's heap: magazines in front, an owner of slabs below, a remote-free buffer for other heaps' blocks.
  *
- * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
- * pointer leads to `empty_heap`, whose magazines are all empty and whose tag matches nothing, so the
- * fast paths need no test for it: every call falls into the slow path, which knows.
+ * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the pointer leads to `empty_heap`, whose
+ * magazines are all empty and whose tag matches nothing, so the fast paths need no test for it: every call falls into the slow path,
+ * which recognises it.
  *
  * Heaps are never unmapped, only parked when their thread ends and taken over by a new thread. */
 #ifndef HAK_CACHE_HEAP_H
@@ -25,15 +24,15 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* large/range_magazine.h */
 
-/* What makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
+/* Makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
 enum { HEAP_POKE = 0xFF };
 _Static_assert(HEAP_POKE - (CLASS_COUNT - 1) >= SLAB_CLASS_COUNT &&
                    HEAP_POKE - MAP_CLASS_NAMED_RANGE >= SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 struct heap {
-  /* The fast paths' part: the tag of our entries in the owner map, as free asks for it.  Another thread makes it one that
-   * matches nothing for a while (cache/divert.h); all others ask for owner.tag, which is constant. */
+  /* The fast paths' part: the tag of our entries in the owner map, as free compares it. Another thread may make it match nothing for a
+   * while (cache/divert.h); other code reads owner.tag, which is constant. */
   union {
     ATOMIC(uint32_t) tag;
     uint8_t
@@ -42,7 +41,7 @@ struct heap {
 
   /* Slow paths, in the room before the magazines. */
   uint8_t exit_round;
-  /* Magazines of it are: a profile is on, or a named heap in use (cache/divert.h). */
+  /* Some magazines are armed: a profile is on, or a named heap in use (cache/divert.h). */
   bool is_armed;
   ATOMIC(struct class_counters *)
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
@@ -52,8 +51,8 @@ struct heap {
   CACHE_ALIGNED struct magazine magazines[SLAB_CLASS_COUNT];
 
   /* Slow paths, own thread. */
-  ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
-  uint8_t starter_batches[TINY_CLASS_COUNT]; /* that came from the starter heap so far */
+  ATOMIC(uint32_t) is_busy; /* its thread is in one: a forked child leaves those parts alone */
+  uint8_t starter_batches[TINY_CLASS_COUNT]; /* batches taken from the starter heap so far */
   uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
   struct remote_buffer remote_buffer;
@@ -62,20 +61,20 @@ struct heap {
   SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
   SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
-  uint64_t next_scan_ms;                   /* when free pages in its own slabs are (slab/pages.h) */
-  bool has_waiting_pages;                  /* that scan left some */
-  ATOMIC(bool) is_called;   /* by a round: it comes here next, and empties its magazines */
-  ATOMIC(uint64_t) settled; /* slow paths until which it is not called again */
+  uint64_t next_scan_ms;    /* when its slabs are scanned for free pages (slab/pages.h) */
+  bool has_waiting_pages;   /* that scan left some free pages */
+  ATOMIC(bool) is_called;   /* by a round: on its next visit it empties its magazines */
+  ATOMIC(uint64_t) settled; /* count of slow paths before which it is not called again */
   ATOMIC(uint32_t)
-  taken_in; /* cache/parked.c: by which of a line of forked children it was taken over */
+  taken_in;                 /* cache/parked.c: the process, in a line of forks, that took it over */
   struct heap *next_parked; /* under the lock of the list of heaps */
-  struct hak_heap *named;   /* the record of its name (named/named_heap.h); NULL: it has none */
-  struct hak_heap *used;    /* whose blocks malloc gives this thread (heap/use.h); NULL: its own */
+  struct hak_heap *named;   /* its record as a named heap (named/named_heap.h), or NULL */
+  struct hak_heap *used;    /* the heap that malloc takes blocks from (heap/use.h); NULL: its own */
   struct guard_sampler guard_sampler;
 
   struct owner owner;
 
-  /* Last: a thread that does a little touches few of them. */
+  /* Last: a thread that allocates little touches few of them. */
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
 
@@ -112,9 +111,9 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
   return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
 }
 
-/* The law of all that a heap keeps in front of its slabs: magazines as magazine.h says, whose capacities add up to what is
- * counted, armed only while the heap says so, as it does while it uses another; and a remote-free buffer that holds what it
- * says.  Debug builds check it at each end of a slow path. */
+/* The law of a heap's caches: magazines obey magazine.h, and their capacities add up to capacity_bytes; they are armed only while the
+ * heap says so, as it does while it uses a named heap; and the remote-free buffer is valid. Debug builds check it at each end of a slow
+ * path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }
@@ -131,14 +130,14 @@ INLINE void heap_leave(struct heap *heap) {
   store_relaxed(&heap->is_busy, 0);
 }
 
-/* Counts what happens on a thread that has no heap; several threads may write. */
+/* Counts events on threads that have no heap; several threads may write. */
 extern struct counters stray_counters;
 
 INLINE bool heap_is_real(const struct heap *heap) {
   return heap != &empty_heap && heap != &ended_heap;
 }
 
-/* Where what is done for this heap counts; NULL and the constant heaps count with the strays. */
+/* The counters for work done for this heap; NULL and the constant heaps count with the strays. */
 INLINE struct counters *heap_counters(struct heap *heap) {
   return heap && heap_is_real(heap) ? &heap->owner.counters : &stray_counters;
 }

@@ -5,14 +5,14 @@
 #include "os/lock.h"
 #include "slab/adopt.h"
 
-/* In a child, until all heaps were visited that the parent had. */
+/* Set in a child until all heaps of the parent were visited. */
 static ATOMIC(uint32_t) has_lost_threads;
 static struct lock lost_lock = {.rank = LOCK_RANK_LOST};
 static struct owner *next_owner; /* under the lock */
 static struct heap *survivor;    /* the heap of the thread that forked */
 
-/* A thread cut off inside a slow path, or with another's latch, left lists as they happened to be: nobody
- * may touch them again.  One cut off on a fast path at worst loses the block in its hands. */
+/* A thread cut off inside a slow path, or holding another owner's latch, may have left lists half changed: they are never used again.
+ * One cut off on a fast path at worst loses the block in its hands. */
 static bool is_broken(const struct heap *heap) {
   const struct owner *owner = &heap->owner;
   uint32_t latch = load_relaxed(&owner->latch);
@@ -20,7 +20,7 @@ static bool is_broken(const struct heap *heap) {
   return load_relaxed(&owner->state) != OWNER_PARKED && load_relaxed(&heap->is_busy);
 }
 
-/* At once, before any thread of the child can wait for a latch that nobody will give back. */
+/* Called at once, before a thread of the child can wait for a latch whose holder does not exist here. */
 static void give_up_broken_heaps(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
@@ -32,7 +32,7 @@ static void give_up_broken_heaps(void) {
   }
 }
 
-/* Heaps that were made or taken over since are the child's own. */
+/* Parks a lost thread's heap; heaps made or taken over since the fork are the child's own. */
 static void park_if_lost(struct heap *heap) {
   uint32_t state =
       load_acquire(&heap->owner.state); /* pairs with parked_take, which has noted it before */
@@ -49,7 +49,7 @@ COLD static bool park_some(size_t most) {
   }
   bool has_more = next_owner != NULL;
   store_release(&has_lost_threads,
-                has_more); /* what was parked before; pairs with the acquire below */
+                has_more); /* the heaps parked before; pairs with the acquire below */
   lock_give(&lost_lock);
   return has_more;
 }
@@ -61,7 +61,7 @@ RESIDENT bool lost_park(size_t most) {
 void lost_after_fork(struct heap *own) {
   survivor = own;
   give_up_broken_heaps();
-  parked_after_fork(); /* somebody was changing the list: what is parked says so itself */
+  parked_after_fork(); /* the list may have been half changed: it is rebuilt from the heaps' states */
   lock_reset_in_child(&lost_lock);
   next_owner = owners_first();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */

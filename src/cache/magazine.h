@@ -4,12 +4,12 @@
  *       ▼                     ▼                ▼
  *      [ oldest … youngest ] [ room            ]       malloc pops below top, free pushes at top
  *
- * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
- * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
- * nobody else holds; the word below base can be read; it has passes, or a sample is due, only while it is armed.
+ * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to corrupt, fresh pages stay
+ * untouched.  Law: base <= top <= end; an entry is a block of the class that has no other holder; the word below base can be read;
+ * passes and is_sample_due are set only while it is armed.
  *
- * While a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's
- * fast path, whose calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
+ * While a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast
+ * path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 
@@ -26,7 +26,7 @@ struct magazine {
   uint16_t passes;         /* armed: blocks that malloc may pop before it asks the sampler again */
   uint8_t last_event;      /* enum magazine_event */
   uint8_t streak;          /* misses of one kind since the last of the other, or growth */
-  ATOMIC(uint8_t) bounces; /* misses of the other kind than the one before: it was too small */
+  ATOMIC(uint8_t) bounces; /* misses after one of the other kind: it was too small */
   bool is_sample_due;      /* armed: the block after those is a sample */
 };
 
@@ -39,13 +39,13 @@ INLINE void **magazine_untagged(uintptr_t tagged_base) {
 INLINE void **magazine_base(const struct magazine *magazine) {
   return magazine_untagged(magazine->tagged_base);
 }
-/* relaxed: others only count */
+/* relaxed: other threads only count */
 INLINE void magazine_set_top(struct magazine *magazine, void **top) { show(magazine, top, top); }
 INLINE void magazine_set_end(struct magazine *magazine, void **end) { show(magazine, end, end); }
 INLINE bool magazine_is_armed(const struct magazine *magazine) {
   return magazine->tagged_base & MAGAZINE_ARMED;
 }
-/* It stays armed, or not. */
+/* The armed bit stays as it is. */
 INLINE void magazine_set_base(struct magazine *magazine, void **base) {
   show(magazine, tagged_base, (uintptr_t)base | (magazine->tagged_base & MAGAZINE_ARMED));
 }
@@ -54,7 +54,7 @@ INLINE void magazine_arm(struct magazine *magazine, bool is_armed) {
        (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0));
 }
 
-/* Pops a block of a lot, while it is armed; false where there is no block, or the sampler is to be asked. */
+/* Pops a block of a lot, while it is armed; false when it is empty, or the sampler must be asked. */
 INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   void **top = magazine->top;
   unsigned passes = magazine->passes;
@@ -65,7 +65,7 @@ INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   return true;
 }
 
-/* What malloc's fast path asks: whether it is empty, or armed. */
+/* The test of malloc's fast path: whether the magazine is empty, or armed. */
 INLINE bool magazine_has_none(void *const *top, const struct magazine *magazine) {
   return (uintptr_t)top <= magazine->tagged_base;
 }
@@ -73,7 +73,7 @@ INLINE bool magazine_has_none(void *const *top, const struct magazine *magazine)
 INLINE unsigned magazine_count(const struct magazine *magazine) {
   return (unsigned)(magazine->top - magazine_base(magazine));
 }
-/* Of another thread's; 0 when it is just getting another array. */
+/* For another thread's magazine; 0 while its array is being replaced. */
 INLINE unsigned magazine_count_shown(struct magazine *magazine) {
   void **top = load_relaxed(&magazine->top_shown);
   void **base = magazine_untagged(load_relaxed(&magazine->tagged_base_shown));
@@ -89,14 +89,14 @@ INLINE bool magazine_is_valid(const struct magazine *magazine) {
          (magazine_is_armed(magazine) || !(magazine->passes || magazine->is_sample_due));
 }
 
-/* Whether the block is the youngest: then it is being freed twice in a row.  Free's fast paths ask with one compare,
- * which of an empty magazine looks at the word below base and may be wrong, and the slow ones exactly. */
+/* Whether the block is the youngest: then it is freed twice in a row. Free's fast paths use one compare, which for an empty magazine
+ * reads the word below base and may be wrong; slow paths use the exact test. */
 INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }
 INLINE bool magazine_ends_with(const struct magazine *magazine, const void *block) {
   return magazine->top != magazine_base(magazine) && magazine_may_end_with(magazine->top, block);
 }
 
-/* The entry is there before `top` says so: a forked child may find a thread cut off in between. */
+/* Writes the entry before `top`: a forked child may find a thread cut off in between. */
 INLINE void magazine_push(struct magazine *magazine, void **top, void *block) {
   *top = block;
   keep_store_order();

@@ -12,10 +12,10 @@ RESIDENT struct heap *heap_make(void) {
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
   heap->owner.tag = number << MAP_TAG_SHIFT;
-  store_relaxed(&heap->tag, heap->owner.tag); /* the heap is nobody's yet */
+  store_relaxed(&heap->tag, heap->owner.tag); /* the heap has no thread yet */
   heap->owner.number = number;
   capacity_init(heap);
-  /* Beside the counters: what is written before it is read costs one page fault, not two. */
+  /* The state lies beside the counters: written before they are read, they cost one page fault, not two. */
   store_relaxed(&heap->owner.state, OWNER_RUNNING);
   count(&heap->owner.counters, COUNT_heaps_created);
   owner_register(&heap->owner);
@@ -45,11 +45,11 @@ RESIDENT struct heap *parked_take(void) {
   struct heap *heap = pop_parked();
   while (heap && load_relaxed(&heap->owner.state) == OWNER_LOST) heap = pop_parked();
   if (!heap) return NULL;
-  latch_take(&heap->owner);              /* somebody may be adopting from it */
+  latch_take(&heap->owner);              /* another thread may be adopting from it */
   store_relaxed(&heap->taken_in, forks); /* before the state: pairs with park_if_lost */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
-  store_relaxed(&heap->tag, heap->owner.tag); /* the ticker may have come too late */
+  store_relaxed(&heap->tag, heap->owner.tag); /* a ticker may have been late */
   count(&heap->owner.counters, COUNT_heaps_recycled);
   return heap;
 }

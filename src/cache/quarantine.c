@@ -11,7 +11,7 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
-/* How many blocks of a class may be ready: few of those that are large. */
+/* Bounds the ready blocks of a class: few large ones. */
 #define READY_BYTES ((size_t)128 << 10)
 
 struct quarantine *quarantine_make(struct heap *heap) {
@@ -23,7 +23,7 @@ struct quarantine *quarantine_make(struct heap *heap) {
     size_t most = READY_BYTES / class_block_bytes[class];
     quarantine->ready_most[class] = (uint8_t)(most < READY_BLOCKS ? most : READY_BLOCKS);
   }
-  show(heap, quarantine, quarantine); /* relaxed: others find zeros in it, or what is there */
+  show(heap, quarantine, quarantine); /* relaxed: other threads find zeros in it, or the values */
   return quarantine;
 }
 
@@ -41,7 +41,7 @@ void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   wipe_block(block, block_bytes); /* as all free blocks are */
 }
 
-/* The blocks that wait are smaller now: more of them. */
+/* The waiting blocks are smaller now: lets more of them wait. */
 static void let_more_wait(struct quarantine *quarantine) {
   if (quarantine->bytes > options.quarantine_bytes / 4 * 3) return;
   uint32_t most = quarantine->block_most + quarantine->block_most / 8 + 1;
@@ -86,7 +86,7 @@ static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
   purge_want(); /* pages may be free now: slab/pages.h */
 }
 
-/* True when the others went, too. */
+/* True when all outgoing blocks were sent. */
 static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
   store_relaxed(&outgoing(quarantine)[quarantine->outgoing_count++], block);
   quarantine->outgoing_bytes += class_block_bytes[owner_map_entry(block) & MAP_CLASS_MASK];
@@ -99,7 +99,7 @@ static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_
 
 /* ---- ready ------------------------------------------------------------------------------------------------- */
 
-/* Fills at most half: the rest is for what comes back. */
+/* A refill fills at most half: the rest is for blocks that come back. */
 static unsigned batch_of(const struct quarantine *quarantine, unsigned class) {
   return (quarantine->ready_most[class] + 1u) / 2;
 }
@@ -143,8 +143,8 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
   return false;
 }
 
-/* The place that the next one to leave is in.  It is drawn a call before it leaves, so that nobody waits for what is known
- * of it, and its first line is there when malloc checks it. */
+/* Exchanges the block that leaves next. It is drawn one call before it leaves: its map entry is known by then, and its first line is in
+ * the cache when malloc checks it. */
 INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
   ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
   uintptr_t block = load_relaxed(place);
@@ -161,7 +161,7 @@ INLINE bool let_go(struct heap *heap, struct quarantine *quarantine, uintptr_t b
   return release(heap, quarantine, block, entry);
 }
 
-/* Puts the last one that waits, or `instead`, in the place of a random one, which leaves next. */
+/* Replaces a random waiting block, which leaves next, by the last waiting one or `instead`. */
 INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr_t instead) {
   uint32_t count = load_relaxed(&quarantine->block_count);
   ATOMIC(uintptr_t) *place = &quarantine->blocks[quarantine_draw(quarantine, count)];
@@ -177,8 +177,8 @@ INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr
   return let_go(heap, quarantine, exchange_leaving(quarantine, next));
 }
 
-/* What waits is beyond its bounds: an eighth of it goes, and as many blocks wait from now on as are left.  So it is one in
- * and one out most of the time, whatever their sizes: a comparison that nobody can predict costs as much as a cache miss. */
+/* Called when waiting blocks exceed their bounds: an eighth of the bytes leaves, and the blocks left are the new bound. So one block
+ * enters and one leaves most of the time, at any size: a mispredicted comparison costs as much as a cache miss. */
 NOINLINE static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
   size_t most = options.quarantine_bytes - options.quarantine_bytes / 8;
   bool went_home = false;
@@ -189,7 +189,7 @@ NOINLINE static bool let_more_go(struct heap *heap, struct quarantine *quarantin
   return went_home;
 }
 
-/* Without a quarantine: no memory for one. */
+/* Frees the block at once when there is no memory for a quarantine. */
 COLD static bool give_at_once(struct heap *heap, uintptr_t block) {
   void *blocks[] = {(void *)block};
   latch_take(&heap->owner);

@@ -22,7 +22,7 @@ RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned take
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
-/* A new thread's first blocks of a class, from slabs that all threads share; 0 when it shall take from its own. */
+/* Takes a new thread's first blocks of a class from slabs that all threads share; 0 when it is to take from its own. */
 static unsigned fill_from_starter(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   struct heap *shared = starter_enter(heap, class);

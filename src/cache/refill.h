@@ -1,4 +1,4 @@
-/* refill.h: blocks on their way from slabs to a magazine, many at a time. */
+/* refill.h: moves blocks from slabs to a magazine in batches. */
 #ifndef HAK_CACHE_REFILL_H
 #define HAK_CACHE_REFILL_H
 

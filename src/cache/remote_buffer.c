@@ -21,7 +21,7 @@ RESIDENT void remote_buffer_empty(struct remote_buffer *buffer, struct counters 
   buffer->bytes = 0;
 }
 
-/* Blocks that a thread sends home one by one before it gets a remote-free buffer: many never free more of others'. */
+/* Remote frees that a thread passes on one by one before it gets a remote-free buffer: many threads never do more. */
 enum { FIRST_ALONE = 16 };
 
 static bool is_worth_a_buffer(const struct counters *counters) {
@@ -56,8 +56,8 @@ LONG_LIVED bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
   if (UNLIKELY(index == NO_BLOCK)) return false;
   struct remote_buffer_place place = remote_buffer_place_at(slab, index);
   struct remote_buffer_word *open = remote_buffer_word_of(buffer, block, place.word);
-  /* The free before that of the first block may have been of the same, which was the last of the remote-free buffer before or
-   * went home alone.  No other word is checked before its bits go home: that finds those that are there. */
+  /* Before the buffer's first block the same block may have been freed, as the last one of the full buffer or alone. Other words are
+   * checked when their bits go home: that finds bits that are set already. */
   if (UNLIKELY(remote_buffer_word_has(open, place) ||
                (!buffer->block_count && has_gone_home(place)))) {
     pointer_fail("free", block);

@@ -8,7 +8,7 @@
 
 #include "slab/slab.h"
 
-/* It is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
+/* The buffer is emptied at this many blocks or bytes, which bounds the memory held by a thread that sleeps. */
 enum { REMOTE_BUFFER_MAX_BLOCKS = 256 };
 #define REMOTE_BUFFER_MAX_BYTES ((size_t)64 << 10)
 
@@ -39,7 +39,7 @@ INLINE struct remote_buffer_place remote_buffer_place_at(struct slab *slab, unsi
       .slab = slab, .word = index / 64, .bit = UINT64_C(1) << index % 64};
 }
 
-/* Where in the remote-free buffer: neighbouring slabs, and words of one slab, do not meet. */
+/* A word's place in the remote-free buffer: neighbouring slabs, and words of one slab, do not collide. */
 INLINE struct remote_buffer_word *remote_buffer_word_of(const struct remote_buffer *buffer,
                                                         uintptr_t block, unsigned word) {
   enum { GRANULE_STRIDE = 5 };
@@ -50,7 +50,7 @@ INLINE bool remote_buffer_word_is_open(const struct remote_buffer_word *open,
                                        struct remote_buffer_place place) {
   return open->slab == place.slab && open->word == place.word;
 }
-/* A bit that is open already is a double free. */
+/* A bit that is already open is a double free. */
 INLINE bool remote_buffer_word_has(const struct remote_buffer_word *open,
                                    struct remote_buffer_place place) {
   return remote_buffer_word_is_open(open, place) && open->bits & place.bit;
@@ -60,7 +60,7 @@ INLINE bool remote_buffer_word_takes(const struct remote_buffer_word *open,
   return remote_buffer_word_is_open(open, place) && !(open->bits & place.bit);
 }
 
-/* The bit comes last: a forked child may find a thread cut off in between. */
+/* Sets the bit last: a forked child may find a thread cut off in between. */
 INLINE void remote_buffer_put(struct remote_buffer *buffer, struct remote_buffer_word *open,
                               struct remote_buffer_place place) {
   buffer->block_count++;
@@ -69,9 +69,9 @@ INLINE void remote_buffer_put(struct remote_buffer *buffer, struct remote_buffer
   show(open, bits, open->bits | place.bit);
 }
 
-/* Adds a Tiny block when its word is open: nothing to send home.  False, and nothing done, when it is not
- * so, or when something is wrong with the block.  The first block, and the last before the remote-free buffer is emptied, are left to
- * remote_buffer_add.  Needs no heap_enter; the constant heaps refuse. */
+/* Adds a Tiny block when its word is open: nothing is sent home. False, and nothing is done, when the word is not open or the block is
+ * invalid.  The first block, and the last before the remote-free buffer is emptied, are left to remote_buffer_add.  Needs no
+ * heap_enter; the constant heaps refuse. */
 INLINE bool remote_buffer_try_add(struct remote_buffer *buffer, uintptr_t block) {
   if (UNLIKELY(!buffer->words)) return false;             /* the constant heaps never have one */
   struct slab *slab = slab_of_granule(granule_of(block)); /* Tiny slabs have one */
@@ -90,13 +90,13 @@ INLINE bool remote_buffer_try_add(struct remote_buffer *buffer, uintptr_t block)
 /* The law: no more bits are open than blocks were counted since it was emptied, in words that have a slab. */
 bool remote_buffer_is_valid(const struct remote_buffer *buffer);
 
-/* Adds a Tiny block, or sends it home alone; true when it did, or when the buffer is full now. */
+/* Adds a Tiny block, or sends it home alone; true when it was sent, or when the buffer is full now. */
 bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters);
 INLINE bool remote_buffer_is_full(const struct remote_buffer *buffer) {
   return buffer->block_count >= REMOTE_BUFFER_MAX_BLOCKS ||
          buffer->bytes >= REMOTE_BUFFER_MAX_BYTES;
 }
-/* Whether a Tiny block waits in the buffer, or has gone home and waits there. */
+/* Whether a Tiny block waits in the buffer, or was sent home and waits in its slab. */
 bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block);
 /* Sends everything home. */
 void remote_buffer_empty(struct remote_buffer *buffer, struct counters *counters);

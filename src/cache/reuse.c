@@ -8,7 +8,7 @@ static void grant(struct reuse *reuse, unsigned lease) {
   reuse->lease = reuse->granted = (uint16_t)lease;
 }
 
-/* Not before: the first blocks that a thread frees may be the starter heap's, which others wait for. */
+/* Not before the buffer is full: the first blocks that a thread frees may be the starter heap's, which other threads need back. */
 RESIDENT void reuse_note_full_buffer(struct reuse reuse[static TINY_CLASS_COUNT],
                                      const struct magazine magazines[static TINY_CLASS_COUNT]) {
   for (unsigned class = 0; class < TINY_CLASS_COUNT; class ++)
@@ -21,7 +21,7 @@ static bool is_untouched(const struct reuse *reuse, const struct magazine *magaz
          magazine_base(magazine)[reuse->slot] == reuse->watched;
 }
 
-/* The longer nothing else is seen, the longer it is trusted. */
+/* The lease doubles while the slot is found untouched. */
 RESIDENT void reuse_judge(struct reuse *reuse, const struct magazine *magazine) {
   if (!reuse->watched) return;
   if (!is_untouched(reuse, magazine)) {
@@ -32,14 +32,14 @@ RESIDENT void reuse_judge(struct reuse *reuse, const struct magazine *magazine) 
   if (reuse->streak < STREAK_MAX) reuse->streak++;
 }
 
-/* Blocks that are reused are pushed too: nothing is to be learnt while they may be. */
+/* Blocks that are reused are pushed too: the slot shows nothing during a lease. */
 RESIDENT void reuse_watch(struct reuse *reuse, const struct magazine *magazine) {
   reuse->slot = (uint16_t)(magazine_count(magazine) / 2);
   reuse->watched = reuse->lease ? NULL : magazine_base(magazine)[reuse->slot];
 }
 
-/* A thread that only frees others' blocks reuses nothing, and its magazine is the better remote-free buffer: all that a
- * flush finds was pushed under the lease.  It lasts until the next flush, though the magazine may grow. */
+/* A thread that only frees others' blocks reuses nothing, and its magazine serves better than a remote-free buffer: all blocks that a
+ * flush finds were pushed under the lease. The lease lasts until the next flush, though the magazine may grow. */
 RESIDENT void reuse_note_flush(struct reuse *reuse, const struct magazine *magazine) {
   if (magazine->last_event == MAGAZINE_REFILLED) return;
   unsigned capacity = magazine_capacity(magazine);

@@ -17,8 +17,8 @@ static ATOMIC(struct heap *) starter;
 static struct heap *make_starter(void) {
   struct heap *made = heap_make(), *first = NULL;
   if (!made) return NULL;
-  if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: what heap_make wrote */
-  parked_add(made);                                            /* another thread was faster */
+  if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: the new heap */
+  parked_add(made);                                            /* another thread made one first */
   return first;
 }
 
@@ -31,7 +31,7 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
          heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
-/* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
+/* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread does without the starter heap. */
 RESIDENT static bool starter_latch(struct heap *shared) {
   enum { SPINS = 256 };
   for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())

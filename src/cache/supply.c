@@ -16,7 +16,7 @@ static bool has_reusable(const struct slab *slab) { return slab && slab_reusable
 
 /* ---- the owner's slabs ------------------------------------------------------------------------------------- */
 
-/* Whose blocks' order is drawn, or who takes a few for a moment, has no use for the difference between fresh blocks and others. */
+/* Hardened mode draws blocks at random and the starter heap takes only a few: neither prefers reused blocks to fresh ones. */
 INLINE struct slab *find_current(struct supply *supply) {
   struct slab *slab = bin_of(supply)->current;
   if (!slab) return NULL;
@@ -41,7 +41,7 @@ INLINE struct slab *find_pending(struct supply *supply) {
   return useful ? find_partial(supply) : NULL;
 }
 
-/* In a process with one thread nobody has freed into it. */
+/* Skipped in a process with one thread: no remote frees. */
 INLINE struct slab *find_active_drain(struct supply *supply) {
   struct slab *current = bin_of(supply)->current;
   if (!current || !os_is_multi_threaded()) return NULL;
@@ -60,8 +60,8 @@ INLINE struct slab *find_fresh_listed(struct supply *supply) { return bin_of(sup
 
 /* ---- others' ----------------------------------------------------------------------------------------------- */
 
-/* Mid ones only: to free them costs the same whose they are, a Tiny one would take the long way
- * at each free (docs/decisions/0002). */
+/* Mid blocks only: freeing one costs the same for any owner, while a borrowed Tiny block would take the slow path at each free
+ * (docs/decisions/0002). */
 INLINE struct slab *find_borrowed(struct supply *supply) {
   enum { MOST = 8 };
   if (supply->class < TINY_CLASS_COUNT) return NULL;
@@ -95,7 +95,7 @@ RESIDENT static struct slab *find_pool(struct supply *supply) {
   return own(supply, acquire_slab(supply->class, POOL_WITHIN, &supply->owner->counters));
 }
 
-/* Before the system is asked.
+/* Frees memory of the heap's own caches before the system is asked.
  * NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;

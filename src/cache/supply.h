@@ -1,23 +1,23 @@
-/* supply.h: the supply ladder: where free blocks of a class come from, one rung after the other. */
+/* supply.h: the supply ladder: the sources of a class's free blocks, one rung after the other. */
 #ifndef HAK_CACHE_SUPPLY_H
 #define HAK_CACHE_SUPPLY_H
 
 #include "cache/heap.h"
 
-/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine; a named heap. */
+/* The users: a heap's magazine, a new thread that the starter heap serves, a quarantine, a named heap. */
 enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_NAMED = 8, FOR_ALL = 15 };
 
-/* What a rung's hits count as, beside its own counter. */
+/* The counter of a rung's hits, beside its own. */
 enum supply_kind {
-  SUPPLY_OWN,   /* the slab at hand: nothing more */
+  SUPPLY_OWN,   /* the slab at hand: no other counter */
   SUPPLY_REUSE, /* a must-reuse hit */
-  SUPPLY_LOAN,  /* the same, of blocks whose slab stays another owner's */
+  SUPPLY_LOAN,  /* a must-reuse hit on blocks whose slab stays another owner's */
   SUPPLY_NEW,   /* a new slab forced */
-  SUPPLY_AGAIN, /* the ladder climbed once more: what that finds */
+  SUPPLY_AGAIN, /* the ladder is climbed once more: counts as the rung that serves then */
 };
 
-/* RUNG(name, counter, kind, users, touches, "what it gives"): the first that has something serves.  `touches`: it may touch pages
- * that nobody has touched.  Neither that nor a loan completes what rungs above gave: a smaller batch is better. */
+/* RUNG(name, counter, kind, users, touches, "what it gives"): the first rung that has blocks serves.  `touches`: it may touch fresh
+ * pages. Neither such a rung nor a loan completes the batch of rungs above: a smaller batch is better. */
 #define SUPPLY_LADDER                                                                              \
   RUNG(current, refill_current, OWN, FOR_ALL, false, "blocks that came back to the current slab")  \
   RUNG(pending, refill_pending, REUSE, FOR_ALL, false, "slabs of the own pending queue")           \
@@ -37,9 +37,9 @@ enum supply_kind {
 
 struct supply { /* one visit; wants the owner's latch */
   struct owner *owner;
-  struct heap *heap; /* the owner's, when it may be asked for more than its slabs */
+  struct heap *heap; /* the owner's, if its caches may be emptied too */
   unsigned class;
-  unsigned users; /* who climbs */
+  unsigned users; /* the kind of user */
   void **blocks;  /* room for `wanted` */
   unsigned wanted;
   unsigned taken;
@@ -51,8 +51,8 @@ struct supply { /* one visit; wants the owner's latch */
  * borrowed: those are in blocks[taken] … then. */
 struct slab *supply_climb(struct supply *supply);
 
-/* Half of the blocks that are wanted at least, from several slabs when the first have but a few; fewer when there are none that
- * have been out before; how many. */
+/* Takes at least half of the wanted blocks, from several slabs when the first have few; fewer when only fresh ones are left. Returns
+ * their number. */
 unsigned supply_fill(struct supply *supply);
 
 #endif

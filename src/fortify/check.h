@@ -1,7 +1,7 @@
-/* check.h: whether the bytes are there that a function is about to touch.
+/* check.h: checks that the bytes exist that a function is about to access.
  *
- * What is no block of hakmem's is not known, and nothing is said of it: the stack, globals, other allocators'
- * blocks; all, where libhakmem.so is not loaded. */
+ * Memory outside hakmem's blocks is unknown and never reported: the stack, globals, other allocators' blocks; all memory where
+ * libhakmem.so is not loaded. */
 #ifndef HAK_FORTIFY_CHECK_H
 #define HAK_FORTIFY_CHECK_H
 
@@ -11,13 +11,13 @@
 /* Weak: NULL until we are relocated, and where libhakmem.so is not loaded. */
 extern size_t malloc_object_size_fast(const void *pointer) WEAK;
 
-/* SIZE_MAX when it is not known.  The compiler takes it for a reader of what is not written yet. */
+/* SIZE_MAX when unknown. opaque_pointer: the compiler would warn of a read of uninitialised bytes. */
 INLINE size_t bytes_left(const void *pointer) {
   if (UNLIKELY(&malloc_object_size_fast == NULL)) return SIZE_MAX;
   return malloc_object_size_fast(opaque_pointer((void *)(uintptr_t)pointer));
 }
 
-/* Says so; returns when the program is to go on. */
+/* Reports it; returns when the program is to go on. */
 COLD void check_failed(const char *function, const void *pointer, size_t bytes, bool is_write,
                        uintptr_t caller);
 
@@ -31,15 +31,15 @@ INLINE void check_read(const char *function, const void *pointer, size_t bytes) 
     check_failed(function, pointer, bytes, false, CALLER_ADDRESS());
 }
 
-/* The C library's word about an object that the compiler knew to be too small. */
+/* The C library's report about an object that the compiler knew to be too small. */
 extern NORETURN void __chk_fail(void) WEAK;
 INLINE void check_room(size_t bytes, size_t room_bytes) {
   if (UNLIKELY(bytes > room_bytes)) __chk_fail();
 }
 
-/* A function of the C library, and what its callers are compiled to with _FORTIFY_SOURCE, which is told how much room the
- * compiler saw; `value` is what both return, `room` is SIZE_MAX in the first.  The lists of parameters stand in brackets.  Not
- * all headers declare them. */
+/* A function of the C library, and the form that its callers are compiled to with _FORTIFY_SOURCE, which takes the room that the
+ * compiler saw; `value` is what both return, `room` is SIZE_MAX in the first.  The lists of parameters stand in brackets.  Not all
+ * headers declare them. */
 #define WITH_ROOM_IN(result, name, name_chk, parameters, parameters_chk, value) \
   result name parameters;                                                       \
   EXPORT result name parameters {                                               \

@@ -1,5 +1,4 @@
-/* formats.c: sprintf and its kin.  How much they write is known when they have written it: they are given no more room
- * than there is. */
+/* formats.c: sprintf and its kin.  The length is known only after writing: they get no more room than the block has. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,8 +12,7 @@ int __vsnprintf_chk(char *target, size_t most, int flag, size_t room, const char
 int __sprintf_chk(char *target, int flag, size_t room, const char *format, ...);
 int __snprintf_chk(char *target, size_t most, int flag, size_t room, const char *format, ...);
 
-/* What a call says of itself.  `most` and `room` are SIZE_MAX where nothing is said, `flag` is -1 where the plain
- * function was called. */
+/* The arguments of a call. `most` and `room` are SIZE_MAX where not given, `flag` is -1 where the plain function was called. */
 struct call {
   const char *function;
   char *target;
@@ -25,7 +23,7 @@ struct call {
   uintptr_t caller;
 };
 
-/* As the program asked for it. */
+/* Prints as the program asked. */
 INLINE int print_as_asked(const struct call *call, va_list arguments) {
   if (call->flag < 0)
     return call->most == SIZE_MAX
@@ -37,7 +35,7 @@ INLINE int print_as_asked(const struct call *call, va_list arguments) {
                                      arguments);
 }
 
-/* In `left` bytes, which is less than it asked for. */
+/* Prints within `left` bytes, fewer than the call allows. */
 INLINE int print_within(const struct call *call, size_t left, va_list arguments) {
   if (call->flag < 0) return REAL(vsnprintf)(call->target, left, call->format, arguments);
   return REAL(__vsnprintf_chk)(call->target, left, call->flag, call->room, call->format, arguments);

@@ -1,4 +1,4 @@
-/* input.c: what is read into a block.  The room that is named must be there, however much comes. */
+/* input.c: reads into a block. The size argument must fit, even if fewer bytes arrive. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #undef fread_unlocked /* a macro, too */
 
-/* Reads `bytes` at most into `target`; what follows the lists of parameters is handed on. */
+/* Reads `bytes` at most into `target`; the arguments after the lists of parameters are passed on. */
 #define INPUT(result, failure, name, bytes, parameters, parameters_chk, ...) \
   WITH_ROOM_IN(result, name, __##name##_chk, parameters, parameters_chk,     \
                (check_room(bytes, room), check_write(#name, target, bytes),  \

@@ -48,7 +48,7 @@ INLINE void *real_find_byte(const void *begin, int byte, size_t bytes) {
   return REAL_OR(memchr, loop_memchr)(begin, byte, bytes);
 }
 
-/* What is said to be the most that is read, and where that ends before: what is really there of it. */
+/* Searches at most `bytes`; if the block ends before, only the bytes that it has. */
 INLINE const void *find_byte(const char *function, const void *begin, int byte, size_t bytes) {
   size_t left = bytes_left(begin);
   if (LIKELY(bytes <= left)) return real_find_byte(begin, byte, bytes);
@@ -110,7 +110,7 @@ static int loop_memcmp(const void *one, const void *other, size_t bytes) {
   return 0;
 }
 
-/* Many a program compares more bytes than there are, because the first ones differ: that is left alone. */
+/* Many programs compare more bytes than a block has, because the first ones differ: not reported. */
 INLINE int compare(const char *function, const void *one, const void *other, size_t bytes) {
   size_t left = bytes_left(one), left_of_other = bytes_left(other);
   const void *shorter = left < left_of_other ? one : other;

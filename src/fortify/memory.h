@@ -1,4 +1,4 @@
-/* memory.h: the C library's own ways over memory, without a check.
+/* memory.h: the C library's own memory functions, without a check.
  *
  * loop_*: the same byte by byte, for the time before those can be found. */
 #ifndef HAK_FORTIFY_MEMORY_H

@@ -1,4 +1,4 @@
-/* output.c: what is written out of a block: nobody may see what lies past its end. */
+/* output.c: writes from a block: bytes past its end must not leave the process. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #undef fwrite_unlocked /* a macro, too */
 
-/* Writes `bytes` from `source`; what follows the list of parameters is handed on. */
+/* Writes `bytes` from `source`; the arguments after the list of parameters are passed on. */
 #define OUTPUT(result, failure, name, bytes, parameters, ...)                       \
   EXPORT result name parameters {                                                   \
     return (check_read(#name, source, bytes), FORWARD(failure, name, __VA_ARGS__)); \

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-/* Weak: what refers to another library's function is NULL until we are relocated. */
+/* Weak: a reference to another library's function is NULL until this library is relocated. */
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 
 ATOMIC(void *) real_found[REAL_COUNT]; /* relaxed: all find the same */

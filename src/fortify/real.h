@@ -19,7 +19,7 @@ enum real_function {
 
 extern ATOMIC(void *) real_found[REAL_COUNT];
 
-/* Searches; `loop` does the work meanwhile, and for ever where the C library has no such function. */
+/* Searches; `loop` does the work until then, or always where the C library has no such function. */
 COLD void *real_find(enum real_function which, const char *name, void *loop);
 
 INLINE void *real_or(enum real_function which, const char *name, void *loop) {
@@ -39,7 +39,7 @@ INLINE void *real_or(enum real_function which, const char *name, void *loop) {
               }){loop_function})            \
                   .found)})                 \
        .function)
-/* NULL where it is not to be had. */
+/* NULL where it is not available. */
 #define REAL(name) REAL_OR(name, NULL)
 /* The value of a function that calls it. */
 #define FORWARD(failure, name, ...) \

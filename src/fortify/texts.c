@@ -18,7 +18,7 @@ EXPORT char *strndup(const char *text, size_t most) {
   return copy_into_block(text, length_within("strndup", text, most));
 }
 
-/* What headers of old call. */
+/* Names that old headers call. */
 char *__stpcpy(char *restrict, const char *restrict) EXPORT_ALIAS_OF(stpcpy);
 char *__strdup(const char *) EXPORT_ALIAS_OF(strdup);
 char *__strndup(const char *, size_t) EXPORT_ALIAS_OF(strndup);

@@ -52,8 +52,8 @@ bool guarded_start(void) {
 
 /* ---- free slots ------------------------------------------------------------------------------------- */
 
-/* The slot that has been free for the longest is the caller's, or NO_SLOT.  A thread that a fork cut off here leaves one
- * that the child never uses. */
+/* Takes the slot that has been free for the longest; NO_SLOT when there is none. A thread that a fork cuts off here leaves one that the
+ * child never uses. */
 static unsigned take_slot(void) {
   for (;;) {
     unsigned oldest = NO_SLOT;
@@ -74,7 +74,7 @@ static unsigned take_slot(void) {
 
 static void give_slot(unsigned index) {
   fetch_sub_relaxed(&used_count, 1);
-  /* release: what was done to the slot; pairs with take_slot. */
+  /* release: earlier accesses to the slot; pairs with take_slot. */
   store_release(&free_since[index], fetch_add_relaxed(&steps, 1) + 1);
 }
 
@@ -116,7 +116,7 @@ static void fill_around(uintptr_t block, size_t size, struct pages pages) {
 bool guarded_fits(size_t size, size_t alignment) {
   if (!load_acquire(&guarded_region.begin)) return false; /* pairs with guarded_start */
   bool has_room = size <= guarded_region.slot_bytes && alignment <= os_page_bytes();
-  return has_room && size <= MID_MAX_BYTES; /* what is larger, others take for a range */
+  return has_room && size <= MID_MAX_BYTES; /* callers treat larger blocks as ranges */
 }
 
 uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_at_end) {
@@ -207,7 +207,7 @@ static void fail_overwritten(const char *verb, uintptr_t address, const struct g
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
-/* Only hardened mode notes what makes a block. */
+/* Only hardened mode records the maker of a block. */
 static void check_maker(const struct guard_slot *slot, enum maker freed_as, const char *verb) {
   struct call_stack here;
   if (LIKELY(slot->maker == freed_as) || misuse_action == MISUSE_IGNORE ||
@@ -247,7 +247,7 @@ enum guarded_state guarded_find(uintptr_t address, uintptr_t *block, size_t *byt
   return SAMPLED_LIVE;
 }
 
-/* The nearest byte around the block that is not what it was; 0 when all are. */
+/* The nearest byte around the block that was overwritten; 0 when none was. */
 static uintptr_t find_overwritten(const struct guard_slot *slot) {
   struct pages pages = pages_of(slot->block, slot->size);
   for (uintptr_t at = slot->block + slot->size; at < pages.end; at++)
@@ -268,7 +268,7 @@ void guarded_give(uintptr_t block, enum maker maker, const char *verb) {
   struct guard_slot *slot = find_live(block, verb);
   uint32_t live = GUARD_LIVE;
   if (UNLIKELY(!slot)) return;
-  /* Of two that free it at once, one goes on; acq_rel pairs with guarded_take. */
+  /* acq_rel: of two threads that free it at once, one goes on; pairs with guarded_take. */
   if (!cas_strong_acq_rel(&slot->phase, &live, GUARD_CLOSING)) {
     fail(verb, block, slot, live);
     return;
@@ -292,7 +292,7 @@ static bool was_used(unsigned index) {
   return phase != GUARD_UNUSED && phase != GUARD_OPENING;
 }
 
-/* Between two slots: of the nearer one, if it ever held a block. */
+/* An address between two slots belongs to the nearer one, if that ever held a block. */
 static const struct guard_slot *slot_of_fault(uintptr_t address) {
   unsigned index = slot_index(address);
   uintptr_t end = slot_begin(index) + guarded_region.slot_bytes;
@@ -311,7 +311,7 @@ bool guarded_report_fault(const struct os_crash *crash) {
   struct call_stack here;
   call_stack_note(&here, crash->instruction);
   if (!slot) {
-    report_line("wild access: %s at %#zx, where guarded blocks are; none was there yet", access,
+    report_line("invalid %s at %#zx: in the guarded region, where no block was ever placed", access,
                 crash->address);
     report_stack(access, &here);
     return true;

@@ -1,8 +1,8 @@
-/* maker.h: what makes blocks, which hardened mode notes of each (guard/trailer.h). */
+/* maker.h: the makers of blocks; hardened mode records that of each block (guard/trailer.h). */
 #ifndef HAK_GUARD_MAKER_H
 #define HAK_GUARD_MAKER_H
 
-/* What frees a block must be of the same. */
+/* A block must be freed by its maker's counterpart (maker_verb). */
 enum maker { MADE_BY_MALLOC, MADE_BY_NEW, MADE_BY_NEW_ARRAY };
 
 static inline const char *maker_name(enum maker maker) {
@@ -10,7 +10,7 @@ static inline const char *maker_name(enum maker maker) {
       [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
   return names[maker];
 }
-/* What frees its blocks. */
+/* The function that frees its blocks. */
 static inline const char *maker_verb(enum maker maker) {
   static const char verbs[][9] = {
       [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};

@@ -13,7 +13,7 @@ static ATOMIC(uint64_t) *taken;    /* WORDS of them; constant from nothing_begin
 static ATOMIC(uint32_t) cursor;    /* the unit where the next search begins: a hint */
 static ATOMIC(uint32_t) was_tried; /* relaxed: one thread makes the region */
 
-/* 0 too while another thread is at it. */
+/* 0 also while another thread makes the region. */
 COLD static uintptr_t start(void) {
   if (load_relaxed(&was_tried) || fetch_or_relaxed(&was_tried, 1)) return 0;
   taken = metadata_allocate(WORDS * sizeof *taken);
@@ -28,7 +28,7 @@ static uintptr_t find_begin(void) {
   return LIKELY(begin) ? begin : start();
 }
 
-/* Bits of those whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
+/* Bits of the units whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
 static uint64_t aligned_units(size_t alignment) {
   unsigned stride = alignment > NOTHING_UNIT_BYTES ? (unsigned)(alignment / NOTHING_UNIT_BYTES) : 1;
   return stride == 64 ? 1 : ~UINT64_C(0) / low_bits(stride);
@@ -61,7 +61,7 @@ bool nothing_check(uintptr_t address, const char *verb, bool is_given) {
     report_invalid_pointer(verb, address);
     return false;
   }
-  /* seq (relaxed would do): of two that free it one finds it set.  There is nothing but the bit. */
+  /* seq (relaxed would do): of two threads that free it one finds it set.  There is nothing but the bit. */
   uint64_t before =
       is_given ? fetch_and_seq(&taken[unit / 64], ~bit) : load_relaxed(&taken[unit / 64]);
   if (LIKELY(before & bit)) return true;

@@ -4,12 +4,13 @@
 #include "config/options.h"
 #include "map/window.h"
 
-/* As everybody finds them, and ours (override_cxx.c), which are left out where hakmem does not replace malloc: addresses.  The program's
- * linker has chosen, or the dynamic linker before it called anybody: nobody is asked here, no lock is waited for. */
+/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are left out where hakmem does not
+ * replace malloc. The program's linker has chosen, or the dynamic linker before any code ran: no call is made here, no lock is waited
+ * for. */
 #define DECLARE(member, name) extern char name[] WEAK, hak_##member[] WEAK HIDDEN;
 CALLED_OPERATORS(DECLARE)
 
-/* As the C++ library's forms of arrays, which call those of one object. */
+/* An array form defaults to that of one object, as in the C++ library. */
 static void let_arrays_follow(struct other_operators *others) {
   if (!others->new_array) others->new_array = others->new_plain;
   if (!others->new_array_aligned) others->new_array_aligned = others->new_aligned;
@@ -45,8 +46,8 @@ RESIDENT const struct other_operators *operators_of_others(void) {
   return &others;
 }
 
-/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
- * has.  So malloc's blocks are for those that want to know all. */
+/* A library may have private operators that make blocks by malloc; the Rust compiler's LLVM has. So a malloc block in a delete is
+ * reported only at the higher level. */
 bool operators_mismatch(enum maker made_by, enum maker freed_as) {
   uint64_t wanted = options.harden_operators;
   if (wanted == 1 && options.harden > 1) wanted = 2;

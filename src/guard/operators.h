@@ -1,7 +1,6 @@
-/* operators.h: what a program has itself of C++'s operators new and delete.
- *
- * C++ lets it replace the plain forms alone: all others are to call those, as the C++ library's do, which ours stand in front of.  So
- * ours do where another's plain forms are found first: in the program, or in a library before this one. */
+/* operators.h: a program's own C++ operators new and delete. A program may replace the plain forms alone: all other forms are to call
+ * those, as the C++ library's do, which ours replace. So ours do where other plain forms are found first: in the program, or in a
+ * library before this one. */
 #ifndef HAK_GUARD_OPERATORS_H
 #define HAK_GUARD_OPERATORS_H
 
@@ -11,7 +10,7 @@
 #include "base/compiler.h"
 #include "guard/maker.h"
 
-/* Those that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
+/* The operators that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
 #define CALLED_OPERATORS(X)                  \
   X(new_plain, _Znwm)                        \
   X(new_array, _Znam)                        \
@@ -22,7 +21,8 @@
   X(delete_aligned, _ZdlPvSt11align_val_t)   \
   X(delete_array_aligned, _ZdaPvSt11align_val_t)
 
-/* Another's, or NULL: ours serves.  Where a form of arrays is ours, and that of one object another's, it is that. */
+/* The program's own operators; NULL where ours serves. If the form for one object is the program's and the array form ours, the array
+ * entry is the program's form for one object. */
 struct other_operators {
   bool are_any;
   void *(*new_plain)(size_t size);
@@ -35,15 +35,15 @@ struct other_operators {
   void (*delete_array_aligned)(void *block, size_t alignment);
 };
 
-/* The first call looks which there are.  It is made before the window has a bound: initialisers of libraries, and of the program, may
+/* The first call looks them up. It may be made before the window has a bound: initialisers of libraries, and of the program, may
  * allocate and delete before this library's own are run. */
 const struct other_operators *operators_of_others(void);
 
-/* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours. */
+/* Whether all blocks of our new and new[] are freed by our delete and delete[], and these free no others. */
 INLINE bool operators_are_ours(void) { return !operators_of_others()->are_any; }
 
-/* Whether it is told that what made a block is not what frees it.  Not in a program that has operators of its own, whose blocks may be
- * made by malloc: others' inline code deletes them. */
+/* Whether a free that does not fit the block's maker is to be reported. Not in a program that has operators of its own, whose blocks
+ * may be made by malloc: others' inline code deletes them. */
 bool operators_mismatch(enum maker made_by, enum maker freed_as);
 
 #endif

@@ -48,14 +48,14 @@ struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_
   };
 }
 
-/* In a program with one linked in, and one preloaded.  Known of those that come later in the search order. */
+/* A program may have one hakmem linked in and another preloaded. Finds those that come later in the search order. */
 static bool is_of_another_hakmem(uintptr_t address) {
   bool (*owns)(const void *);
   *(void **)&owns = os_next_symbol("hak_owns");
   return owns && owns((const void *)address);
 }
 
-/* The windows of two hakmems may overlap: what one finds at its frontier, the other's too, it passes over. */
+/* The windows of two hakmems may overlap: at its frontier each passes over the other's chunks. */
 static void fail_where_nothing_is(const char *verb, uintptr_t address) {
   bool is_of_another = is_of_another_hakmem(address);
   if (!is_of_another && is_in_window(address))

@@ -10,7 +10,7 @@ void trailer_init(void) {
   trailer_key.factor = os_random() | 1;
 }
 
-/* Whole words, at any address: most blocks are as they should be. */
+/* Whole words, at any address: most blocks are intact. */
 uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end) {
   uintptr_t at = begin;
   while (end - at >= sizeof(uint64_t) && trailer_load(at) == SLACK_WORD) at += sizeof(uint64_t);

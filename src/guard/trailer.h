@@ -1,13 +1,13 @@
-/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for, and by which function.
+/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also holds the requested size and the maker.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
  *   trailer                                      | 1 | slack bytes : 16 | maker : 2 | check : 45 |
  *
- * The first bit is set, so that no trailer is an address of the program: of many, some would look like pointers to live blocks
- * (`hakmem leaks`).  The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
- * copied from another block.  A write past the requested bytes, of a single zero too, is seen when
- * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that checks
- * another's block sees it whole or sees 0, which no trailer is. */
+ * The first bit is set, so that no trailer is an address of the program: else some would look like pointers to live blocks (`hakmem
+ * leaks`).  The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor copied from
+ * another block.  A write past the requested bytes, of a single zero too, is seen when the block is freed, resized or asked for its
+ * size.  It is written in one store, and so it is erased: a thread that checks another's block sees it whole or sees 0, which is never
+ * a trailer. */
 #ifndef HAK_GUARD_TRAILER_H
 #define HAK_GUARD_TRAILER_H
 
@@ -34,8 +34,8 @@ struct trailer_key {
 };
 extern struct trailer_key trailer_key;
 
-/* Of the product the upper bits, which depend on all of the block's address.  The lowest byte, the first in memory, is
- * none of those that most overflows write: a string's end, a letter, a small number, all ones. */
+/* Takes the product's upper bits, which depend on all of the block's address. The lowest byte, the first in memory, differs from those
+ * that most overflows write: a string's end, a letter, a small number, all ones. */
 INLINE uint64_t trailer_word(uintptr_t block, uint64_t slack_and_maker) {
   uint64_t check = ((block ^ trailer_key.mask) + slack_and_maker) * trailer_key.factor >>
                    (64 - TRAILER_MAKER_SHIFT);
@@ -45,7 +45,7 @@ INLINE uint64_t trailer_word_for(uintptr_t block, size_t slack_bytes, enum maker
   return trailer_word(block, NO_ADDRESS | (uint64_t)slack_bytes << MAKER_BITS | maker);
 }
 
-/* Others may read it meanwhile: never torn. */
+/* Other threads may read it meanwhile: never torn. */
 INLINE ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
   return (ATOMIC(uint64_t) *)(block + capacity_bytes - TRAILER_BYTES); /* NOLINT */
 }
@@ -53,7 +53,7 @@ INLINE ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
 /* The first byte of a slack that was written since it was filled; `end` when none was. */
 uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end);
 
-/* Of a long slack HAKMEM_HARDEN=1 fills and checks the first bytes: it may be a quarter of a large block. */
+/* HAKMEM_HARDEN=1 fills and checks only the first bytes of a long slack: it may be a quarter of a large block. */
 enum { SLACK_CHECKED_BYTES = 64 };
 INLINE uintptr_t trailer_slack_end(uintptr_t slack, size_t slack_bytes) {
   bool is_long = slack_bytes > SLACK_CHECKED_BYTES && options.harden < 2;
@@ -81,8 +81,8 @@ INLINE void trailer_store(uintptr_t address, uint64_t word) {
   memcpy((void *)address, &word, sizeof word);
 }
 
-/* The same for a block that reads as zero, most of them in two stores that may overlap: less than a word of slack is one
- * with what lies before it. */
+/* As trailer_write, for a block that reads as zero, mostly in two stores that may overlap: a slack below one word is written together
+ * with the bytes before it. */
 INLINE void trailer_write_first(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
                                 enum maker maker) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
@@ -97,7 +97,7 @@ INLINE void trailer_write_first(uintptr_t block, size_t capacity_bytes, size_t r
   store_relaxed(trailer_of(block, capacity_bytes), trailer_word_for(block, slack_bytes, maker));
 }
 
-/* Takes the trailer's word for it: the requested bytes, or false when the trailer was overwritten. */
+/* Reads the requested bytes; false when the trailer was overwritten. */
 INLINE bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *requested_bytes) {
   uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
   size_t slack_bytes = word >> (TRAILER_MAKER_SHIFT + MAKER_BITS) & low_bits(SLACK_BITS);
@@ -108,18 +108,18 @@ INLINE bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *request
   return true;
 }
 
-/* What made the block; of a trailer that trailer_read takes. */
+/* The block's maker, from a trailer that trailer_read accepts. */
 INLINE enum maker trailer_maker(uintptr_t block, size_t capacity_bytes) {
   uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
   return (enum maker)(word >> TRAILER_MAKER_SHIFT & low_bits(MAKER_BITS));
 }
 
-/* Of a block that is freed, when all else is wiped. */
+/* Called for a freed block when all else is wiped. */
 INLINE void trailer_erase(uintptr_t block, size_t capacity_bytes) {
   /* release: the block was wiped before; pairs with trailer_is_there. */
   store_release(trailer_of(block, capacity_bytes), 0);
 }
-/* Whether the block is still on its way: live, or not wiped yet. */
+/* Whether the block is live, or freed but not wiped yet. */
 INLINE bool trailer_is_there(uintptr_t block, size_t capacity_bytes) {
   /* acquire: without a trailer the wiped block; pairs with trailer_erase. */
   uint64_t word = load_acquire(trailer_of(block, capacity_bytes));

@@ -1,7 +1,7 @@
 /* wipe.h: a freed block of a slab reads as zero, and is checked when it is used again (hardened mode).
  *
- * What has more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc
- * and free need anyway: each line more is a miss. */
+ * A block of more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc and free
+ * need anyway: each further line is a miss. */
 #ifndef HAK_GUARD_WIPE_H
 #define HAK_GUARD_WIPE_H
 
@@ -17,8 +17,8 @@ INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
 }
 
-/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly
- * no more than what is in the cache line of the first byte, and in that of the last. */
+/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly only in
+ * the cache line of the first byte and in that of the last. */
 INLINE uintptr_t wiped_front_end(uintptr_t block, size_t block_bytes) {
   uintptr_t line_end = round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
   uintptr_t end = block_bytes < WIPED_LINE_BYTES ? block + block_bytes : block + WIPED_LINE_BYTES;
@@ -30,13 +30,13 @@ INLINE uintptr_t wiped_tail_begin(uintptr_t end, size_t block_bytes) {
   return block_bytes > WIPED_WHOLLY_BYTES ? line : begin;
 }
 
-/* Something is between those of a block that is wiped wholly: a line at most. */
+/* Whether a block that is wiped wholly has bytes between its ends: a line at most. */
 INLINE bool has_middle(size_t block_bytes) {
   return block_bytes > 2 * WIPED_LINE_BYTES && block_bytes <= WIPED_WHOLLY_BYTES;
 }
 _Static_assert((int)WIPED_WHOLLY_BYTES == 3 * WIPED_LINE_BYTES, "the ends and the middle");
 
-/* A call of memset is worth its while from here on. */
+/* From this size on a call of memset pays. */
 enum { WIPED_INLINE_BYTES = 512 };
 
 INLINE void wipe_bytes(uintptr_t begin, size_t bytes) {
@@ -46,7 +46,7 @@ INLINE void wipe_bytes(uintptr_t begin, size_t bytes) {
     memset((void *)begin, 0, bytes);
 }
 
-/* The trailer last, and in one store: others may be checking it (live.h). */
+/* The trailer last, and in one store: other threads may be checking it (live.h). */
 INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes, last = end - WIDE_BYTES;
   if (UNLIKELY(options.harden > 1)) {
@@ -75,7 +75,7 @@ INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   return wide_is_zero(any);
 }
 
-/* The first byte that is not; `block_bytes` when there is none. */
+/* The first wiped byte that is not 0; `block_bytes` when there is none. */
 INLINE size_t wipe_find_written(uintptr_t block, size_t block_bytes) {
   if (is_wiped_wholly(block_bytes)) return find_nonzero(block, block_bytes);
   size_t front_bytes = wiped_front_end(block, block_bytes) - block;

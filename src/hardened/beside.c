@@ -8,27 +8,27 @@
 
 static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
 
-/* ---- one that lives ---------------------------------------------------------------------------------------- */
+/* ---- a live block ------------------------------------------------------------------------------------------ */
 
-/* Its trailer changes in one store.  While the block comes or goes it is 0; if the program has put that there, the
- * block's own free tells. */
+/* The trailer changes in one store, and is 0 while the block is being made or freed; if the program wrote that 0, the block's own free
+ * reports it. */
 INLINE void check_trailer(uintptr_t block, size_t block_bytes) {
   size_t requested_bytes;
   if (LIKELY(trailer_read(block, block_bytes, &requested_bytes))) return;
   if (trailer_is_absent(block, block_bytes) || !is_live(block)) return;
-  if (trailer_read(block, block_bytes, &requested_bytes)) return; /* it has come meanwhile */
+  if (trailer_read(block, block_bytes, &requested_bytes)) return; /* it was made meanwhile */
   struct block_description description = slab_describe(slab_of_block(block), block);
   report_overflow("free of a neighbour", block, block_bytes - TRAILER_BYTES, false, &description);
 }
 
-/* ---- one that does not ------------------------------------------------------------------------------------- */
+/* ---- a free block ------------------------------------------------------------------------------------------ */
 
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
   report_write_beside(freed, written, &block);
 }
 
-/* Where it reads as zero: from here to its end, and from its start to here, as far as it is checked. */
+/* The bounds of a free block's zeros that are checked: from the result to `end`, or from the block's start to the result. */
 static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
   if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
   return end - smallest(block_bytes, BESIDE_BYTES);
@@ -38,8 +38,8 @@ static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
   return block + smallest(block_bytes, BESIDE_BYTES);
 }
 
-/* Something in [begin, end) of a free block is not 0.  It may have been taken just now, or not be wiped yet: we take it
- * ourselves, and check again (live.h). */
+/* Something in [begin, end) of a free block is not 0.  The block may just have been taken, or not be wiped yet: this thread takes it,
+ * and checks again (live.h). */
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
@@ -50,7 +50,7 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
   bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
                   !trailer_is_there(block, block_bytes);
   size_t bytes = end - begin;
-  size_t at = is_block ? find_nonzero(begin, bytes) : bytes; /* else it is another's */
+  size_t at = is_block ? find_nonzero(begin, bytes) : bytes; /* else another thread has it */
   if (at < bytes) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);
@@ -60,7 +60,7 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
 
 /* ---- both sides -------------------------------------------------------------------------------------------- */
 
-/* The end of a live block after it is not where the overflow of a large one ends: for those that want to know all. */
+/* An overflow of a large block rarely reaches the end of the next live one: its trailer is checked at HAKMEM_HARDEN=2 only. */
 INLINE void check_neighbour(uintptr_t block, size_t block_bytes, ATOMIC(uint64_t) *words,
                             bool is_before, uintptr_t freed) {
   if (is_live_in(live_word_of(words, block), block)) {
@@ -86,14 +86,14 @@ static bool is_untouched(size_t granule) {
   return slots_unused(slots) & ~slots_dirty(slots) & run_mask(granule % GRANULES_PER_CHUNK, 1);
 }
 
-/* What reads as zero there: bytes of a free block, or nobody's. */
+/* Bytes that read as zero: of a free block, or of none. */
 struct zeros {
   uintptr_t begin, end;
-  uintptr_t block; /* 0: nobody's */
+  uintptr_t block; /* 0: no block */
   size_t block_bytes;
 };
 
-/* In another slab, which ends, or begins, where this one begins or ends; `zeros` has the bytes beside this one. */
+/* Finds them in another slab, adjacent to this one; `zeros` has the bytes beside this one. */
 static bool find_in_slab(struct zeros *zeros, uint32_t entry, bool is_before) {
   const struct slab_shape *shape = &slab_shapes[entry & MAP_CLASS_MASK];
   uintptr_t base = slab_of_block(round_down(zeros->begin, GRANULE_BYTES))->base;
@@ -111,12 +111,12 @@ static bool find_in_slab(struct zeros *zeros, uint32_t entry, bool is_before) {
   return !is_live(zeros->block);
 }
 
-/* The slot before the slab's first block, or after its last one.  Another thread may be giving its slab back, or making one
- * there, so nothing is said unless the slot is the same all the time. */
+/* The slot before the slab's first block, or after its last one.  Another thread may be giving its slab back, or making one there, so
+ * nothing is reported unless the slot stays the same. */
 static void check_slot(uintptr_t begin, uintptr_t freed) {
   size_t granule = granule_of(begin);
   if (granule / GRANULES_PER_CHUNK != granule_of(freed) / GRANULES_PER_CHUNK) return; /* closed */
-  if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return;                    /* likewise */
+  if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return; /* closed too */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
   struct zeros zeros = {begin, begin + BESIDE_BYTES, 0, 0};
   bool is_slab = map_entry_is_live(entry) && (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;

@@ -20,11 +20,12 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
-/* Not where a slow path has its latch, or a named heap's: then another thread may wait for us, which we would wait for. */
+/* False where this thread holds the latch of its heap or of a named heap: another thread may wait for it, while this one would wait for
+ * that thread. */
 static bool may_walk(void) {
   const struct heap *heap = heap_of_thread;
   if (heap_is_real(heap) && load_relaxed(&heap->owner.latch) != LATCH_FREE) return false;
-  /* relaxed: our own number we have written ourselves */
+  /* relaxed: this thread's own number was written by itself */
   const struct hak_heap *named;
   for (uint32_t number = 0; (named = named_next(&number));)
     if ((load_relaxed(&named->owner.latch) & WORD_HOLDER_MASK) == thread_number()) return false;
@@ -41,7 +42,7 @@ RESIDENT void checked_init(void) {
 #define SLAB_BLOCK_MAX_BYTES (STEPPED_MAX_BYTES - TRAILER_BYTES)
 
 static bool is_in_slab(uint32_t entry) { return map_slab_class(entry) < SLAB_CLASS_COUNT; }
-/* The same, and of no named heap's. */
+/* A slab of a thread's heap, not of a named one. */
 static bool is_in_own_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
@@ -52,7 +53,7 @@ unsigned checked_class_of(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* A block becomes the program's.  False when a thread that checks it from beside has it for a moment; a fork may make a moment
+/* A block becomes the program's. False when a thread that checks it from beside holds it for a moment; a fork may make that moment
  * last. */
 INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum maker maker,
                           bool is_shared) {
@@ -66,7 +67,7 @@ bool checked_begin(uintptr_t block, unsigned class, size_t size, enum maker make
   return begin_in_slab(block, class, size, maker, os_is_multi_threaded());
 }
 
-/* What is ready becomes the program's.  0 too when it is another's for a moment. */
+/* A ready block becomes the program's. 0 also when another thread holds it for a moment. */
 INLINE uintptr_t take_ready(struct heap *heap, struct quarantine *quarantine, unsigned class,
                             size_t size, enum maker maker, bool is_shared) {
   uintptr_t block = quarantine_take(quarantine, class);
@@ -94,7 +95,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
   }
 }
 
-/* Guarded samples (HAKMEM_GUARD) are drawn on the longer way. */
+/* Guarded samples (HAKMEM_GUARD) are drawn on the longer path. */
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
   if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
@@ -130,7 +131,7 @@ static bool is_live_block(uintptr_t address) {
   return LIKELY(address % LIVE_UNIT_BYTES == 0) && LIKELY(is_live(address));
 }
 
-/* Whether a live block begins at the address; says so when not. */
+/* Whether a live block begins at the address; reports if not. */
 static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
   if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address)))
     return true;
@@ -148,7 +149,7 @@ COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, siz
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 
-/* What was asked for; says so when somebody wrote past that. */
+/* The requested bytes; reports a write past them. */
 INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   if (UNLIKELY(!trailer_read(block, capacity_bytes, &requested_bytes))) {
@@ -163,7 +164,7 @@ INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
 bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes) {
   if (!is_live(block)) return false;
   if (!trailer_read(block, block_bytes, requested_bytes))
-    *requested_bytes = block_bytes - TRAILER_BYTES; /* overwritten: as much as it can be */
+    *requested_bytes = block_bytes - TRAILER_BYTES; /* overwritten: the most that it can be */
   return true;
 }
 
@@ -199,7 +200,7 @@ void checked_shrink(uintptr_t block, size_t bytes) {
   trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
 }
 
-/* ---- what made it ------------------------------------------------------------------------------------------ */
+/* ---- the maker -------------------------------------------------------------------------------------------- */
 
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
@@ -220,13 +221,13 @@ enum maker checked_maker(uintptr_t block) {
 void checked_become_mallocs(uintptr_t block) {
   uint32_t entry = owner_map_entry(block);
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
-  if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* was reported */
+  if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* reported already */
   if (LIKELY(trailer_maker(block, capacity_bytes) == MADE_BY_MALLOC)) return;
   fail_maker(block, entry, MADE_BY_MALLOC, "realloc");
   trailer_write(block, capacity_bytes, requested_bytes, MADE_BY_MALLOC);
 }
 
-/* What is left to say before a block that was live is gone. */
+/* The last checks before a live block is gone. */
 INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   check_end(block, entry, verb);
   if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
@@ -235,19 +236,19 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const
 
 /* ---- free -------------------------------------------------------------------------------------------------- */
 
-/* What is read before it is known what the next thing is. */
+/* Prefetches the lines that are read later. */
 INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
   PREFETCH((void *)block);
   PREFETCH((void *)(block + block_bytes - TRAILER_BYTES));
 }
 
-/* Blocks of a thread that has no quarantine are few. */
+/* A thread without a quarantine frees few blocks: it always checks. */
 INLINE bool is_time_to_check_beside(struct heap *heap) {
   return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_check(heap->quarantine);
 }
 
-/* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing.  A named heap's slab
- * may have been let go by then, and the block be another's: that keeps it. */
+/* The bit is cleared first: a thread that frees the block at the same moment finds it cleared and touches nothing. A named heap's slab
+ * may have been released by then, and the block belong to another heap, which keeps it. */
 INLINE bool claim(uintptr_t block, ATOMIC(uint64_t) *word, uint32_t entry, const char *verb) {
   bool is_shared = os_is_multi_threaded();
   if (LIKELY(block % LIVE_UNIT_BYTES == 0) && LIKELY(live_end(word, block, is_shared))) {
@@ -258,7 +259,7 @@ INLINE bool claim(uintptr_t block, ATOMIC(uint64_t) *word, uint32_t entry, const
   return false;
 }
 
-/* False, after a word, when the block does not live; else it reads as zero. */
+/* False, after a report, when the block is not live; else it reads as zero. */
 INLINE bool end_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                         const char *verb) {
   unsigned class = map_slab_class(entry);
@@ -272,7 +273,7 @@ INLINE bool end_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum
   return true;
 }
 
-/* The quarantine knows when it is time to look beside the block. */
+/* The quarantine decides when to check the blocks beside this one. */
 bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                  const char *verb) {
   if (LIKELY(heap != NULL)) heap_enter(heap);
@@ -282,7 +283,7 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker 
   return was_live;
 }
 
-/* What does not live a thread may have been freeing when the program forked: it is wiped to its end. */
+/* A block that is not live may have been in the middle of a free when the program forked: it is wiped to its end. */
 bool checked_end_silently(uintptr_t block, uint32_t entry) {
   size_t block_bytes = capacity_of(block, entry), requested_bytes;
   if (LIKELY(is_live(block))) {

@@ -10,7 +10,7 @@
 #include "named/named_heap.h"
 #include "report/report.h"
 
-/* A page before the block at least. */
+/* Whether a page at least precedes the block. */
 static bool has_front(size_t alignment) { return alignment <= os_page_bytes(); }
 
 static size_t granules_for(size_t size, size_t alignment) {
@@ -28,7 +28,7 @@ static uintptr_t end_of_range(size_t granule) {
 
 size_t checked_range_capacity(uintptr_t block) { return end_of_range(granule_of(block)) - block; }
 
-/* As far to the right as the alignment lets it; the colour's field holds no more than a granule. */
+/* The rightmost place that the alignment allows; the colour's field holds no more than a granule. */
 static size_t place_in(size_t granule, size_t size, size_t alignment) {
   if (!has_front(alignment)) return 0;
   uintptr_t last = end_of_range(granule) - TRAILER_BYTES - size;
@@ -40,8 +40,8 @@ static size_t place_in(size_t granule, size_t size, size_t alignment) {
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
 
-/* The block's pages open, all others closed.  A range that is not known to be closed may be so in parts; that its ends are
- * not closed, as the system has no more mappings, is no reason to fail. */
+/* Opens the block's pages, and closes all others. A range that is not known to be closed may be so in parts; the call does not fail if
+ * only its ends stay open, as the system has no more mappings. */
 static bool open_for(size_t granule, uintptr_t block) {
   uintptr_t begin = granule_address(granule), first = first_page(block),
             end = end_of_range(granule);
@@ -52,7 +52,7 @@ static bool open_for(size_t granule, uintptr_t block) {
   return true;
 }
 
-/* A block that grows on has half as much room, of addresses alone: strict overcommit would charge it. */
+/* A block that may grow on gets half as much room, in addresses alone: strict overcommit would charge it. */
 static size_t take_range(struct heap *heap, const struct allocation *allocation, size_t granules) {
   struct range_request range = {granules, alignment_granules(allocation->alignment),
                                 heap->owner.number, FROM_FREED_WITH_HEADROOM};
@@ -74,7 +74,7 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   info->colour_bytes = (uint16_t)place_in(granule, size, allocation->alignment);
   uintptr_t block = range_block(granule);
   bool is_open = open_for(granule, block);
-  info->is_closed = false; /* what was refused may have been done in part */
+  info->is_closed = false; /* a refused call may have been done in part */
   if (!is_open) {
     range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
     return NULL;
@@ -95,7 +95,7 @@ static void check_front(uintptr_t block, uint32_t entry) {
   report_write_beside(block, written, &description);
 }
 
-/* A mapping of their own costs less than a mark for each page from here on; it divides the one that they are in, though. */
+/* From here on a mapping of its own costs less than a guard mark for each page, though it divides the mapping around it. */
 #define CLOSED_BY_MAPPING_BYTES ((size_t)1 << 20)
 
 static bool close_whole(size_t granule) {
@@ -108,7 +108,7 @@ static bool close_whole(size_t granule) {
   return os_close_pages(begin, bytes);
 }
 
-/* Closed, or else wiped from its first open byte on; then it waits. */
+/* Closes the range, or else wipes it from its first open byte on; then it waits. */
 static void bury(struct heap *heap, size_t granule, uintptr_t open) {
   struct range_info *info = range_info(granule);
   info->is_closed = close_whole(granule);
@@ -125,12 +125,12 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
   if (big_note_freed(granule, heap_counters(heap)))
     bury(heap, granule, first_page(block));
   else
-    pointer_fail("free", block); /* another thread was faster */
+    pointer_fail("free", block); /* another thread freed it first */
 }
 
 /* ---- realloc ------------------------------------------------------------------------------------------------- */
 
-/* The closed page at the end opens, and another one closes. */
+/* Opens the closed page at the end, and closes another. */
 static bool grow(size_t granule, size_t granules, struct counters *counters) {
   size_t before = range_info(granule)->granules;
   uintptr_t begin = end_of_range(granule);
@@ -146,7 +146,7 @@ static bool grow(size_t granule, size_t granules, struct counters *counters) {
   return true;
 }
 
-/* What is cut off waits as if it had been freed. */
+/* The part cut off waits as if it had been freed. */
 static bool shrink(struct heap *heap, size_t granule, size_t granules) {
   if (!range_cut(granule, granules, heap_counters(heap))) return false;
   os_close_pages((void *)end_of_range(granule), os_page_bytes());
@@ -168,13 +168,13 @@ bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size) {
   return true;
 }
 
-/* Slack and trailer as they are around a block, written once more. */
+/* Writes slack and trailer around a block once more. */
 static void write_ends(uintptr_t block, size_t size, enum maker maker) {
   memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
   trailer_write(block, checked_range_capacity(block), size, maker);
 }
 
-/* Whole pages move, so the block begins in its page where the source does: in the page before the target's first, perhaps. */
+/* Whole pages move, so the block begins in its page where the source does: that may be in the page before the target's first. */
 uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters) {
   uintptr_t first = first_page(*target), block = *target - (*target - source) % os_page_bytes();

@@ -50,7 +50,7 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
   return block;
 }
 
-/* For a block that grows headroom is sought before a cached range: to be copied once more costs more than the search. */
+/* For a block that may grow headroom is sought before a cached range: another copy would cost more than the search. */
 RESIDENT static void *range_allocate(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (allocation->is_growing) block = take_range(heap, allocation, FROM_FREED_WITH_HEADROOM);
@@ -108,7 +108,8 @@ NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allo
   return block;
 }
 
-/* While a profile is on, or a named heap in use.  In a lot is nothing of one's own then: magazines must not hand it out. */
+/* While a profile is on, or a named heap in use.  While a named heap is in use no lot is counted: the thread's own magazines must not
+ * serve the request. */
 NOINLINE static void *allocate_armed(struct heap *heap, struct allocation *allocation) {
   struct hak_heap *used = heap->used;
   if (used && !allocation->is_own) return heap_named_allocate(used, allocation);

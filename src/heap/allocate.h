@@ -1,4 +1,4 @@
-/* allocate.h: where malloc goes when its magazine is empty, and all requests that are not plain ones. */
+/* allocate.h: serves malloc when its magazine is empty, and all requests other than plain malloc. */
 #ifndef HAK_HEAP_ALLOCATE_H
 #define HAK_HEAP_ALLOCATE_H
 
@@ -7,12 +7,12 @@
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);
-/* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc comes here. */
+/* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc takes this path. */
 void *heap_malloc_slow(size_t size, char *place);
 
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);
-/* The same for a block that need not be zero; small ones mostly come from the magazines. */
+/* heap_allocate for a block that need not be zero; small ones mostly come from the magazines. */
 void *heap_aligned(size_t alignment, size_t size, uint32_t site);
 
 /* The site of a caller that does not name one: its return address. */

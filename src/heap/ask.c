@@ -28,7 +28,7 @@ NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
 }
 
-/* By this thread, and no other of its class since. */
+/* Freed by this thread as the last block of its class. */
 static bool was_just_freed(uint32_t entry, const void *block) {
   const struct heap *heap = heap_of_thread;
   size_t class = heap_class_of(heap, entry);
@@ -50,7 +50,8 @@ size_t heap_good_bytes(size_t size, size_t alignment) {
   return is_cut ? size : bytes;
 }
 
-/* The program may have what a hard limit counts, and never more than once all of it is counted: for a resize that fails then. */
+/* The program may use the bytes that a hard limit counts, and not more even if all of the range is counted: for a resize that fails
+ * then. */
 static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
   const struct range_info *info = range_info(granule_of(block));
   size_t made_bytes = heap_range_made_bytes(block, entry);
@@ -105,7 +106,7 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   return BLOCK_OWN;
 }
 
-/* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
+/* Reads the maps alone: another thread may be freeing the block, and its slab change its owner. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
   if (granule >= load_relaxed(&window.granule_count))

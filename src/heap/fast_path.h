@@ -23,7 +23,7 @@ INLINE void *heap_malloc(size_t size) {
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
-/* `slow` also knows what is freeing.  `bound` is one of the window's. */
+/* `slow` also depends on the freeing function. `bound` is one of the window's. */
 INLINE void heap_free_below(ATOMIC(size_t) *bound, void *block, void (*slow)(void *)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
@@ -50,7 +50,7 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
 }
 INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
 
-/* The size says the class: it is compared with the owner map's instead of being read there. */
+/* The class follows from the size: it is compared with the owner map's instead of being read there. */
 INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t size,
                                   void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;

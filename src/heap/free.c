@@ -21,7 +21,7 @@
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
-  /* The flush may have given the block back, which then was freed twice. */
+  /* The flush may have freed the block: then it was freed twice. */
   if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))
     pointer_fail("free", (uintptr_t)block);
   else
@@ -48,7 +48,7 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   reclaim_rest_when_due(heap, now_ms);
 }
 
-/* True when blocks went home. */
+/* True when blocks were sent home. */
 static bool add_to_remote_buffer(struct heap *heap, uintptr_t block) {
   struct remote_buffer *buffer = &heap->remote_buffer;
   struct counters *counters = &heap->owner.counters;
@@ -67,11 +67,10 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   if (went_beyond) reclaim_when_due(heap);
 }
 
-/* Another heap's Mid block is reused by the thread that freed it, and goes home when it is flushed: memory that
- * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
- * home at once where a reused one would come the slow way back here again and again (cache/reuse.h), and
- * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
- * When that turns, the free before went the other way, and may have been of the same block. */
+/* Another heap's Mid block is reused by the thread that freed it, and goes home when it is flushed: memory that waits in its owner's
+ * queue is what makes heaps of threads that hand blocks over large.  Tiny ones go home at once where a reused one would take the slow
+ * path again at each free (cache/reuse.h), and two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
+ * After a change of that choice the free before went the other way, and may have been of the same block. */
 static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   struct reuse *reuse = &heap->reuse[class];
@@ -92,7 +91,7 @@ static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
 static void free_block(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
-  if (UNLIKELY(!heap)) { /* it is gone, or cannot be made: straight home */
+  if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
     batch_free(NULL, &block, 1, &stray_counters);
     reclaim_when_due(heap_of_thread);
   } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
@@ -106,14 +105,14 @@ RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
   return heap->ranges;
 }
 
-/* Not with a hard limit, which counts as much of a range as was asked for. */
+/* Not with a hard limit, which counts only the requested bytes of a range. */
 RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, uint64_t now_ms) {
   if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
   if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
   return large_keep_own(heap->ranges, (uintptr_t)block, entry, now_ms);
 }
 
-/* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
+/* Flushes half of the magazine's ranges. The block may have been among them: then two threads have freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (class >= CLASS_COUNT || !heap->ranges || heap_is_diverted(heap)) return false;
@@ -157,7 +156,7 @@ NOINLINE static void free_outside(void *block, enum maker maker) {
     free_foreign(block);
 }
 
-/* All but the most frequent frees.  Apart, so that those save no registers. */
+/* All but the most frequent frees. A function of its own, so that those save no registers. */
 RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
@@ -195,7 +194,7 @@ static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
   if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block)))
-    return false; /* those of the constant heaps are full always */
+    return false; /* magazines of the constant heaps are always full */
   magazine_push(magazine, top, block);
   return true;
 }
@@ -209,7 +208,7 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
-/* A program whose requests all come from its magazines takes no other way by here. */
+/* A program whose requests all come from its magazines takes no other slow path. */
 RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void *block) {
   if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return false;
   uint64_t now_ms = os_now_coarse_ms();
@@ -220,9 +219,8 @@ RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void 
   return true;
 }
 
-/* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in
- * the fast path, because only blocks that changed threads come this way.  (And an own one when its
- * magazine is full.) */
+/* Another heap's block that stays in this thread's caches: most of them. Not on the fast path, because only blocks that changed threads
+ * take this path. (And an own one when its magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (!map_entry_is_live(entry) || heap_is_diverted(heap)) return false;
@@ -237,7 +235,7 @@ NOINLINE static void free_hardened(void *block, enum maker maker) {
     heap_free_the_long_way(block, maker);
 }
 
-/* Apart, so that heap_free_slow saves no registers. */
+/* A function of its own, so that heap_free_slow saves no registers. */
 RESIDENT NOINLINE static void keep_or_free(uint32_t entry, void *block) {
   if (!keep_for_now(heap_of_thread, entry, block)) heap_free_the_long_way(block, MADE_BY_MALLOC);
 }
@@ -259,7 +257,7 @@ RESIDENT NOINLINE void heap_free_slow(void *block) {
     keep_or_free(entry, block);
 }
 
-/* Only the checked path knows what made a block. */
+/* Only the checked path knows a block's maker. */
 static void delete_slow(void *block, enum maker maker) {
   if (LIKELY(!options.harden))
     heap_free_slow(block);

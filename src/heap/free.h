@@ -1,16 +1,16 @@
-/* free.h: where free goes with what the fast path could not push. */
+/* free.h: frees blocks that the fast path could not push. */
 #ifndef HAK_HEAP_FREE_H
 #define HAK_HEAP_FREE_H
 
 #include "cache/heap.h"
 #include "guard/maker.h"
 
-/* free, delete and delete[] of anything that the fast path could not push. */
+/* free, delete and delete[] of blocks that the fast path could not push. */
 void heap_free_slow(void *block);
 void heap_delete_slow(void *block);
 void heap_delete_array_slow(void *block);
 
-/* The same of what does not go into a cache of this thread at once. */
+/* Frees a block that does not go into a cache of this thread at once. */
 void heap_free_the_long_way(void *block, enum maker maker);
 
 #endif

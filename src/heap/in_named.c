@@ -26,8 +26,8 @@ enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more tha
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
-/* What threads check from beside at this moment goes back to its slab, and so will not be offered twice.  More threads at once are
- * no program's. */
+/* A block that another thread checks from beside at this moment goes back to its slab only after the search, so that it is not offered
+ * twice. No program has more such threads. */
 static void *take_checked(struct hak_heap *named, unsigned class,
                           const struct allocation *allocation, bool *went_beyond) {
   enum { REFUSED_MOST = 16 };
@@ -48,7 +48,7 @@ static void *take_block(struct hak_heap *named, unsigned class, const struct all
                                   : named_slabs_take(named, class, went_beyond);
 }
 
-/* Of a lane where there are some, unless the whole heap is to be looked at. */
+/* Enters a lane if the heap has some, unless the whole heap must be checked. */
 static struct hak_heap *enter_part(struct hak_heap *named) {
   bool is_whole = !os_is_multi_threaded() || options.harden || load_relaxed(&named->limit_bytes);
   if (!is_whole) return named_enter_part(named);
@@ -69,13 +69,13 @@ static enum outcome take_of_slab(struct hak_heap *named, unsigned class,
   return went_beyond ? TAKEN_BEYOND : TAKEN;
 }
 
-/* The limit is asked before, as the request may be absurd, and when it is known what the range takes. */
+/* The limit is checked before, as the request may be absurd, and again when the range's size is known. */
 static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
   uint64_t limit = load_relaxed(&named->limit_bytes);
   return !limit || big_good_bytes(bytes) <= limit;
 }
 
-/* It is nobody's; its entry was that of the heap that it has been in, if any. */
+/* Frees a range that is in no heap; `entry` is that of the heap that it was in, if any. */
 static void free_range(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) {
@@ -94,7 +94,7 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range, enum make
   if (is_added) named_note_taking(named, 0);
   named_leave(named);
   if (is_added) return TAKEN_BEYOND;
-  if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
+  if (is_allowed) return NO_MEMORY; /* it was freed with its entry of before */
   free_range(range, MAP_ENTRY_BIG_LIVE, maker, "free");
   return REFUSED;
 }
@@ -132,7 +132,7 @@ static enum outcome take(struct hak_heap *named, struct allocation *allocation, 
                                   : take_range(named, allocation, block);
 }
 
-/* A refusal is counted once, and without the latch; in place a realloc is refused uncounted: it then asks here. */
+/* A refusal is counted once, and without the latch; an in-place realloc is refused uncounted: it then comes here. */
 static void *allocate(struct hak_heap *named, struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
@@ -165,8 +165,8 @@ NOINLINE static void *take_shared(struct hak_heap *named, unsigned class) {
   return block;
 }
 
-/* In a slab that has one, without limit, profile or hardened mode: nearly always.  NULL: it takes the long way.  It takes no heap
- * of the thread. */
+/* Takes a block of the current slab, without limit, profile or hardened mode: nearly always. NULL: use the full path. Makes no heap for
+ * the thread. */
 INLINE void *take_of_class(struct hak_heap *named, unsigned class) {
   if (UNLIKELY(!named || options.harden || sampling_wants_all(heap_of_thread) ||
                !named_is(named, NAMED_IN_USE) || load_relaxed(&named->limit_bytes)))
@@ -194,7 +194,7 @@ static void *without_memory(void) {
   return NULL;
 }
 
-/* On a thread whose heap is gone nothing is counted for a profile. */
+/* A thread whose heap is gone counts nothing for a profile. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
   unsigned class = named_class_of(allocation->size, allocation->alignment);
   void *quick = class < SLAB_CLASS_COUNT ? take_of_class(named, class) : NULL;
@@ -241,7 +241,7 @@ static bool free_in_range(struct hak_heap *named, void *block, uint32_t entry, e
   return is_live;
 }
 
-/* The profile forgets it; in hardened mode it has done so. */
+/* Removes the block's sample; in hardened mode that was done before. */
 static bool free_in_slab(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
   if (LIKELY(!options.harden)) {
     if (load_relaxed(&profile_state.live_samples)) recording_remove((uintptr_t)block, block);
@@ -259,7 +259,7 @@ void heap_named_free_made(void *block, uint32_t entry, enum maker maker) {
   if (went_beyond) reclaim_when_due(heap_of_thread);
 }
 
-/* It takes no heap of the thread. */
+/* Makes no heap for the thread. */
 LONG_LIVED void heap_named_free(void *block, uint32_t entry) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(class >= SLAB_CLASS_COUNT || options.harden ||
@@ -276,7 +276,7 @@ static uintptr_t remove_any_range(struct hak_heap *named) {
   return block;
 }
 
-/* The profile forgets it. */
+/* Removes the block's sample. */
 static bool bury_sample(uintptr_t block, uint32_t entry) {
   (void)entry;
   recording_remove(block, (void *)block);
@@ -292,12 +292,12 @@ static uintptr_t give_slabs(struct hak_heap *named) {
   return refused;
 }
 
-/* Whatever made it. */
+/* Ends a block regardless of its maker. */
 static void end_written(struct heap *heap, uintptr_t block, const char *verb) {
   checked_end(heap, block, owner_map_entry(block), checked_maker(block), verb);
 }
 
-/* What was written past is told of without the latch, with the call stack: who finds that may wait for another thread. */
+/* A write past a block is reported without the latch, with the call stack: the report may wait for another thread. */
 static void free_slabs(struct hak_heap *named, const char *verb) {
   struct heap *heap = UNLIKELY(options.harden) ? heap_of_this_thread() : NULL;
   uintptr_t written;

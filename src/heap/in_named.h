@@ -5,20 +5,20 @@
 #include "cache/allocation.h"
 #include "named/named_heap.h"
 
-/* A block of the heap, when a slab has one; NULL: it takes the long way, as it does where there is no heap. */
+/* A block of the heap, when a slab has one; NULL: use heap_named_allocate, also where there is no heap. */
 void *heap_named_take(struct hak_heap *named, size_t size);
 
 /* A block of the heap; NULL and ENOMEM without memory, or when the heap's limit refuses it. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation);
 
-/* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above, and it is not. */
+/* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above: then this one stays. */
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site);
 
-/* Frees a block whose live entry in the owner map says that it is a named heap's; as what was made by malloc, or by `maker`. */
+/* Frees a block whose live entry in the owner map names a named heap; the maker is malloc or `maker`. */
 void heap_named_free(void *block, uint32_t entry);
 void heap_named_free_made(void *block, uint32_t entry, enum maker maker);
 
-/* Frees all blocks of the heap; `verb` is what the program calls. */
+/* Frees all blocks of the heap; `verb` names the function that the program called. */
 void heap_named_free_all(struct hak_heap *named, const char *verb);
 
 #endif

@@ -56,7 +56,7 @@ RESIDENT static uint32_t read_options(void) {
   uint32_t state = load_relaxed(&options_state);
   if (state != OPTIONS_UNREAD) return state;
   state = options_read(os_environment()) ? OPTIONS_SET : OPTIONS_ABSENT;
-  if (state == OPTIONS_SET) obey_options(); /* the defaults ask for nothing */
+  if (state == OPTIONS_SET) obey_options(); /* the defaults need no action */
   checked_init();
   /* release: the options; pairs with library_has_options. */
   store_release(&options_state, state);
@@ -72,7 +72,7 @@ RESIDENT bool library_has_options(void) {
   return state == OPTIONS_SET;
 }
 
-/* What a refusal leaves undone the next call does: it begins where this one stopped. */
+/* Work left undone by a refusal is done by the next call: it begins where this one stopped. */
 static bool start_library(void) {
   read_options();
   if (!load_relaxed(&window.chunk_limit)) {
@@ -102,13 +102,13 @@ RESIDENT struct heap *heap_borrow(void) {
   struct heap *heap = parked_take();
   if (!heap) heap = heap_make();
   if (LIKELY(heap)) return heap;
-  reclaim(heap_of_thread, RECLAIM_PRESSURE); /* which has none, or has ended */
+  reclaim(heap_of_thread, RECLAIM_PRESSURE); /* the thread has no heap, or has ended */
   return heap_make();
 }
 
 /* ---- a thread -------------------------------------------------------------------------------------------- */
 
-/* The heap has another thread from now on, or none. */
+/* Called when the heap gets another thread, or none. */
 INLINE void forget_name(struct heap *heap) {
   struct hak_heap *named = heap->named;
   if (LIKELY(!named)) return;
@@ -125,8 +125,8 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   heap = heap_borrow();
   if (!heap) return NULL;
   heap->exit_round = 0;
-  forget_name(heap); /* in a forked child: of the thread that it was lost with */
-  /* 0 tells a reader enough of the first thread, and saves every small process a question. */
+  forget_name(heap); /* in a forked child: the name of its lost thread */
+  /* 0 identifies the first thread, and saves every small process a system call. */
   if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());
   helper_note_thread();
   heap_of_thread = heap; /* before arming, which may allocate */
@@ -152,16 +152,16 @@ LONG_LIVED static void end_of_thread(void *argument) {
 
 /* ---- fork -------------------------------------------------------------------------------------------------- */
 
-/* A process with one thread has nothing to guard: nobody is in a slow path, holds a latch or a lock.  To
- * touch nothing then saves copying the pages, in the parent and in the child. */
+/* A process with one thread needs no guard: no other thread is in a slow path or holds a latch or a lock. To touch no page then saves
+ * copying it, in the parent and in the child. */
 static ATOMIC(bool) fork_is_guarded; /* relaxed: all threads that fork at once write the same */
 
-/* Nothing is taken that anybody waits for: other fork handlers and the C library's own part of fork wait for locks whose
- * holders may be in malloc (docs/decisions/0028).  Others only try an owner's latch. */
+/* Takes no lock that other threads wait for: other fork handlers and the C library's own part of fork wait for locks whose holders may
+ * be in malloc (docs/decisions/0028). Other threads only try an owner's latch. */
 static void before_fork(void) {
   os_settle_copy();
   bool is_needed = os_is_multi_threaded();
-  /* After a fork the first store to a page costs a fault, even of what it holds already. */
+  /* After a fork the first store to a page costs a fault, even if it changes nothing. */
   if (load_relaxed(&fork_is_guarded) != is_needed) store_relaxed(&fork_is_guarded, is_needed);
   if (is_needed && heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
 }
@@ -171,10 +171,10 @@ static void after_fork_in_parent(void) {
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
 }
 
-/* The memory of the child is that of one moment, each thread cut off between two of its stores.  What a lock or a latch
- * says was being changed is set aside or made anew; all else is whole. */
+/* The memory of the child is that of one moment, each thread cut off between two of its stores.  Data whose lock or latch was held is
+ * set aside or made anew; all other data is whole. */
 static void go_on_alone(void) {
-  lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
+  lock_reset_in_child(&start_lock); /* the next caller completes the start */
   arenas_after_fork();
   slab_pool_after_fork();
   sampled_slabs_after_fork();
@@ -203,15 +203,15 @@ static void settle_copy(void) {
   struct heap *heap = heap_of_thread;
   uint32_t latch = heap_is_real(heap) ? load_relaxed(&heap->owner.latch) : LATCH_FREE;
   if (latch != LATCH_FREE && latch != LATCH_OWN)
-    heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* and is lost as others' are */
+    heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* lost, like other threads' heaps */
   go_on_alone();
 }
 
 RESIDENT void heaps_at_fork(void) {
   os_settle_copy();                /* before a copy has a second thread */
-  static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
+  static ATOMIC(uint32_t) is_done; /* relaxed: one thread has begun it, perhaps not finished */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
-  thread_number_forget(); /* it may be the parent's: no handler has run if that had one thread */
+  thread_number_forget(); /* the number may be the parent's: no handler has run if that had one thread */
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
   os_mark_copies(settle_copy);
 }

@@ -3,26 +3,26 @@
  *   thread's first slow path ─▶ heap_of_this_thread: takes over a parked heap, else makes one
  *   thread's end ─▶ (destructor rounds) ─▶ everything flushed, heap parked, TLS → ended_heap
  *   a call after that ─▶ borrows a heap for the one call
- *   fork ─▶ the child keeps its own thread's heap; the others are parked as soon as somebody asks */
+ *   fork ─▶ the child keeps its own thread's heap; the others are parked when a heap is next needed */
 #ifndef HAK_HEAP_LIFECYCLE_H
 #define HAK_HEAP_LIFECYCLE_H
 
 #include "cache/heap.h"
 
-/* Reads the options, once; whether there are any.  Any thread. */
+/* Reads the options, once; true when any is set. Any thread. */
 bool library_has_options(void);
 
-/* Sets the library up, once; false when the address space cannot be had.  Any thread. */
+/* Sets the library up, once; false when the address space is refused.  Any thread. */
 bool library_ready(void);
 
 /* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has
  * ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
-/* A heap for one call, of a thread that has none any more: caches_park gives it back.  NULL without memory. */
+/* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without memory. */
 struct heap *heap_borrow(void);
 
-/* Registers the fork handlers, unless somebody has.  Before there is a second thread. */
+/* Registers the fork handlers, unless that was done. Before there is a second thread. */
 void heaps_at_fork(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include "pool/range.h"
 #include "slab/slab.h"
 
-/* A hurried search goes no further back for a range's start; in hardened mode it is noted. */
+/* A hurried search goes at most this far back for a range's start; in hardened mode the start is recorded. */
 enum { HURRIED_STEPS = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 
@@ -20,7 +20,7 @@ static enum object_kind find_guarded(uintptr_t address, struct object *object) {
   return kinds[guarded_find(address, &object->base, &object->bytes)];
 }
 
-/* A slab that changes hands while we search is none that the caller has a block of. */
+/* A slab that changes owner meanwhile is not one that the caller has a block of. */
 INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   const struct slab *slot = slab_of_granule(granule_of(address));
   size_t slots_before = (address - slot->base) >> GRANULE_SHIFT;

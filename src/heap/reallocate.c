@@ -14,7 +14,7 @@
 #include "profile/recording.h"
 #include "reclaim/due.h"
 
-/* A range as any other, if it is no named heap's; what is in use is all that a profile hears of the others. */
+/* For a profile a range counts as any other block if it is not a named heap's; of other blocks it counts only the requested bytes. */
 static bool resize_checked(struct heap *heap, void *block, size_t size, uint32_t entry) {
   if (heap) heap_enter(heap);
   bool is_kept = checked_resize((uintptr_t)block, size);
@@ -46,7 +46,7 @@ bool heap_resize(void *block, size_t size) {
   return true;
 }
 
-/* A range gives up all but what is still one. */
+/* A range is cut to the smallest size that is still a range. */
 COLD void *heap_keep(void *block, size_t size, int errno_before) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   struct heap *heap = heap_of_this_thread();

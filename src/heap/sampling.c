@@ -12,7 +12,7 @@
 #include "profile/samples.h"
 #include "reclaim/reclaim.h"
 
-/* ---- what the control record asks for ------------------------------------------------------------------------- */
+/* ---- the control record's requests ---------------------------------------------------------------------------- */
 
 void sampling_purge(struct heap *heap) {
   uint32_t request = profile_begin_purge();
@@ -33,14 +33,14 @@ bool sampling_switch(bool is_on, uint64_t period_bytes) {
   return true;
 }
 
-/* Blocks of small classes are counted in lots of so many bytes. */
+/* Blocks of small classes are counted in lots of LOT_BYTES. */
 enum { LOT_BYTES = 128 << 10 };
 _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
                "a magazine's passes count a lot of the smallest blocks");
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
-/* In hardened mode whatever no slab has room for is Big. */
+/* In hardened mode any block that fits no slab is Big. */
 static unsigned class_of_hardened(const struct allocation *allocation) {
   unsigned class = checked_class_of(allocation->size, allocation->alignment);
   return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
@@ -57,7 +57,7 @@ static unsigned class_of_named(const struct allocation *allocation) {
   return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
 }
 
-/* What the block takes, and its class: as the census counts it. */
+/* The block's bytes, and its class, as the census counts them. */
 static unsigned class_of(const struct allocation *allocation, uint64_t *block_bytes) {
   unsigned class;
   if (UNLIKELY(options.harden))
@@ -70,13 +70,13 @@ static unsigned class_of(const struct allocation *allocation, uint64_t *block_by
   return class;
 }
 
-/* The class of a block that malloc pops from a magazine; SLAB_CLASS_COUNT of another. */
+/* The class of a block that malloc pops from a magazine; SLAB_CLASS_COUNT of any other. */
 INLINE unsigned small_class_of(const struct allocation *allocation) {
   if (UNLIKELY(options.harden) || allocation->size > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
   return slab_class_of(allocation->size, allocation->alignment);
 }
 
-/* Of another class, or in a heap that has no counters: then none are counted in advance. */
+/* Counts one request: of another class, or in a heap without counters, where none are counted in advance. */
 static bool counts_one(struct heap *heap, const struct allocation *allocation) {
   uint64_t block_bytes;
   unsigned class = class_of(allocation, &block_bytes);
@@ -89,7 +89,7 @@ static bool counts_one(struct heap *heap, const struct allocation *allocation) {
   return sampler_count(&heap->sampler, block_bytes, 1).has_sample;
 }
 
-/* The lot's last block is counted when it comes, if it is a sample. */
+/* The lot's last block is counted when it is handed out, if it is a sample. */
 static bool counts_lot(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned block_bytes = class_block_bytes[class];
@@ -109,7 +109,7 @@ static bool is_due(struct heap *heap, unsigned class) {
   return true;
 }
 
-/* The thread looks before it draws: whether it does must not depend on what it draws (profile/sampler.h). */
+/* The thread reads the control record before it draws: whether it does must not depend on what it draws (profile/sampler.h). */
 NOINLINE static bool counts_more(struct heap *heap, const struct allocation *allocation,
                                  unsigned class) {
   bool is_small = class < SLAB_CLASS_COUNT;
@@ -147,7 +147,7 @@ void *sampling_take(struct heap *heap, const struct allocation *allocation) {
   return block;
 }
 
-/* What a sample is found by when it is freed: realloc may move a Big block in its first page. */
+/* The key of a sample when it is freed: realloc may move a Big block in its first page. */
 static uintptr_t address_of(const void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
@@ -155,8 +155,8 @@ static uintptr_t address_of(const void *block) {
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
-/* A slab block that is none of a slab of samples would not be found again: there was no memory for one.  Nor would a guarded
- * one, or what malloc(0) gives in hardened mode: they lie outside, and no free of theirs asks. */
+/* Whether a free finds the sample. It does not for a slab block outside slabs of samples (there was no memory for one), a guarded
+ * block, or one of malloc(0) in hardened mode: the last two lie outside the window, and their frees do not ask. */
 static bool is_found_again(const void *block) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool is_named = map_entry_is_named(entry);
@@ -183,7 +183,7 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 
 /* ---- free -------------------------------------------------------------------------------------------------------- */
 
-/* The sample goes first: the block may be another one's as soon as it is free.  Of what is no block nothing is known. */
+/* Removes the sample first: once free, the block may be reused. An address that is not a block has no sample. */
 void sampling_free(struct heap *heap, void *block) {
   recording_remove((uintptr_t)block, block);
   if (heap) heap_enter(heap);

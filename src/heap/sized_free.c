@@ -11,20 +11,21 @@
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, false},
-                "said to have %zu bytes, a block of %zu", size, usable_bytes);
+                "size argument %zu does not match the block of %zu bytes", size, usable_bytes);
 }
 
-/* The block is known without its size, and real programs live with such a delete: the first is told of. */
+/* The block is known without its size, and real programs survive such a delete: only the first is reported. */
 static void warn_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
-  if (exchange_acquire(&is_told, true)) return; /* it orders nothing: who comes second is silent */
+  if (exchange_acquire(&is_told, true)) return; /* orders nothing; only the first thread reports */
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, true},
-                "said to have %zu bytes, a block of %zu; freed as that, later ones without a word",
+                "size argument %zu does not match the block of %zu bytes"
+                "; freed anyway (reported once)",
                 size, usable_bytes);
 }
 
-/* The checked path knows what was asked for.  A guarded block knows what it was made for. */
+/* The checked path knows the requested bytes. A guarded block knows the size that it was made for. */
 static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
                       size_t usable_bytes) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -39,12 +40,12 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
-/* Another's operator new may ask for more than it was asked for, and leave delete to us. */
+/* A program's own operator new may request more than it was asked for, and leave delete to hakmem's. */
 static bool may_be_larger(enum maker maker) {
   return maker != MADE_BY_MALLOC && !operators_are_ours();
 }
 
-/* After a word about a size that the block cannot have, it is freed all the same. */
+/* Frees the block even if its size does not fit, after a report. */
 static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
                          enum maker maker) {
   size_t usable_bytes;
@@ -59,13 +60,13 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
     heap_free(block);
 }
 
-/* Whether a request like that gets a block of the class: it is the first with room. */
+/* Whether such a request gets a block of the class: the smallest with room. */
 static bool is_class_for(size_t size, size_t alignment, unsigned class) {
   size_t bytes = round_up(size | !size, alignment);
   return bytes <= class_block_bytes[class] && (!class || bytes > class_block_bytes[class - 1]);
 }
 
-/* By the class that the owner map says, in nearly all of them; what may have been shrunk since is looked at. */
+/* Checks the class in the owner map, which decides nearly always; a block that may have been shrunk is examined. */
 static void free_said(void *block, size_t size, size_t alignment, bool is_exact, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   unsigned class = entry & MAP_CLASS_MASK;

@@ -1,4 +1,4 @@
-/* sized_free.h: delete and free that say how large the block is. */
+/* sized_free.h: delete and free with a size argument. */
 #ifndef HAK_HEAP_SIZED_FREE_H
 #define HAK_HEAP_SIZED_FREE_H
 
@@ -6,13 +6,13 @@
 
 #include "guard/maker.h"
 
-/* delete and delete[] of a block that is said to have been made for `size` bytes, and is not this heap's Tiny one of that
- * class: it is reported if it cannot have been. */
+/* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a size that
+ * the block cannot have. */
 void heap_delete_sized_slow(void *block, size_t size);
 void heap_delete_array_sized_slow(void *block, size_t size);
-/* The same of free: the block may have been shrunk since. */
+/* The same for free: the block may have been shrunk since. */
 void heap_free_sized_slow(void *block, size_t size);
-/* The same of one that had an alignment, of any size. */
+/* The same for a block with an alignment, of any size. */
 void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker);
 
 #endif

@@ -2,22 +2,22 @@
  *
  *   heap_use ── the heap counts a user ── the thread's magazines are armed (cache/divert.h)
  *   malloc   ── they look empty ── heap_allocate ── heap->used ── heap_named_allocate (heap/in_named.h)
- *   realloc of a block that lies elsewhere ── allocation.is_own ── where it would have gone
+ *   realloc of a block of another heap ── allocation.is_own ── served as without heap_use
  *
- * Free knows nothing of it: a block's entry in the owner map says whose it is.
+ * Free does not depend on it: a block's entry in the owner map names its heap.
  *
- *   law: a heap's users are the threads whose heap->used it is, in a forked child the one that there is */
+ *   law: a heap's users are the threads whose heap->used it is, in a forked child its only thread */
 #ifndef HAK_HEAP_USE_H
 #define HAK_HEAP_USE_H
 
 #include "cache/heap.h"
 #include "named/named_heap.h"
 
-/* `named` from now on, or NULL: the thread's own.  By the thread of the heap, which may be a constant one for NULL.  False, and
- * nothing changed, when it was destroyed. */
+/* The thread uses `named` from now on, or NULL: its own heap. By the thread of the heap, which may be a constant one for NULL. False,
+ * and nothing changed, when `named` was destroyed. */
 bool heap_use(struct heap *heap, struct hak_heap *named);
 
-/* Its thread is ending. */
+/* Called when the heap's thread ends. */
 void heap_end_use(struct heap *heap);
 
 #endif

@@ -10,10 +10,10 @@
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Records by number, which is what fits into the owner map. */
+/* Records by number: the owner map holds a heap's number. */
 ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
 static struct lock heaps_lock = {.rank = LOCK_RANK_NAMED};
-static uint32_t first_group; /* no earlier one has a number that is not in use; under the lock */
+static uint32_t first_group; /* groups below it have no free number; under the lock */
 static uint64_t serials;     /* given so far; under the lock */
 
 enum { GROUP_HEAPS = 64 };
@@ -22,9 +22,9 @@ static uint32_t group_of(uint32_t number) { return number / GROUP_HEAPS; }
 
 LONG_LIVED struct hak_heap *named_next(uint32_t *number) {
   for (uint32_t at = *number + 1; at < NAMED_NUMBERS; at = (at | (GROUP_HEAPS - 1)) + 1) {
-    /* acquire, all three: what publish and take_number wrote before. */
+    /* acquire, all three: the earlier writes of publish and take_number. */
     struct named_row *row = load_acquire(&named_rows[at / NAMED_ROW_HEAPS]);
-    if (!row) return NULL; /* they are made one after the other */
+    if (!row) return NULL; /* rows are made one after the other */
     uint64_t in_use =
         load_acquire(&row->in_use[group_of(at) % NAMED_ROW_GROUPS]) >> at % GROUP_HEAPS;
     if (!in_use) continue;
@@ -41,12 +41,12 @@ static struct named_row *row_of(uint32_t group) {
   if (row) return row;
   row = metadata_allocate(sizeof *row);
   if (!row) return NULL;
-  store_relaxed(&row->in_use[0], group == 0); /* 0 is no number */
+  store_relaxed(&row->in_use[0], group == 0); /* number 0 is never given */
   store_release(place, row);                  /* that, and zeros; pairs with named_of_entry */
   return row;
 }
 
-/* The first number that is not in use; 0 without memory, or when all are. */
+/* The first number that is not in use; 0 without memory, or when all numbers are in use. */
 static uint32_t find_number(void) {
   for (; first_group < NAMED_NUMBERS / GROUP_HEAPS; first_group++) {
     const struct named_row *row = row_of(first_group);
@@ -57,7 +57,8 @@ static uint32_t find_number(void) {
   return 0;
 }
 
-/* Those of the first group are made one by one, as most programs have few; later ones so that they go back together. */
+/* Records of the first group are made one by one, as most programs have few; later ones as a group, whose pages can be purged together.
+ * */
 static bool make_records(struct named_row *row, uint32_t number) {
   uint32_t first = number < GROUP_HEAPS ? number : number - number % GROUP_HEAPS;
   uint32_t count = number < GROUP_HEAPS ? 1 : GROUP_HEAPS;
@@ -67,7 +68,7 @@ static bool make_records(struct named_row *row, uint32_t number) {
   return records;
 }
 
-/* What has gone back may come again. */
+/* Purged records of the group are committed again. */
 static bool is_usable(struct named_row *row, uint32_t group) {
   struct named_group *state = &row->groups[group % NAMED_ROW_GROUPS];
   if (LIKELY(!state->purged_bytes)) return true;
@@ -76,7 +77,7 @@ static bool is_usable(struct named_row *row, uint32_t group) {
   return true;
 }
 
-/* Under the lock: a record that is in use from now on; NULL without memory. */
+/* Under the lock: takes a record, which is in use from now on; NULL without memory. */
 static struct hak_heap *take_record(void) {
   uint32_t number = find_number(), group = group_of(number);
   if (!number) return NULL;
@@ -101,23 +102,23 @@ static void put_record(const struct hak_heap *heap, bool is_kept) {
   struct named_row *row = load_relaxed(&named_rows[number / NAMED_ROW_HEAPS]);
   ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];
   struct named_group *state = &row->groups[group % NAMED_ROW_GROUPS];
-  /* relaxed, under the lock: a walk that comes late reads a record that says so itself. */
+  /* relaxed, under the lock: a late walk sees the record's own state. */
   store_relaxed(in_use, load_relaxed(in_use) & ~(UINT64_C(1) << number % GROUP_HEAPS));
   state->is_kept |= is_kept;
   state->free_since_ms = (uint32_t)os_now_coarse_ms();
   if (group < first_group) first_group = group;
 }
 
-/* ---- records that go back ----------------------------------------------------------------------------------------- */
+/* ---- purging of records ------------------------------------------------------------------------------------------ */
 
-/* Takes all of a group that is wholly unused, and old enough; no system call is done under the lock. */
+/* Takes all records of a group that is wholly unused, and old enough; no system call is done under the lock. */
 static bool hold_group(struct purge *purge, struct named_row *row, unsigned place) {
   struct named_group *state = &row->groups[place];
   lock_take(&heaps_lock, &stray_counters);
   bool is_free = !load_relaxed(&row->in_use[place]) && !state->purged_bytes && !state->is_kept &&
                  load_relaxed(&row->heaps[place * GROUP_HEAPS]) &&
                  purge_is_due(purge, state->free_since_ms);
-  if (is_free) store_relaxed(&row->in_use[place], UINT64_MAX); /* nobody takes one meanwhile */
+  if (is_free) store_relaxed(&row->in_use[place], UINT64_MAX); /* no thread takes one meanwhile */
   lock_give(&heaps_lock);
   return is_free;
 }
@@ -130,7 +131,7 @@ static void purge_group(struct purge *purge, struct named_row *row, unsigned pla
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   lock_take(&heaps_lock, &stray_counters);
   row->groups[place].purged_bytes = (uint32_t)bytes;
-  row->groups[place].is_kept = !bytes;   /* refused: not again and again */
+  row->groups[place].is_kept = !bytes;   /* refused: not tried again */
   store_relaxed(&row->in_use[place], 0); /* as put_record */
   lock_give(&heaps_lock);
 }
@@ -182,7 +183,7 @@ LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name)
   return heap;
 }
 
-/* Under the lock: what was counted goes on counting for the process. */
+/* Under the lock: adds a dropped heap's counts to those of the process. */
 static void hand_counters_on(struct counters *counters) {
   for (unsigned which = 0; which < COUNTER_COUNT; which++) {
     uint64_t counted = load_relaxed(&counters->value[which]);
@@ -193,7 +194,7 @@ static void hand_counters_on(struct counters *counters) {
 }
 
 static void drop_part(struct hak_heap *part) {
-  store_release(&part->state, NAMED_UNUSED); /* all that was done to it; pairs with named_is */
+  store_release(&part->state, NAMED_UNUSED); /* all earlier writes to it; pairs with named_is */
   lock_take(&heaps_lock, &stray_counters);
   hand_counters_on(&part->owner.counters);
   put_record(part, part->slabs.used != 0); /* a slab is left when a free came too late */
@@ -202,7 +203,7 @@ static void drop_part(struct hak_heap *part) {
 
 LONG_LIVED void named_drop(struct hak_heap *heap) {
   for (unsigned at = 0; at < NAMED_LANES; at++) {
-    struct hak_heap *lane = load_relaxed(&heap->lanes[at]); /* nobody uses the heap any more */
+    struct hak_heap *lane = load_relaxed(&heap->lanes[at]); /* the heap has no user any more */
     if (!lane) continue;
     store_relaxed(&heap->lanes[at], NULL);
     drop_part(lane);
@@ -223,12 +224,12 @@ bool named_join(struct hak_heap *heap) {
 }
 
 void named_part(struct hak_heap *heap) {
-  /* seq: release is enough: all that the thread did in the heap; pairs with named_close. */
+  /* seq: release is enough: the thread's work in the heap; pairs with named_close. */
   fetch_sub_seq(&heap->users, 1);
 }
 
 bool named_close(struct hak_heap *heap, uint32_t users) {
-  /* acquire: what its users did; pairs with named_part. */
+  /* acquire: its users' work; pairs with named_part. */
   return cas_strong_acq_rel(&heap->users, &users, NAMED_CLOSED);
 }
 
@@ -250,7 +251,7 @@ LONG_LIVED void named_collect(struct hak_heap *heap) {
   }
 }
 
-/* A lane whose latch is taken is left out: nobody waits for two. */
+/* A lane whose latch is taken is left out: a thread never waits for two. */
 static void collect_under_latch(struct hak_heap *heap) {
   struct hak_heap *part;
   for (unsigned at = 0; (part = named_next_part(heap, &at));) {
@@ -282,7 +283,7 @@ static struct hak_heap *make_lane(struct hak_heap *heap) {
   made->stands_for = heap;
   /* release: its fields; pairs with named_enter_part and named_next_part. */
   if (cas_strong_acq_rel(place, &other, made)) return made;
-  named_drop(made); /* another thread was faster */
+  named_drop(made); /* another thread made one first */
   return other;
 }
 
@@ -297,20 +298,20 @@ NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_hea
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
 
-/* Other threads' uses did not come along.  What is not written is not copied. */
+/* Other threads' uses are not copied by a fork. Writes only where the count differs: an unwritten page stays shared. */
 static void count_users_anew(struct hak_heap *heap, uint32_t users) {
   uint32_t before = load_relaxed(&heap->users);
   if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
 }
 
-/* With a lane, the heap. */
+/* Cuts off a part, and with a lane its heap. */
 static void cut_off(struct hak_heap *part) {
   struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : NULL;
   store_relaxed(&part->state, NAMED_CUT_OFF);
   if (heap && named_serves(heap)) store_relaxed(&heap->state, NAMED_CUT_OFF);
 }
 
-/* What a thread was changing that did not come along stays as it is: its blocks live, and can be freed one by one. */
+/* A heap that a lost thread was changing stays as it is: its blocks live, and can be freed one by one. */
 void named_after_fork(const struct hak_heap *used) {
   struct hak_heap *heap;
   for (uint32_t number = 0; (heap = named_next(&number));) {
@@ -333,11 +334,11 @@ COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
   store_relaxed(&made->tag, load_relaxed(&heap->tag));
   made->stands_for = heap->stands_for ? heap->stands_for : heap;
   if (cas_strong_acq_rel(&heap->successor, &other, made)) return made; /* release: its fields */
-  named_drop(made); /* another thread was faster */
+  named_drop(made); /* another thread made one first */
   return other;
 }
 
-/* What stands for it may have been cut off in its turn, by a fork of the child. */
+/* The successor may have been cut off as well, by a fork of the child. */
 COLD struct hak_heap *named_successor(struct hak_heap *heap) {
   while (heap && (named_is(heap, NAMED_CUT_OFF) || named_is(heap, NAMED_LANE)))
     heap = named_is(heap, NAMED_LANE) ? heap->stands_for : next_successor(heap);

@@ -32,7 +32,7 @@ static void unlink(struct hak_heap *heap, size_t granule) {
 LONG_LIVED bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
-  /* A thread that frees the block that was here before may be at it; orders nothing else.  Pairs with big_note_freed. */
+  /* A thread that frees the block that was here before may still be changing it; orders nothing else.  Pairs with big_note_freed. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap)))
     return false;
   link(heap, granule);
@@ -46,12 +46,12 @@ static void take_out(struct hak_heap *heap, size_t granule) {
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
 }
 
-/* Under the latch it stays what it is. */
+/* The answer holds while the latch is held. */
 static bool is_block_of(const struct hak_heap *heap, uintptr_t block) {
   return range_block_begins_at(block) && owner_map_entry(block) == named_range_entry(heap);
 }
 
-/* Of a heap that was cut off by a fork the range is left in a list that nobody will walk. */
+/* The range of a heap that a fork cut off stays in a list that is never walked. */
 LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   bool is_listed = named_is(heap, NAMED_IN_USE);

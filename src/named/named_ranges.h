@@ -4,18 +4,18 @@
 
 #include "named/named_heap.h"
 
-/* Of the heap's ranges in the owner map. */
+/* The owner-map entry of the heap's ranges. */
 INLINE uint32_t named_range_entry(const struct hak_heap *heap) {
   return heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED_RANGE;
 }
 
-/* Makes a live Big block the heap's; false when it is none any more.  Under the latch. */
+/* Makes a live Big block the heap's; false when it is not live any more. Under the latch. */
 bool named_ranges_add(struct hak_heap *heap, uintptr_t block);
 
-/* The same back: what is the heap's by its entry in the owner map is a live Big block of nobody, which the caller frees.  False,
- * after a word, when no block of the heap begins there any more. */
+/* The reverse: the block leaves the heap as a live Big block, which the caller frees. False, after a report, when no block of the heap
+ * begins there any more. */
 bool named_ranges_remove(struct hak_heap *heap, uintptr_t block);
-/* Any of them; 0: there is none.  Under the latch. */
+/* Removes one of its ranges; 0 when it has none. Under the latch. */
 uintptr_t named_ranges_remove_any(struct hak_heap *heap);
 
 /* Changes the size of a live one in place, as resize_in_place does, as far as the limit allows. */

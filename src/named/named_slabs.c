@@ -15,8 +15,8 @@ static bool has_own(const struct owner *owner, unsigned class) {
          (bin->current && (bin->current->free_local || slab_count_remote(bin->current)));
 }
 
-/* A lane goes on with what the heap had before threads met; the other way would lead past hak_heap_free_all, which looks at the
- * heap first.  Nobody waits for two latches. */
+/* A lane adopts the slabs that the heap had before threads met; the heap adopting from lanes would defeat hak_heap_free_all, which
+ * visits the heap first. A thread never waits for two latches. */
 static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
   struct owner *heap = &lane->stands_for->owner;
   if (!load_relaxed(&heap->bins[class].slab_count) || !latch_try(heap)) return;
@@ -27,7 +27,7 @@ static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
   slab_list(slab, &lane->owner);
 }
 
-/* NULL without memory.  What is new to the heap is noted before a block of it is anybody's. */
+/* NULL without memory. A new slab is noted in the heap's set before any of its blocks is handed out. */
 LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
   struct bin *bin = &heap->owner.bins[class];
   struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
@@ -52,7 +52,7 @@ NOINLINE static bool fail_twice(const struct slab *slab, unsigned index) {
   return false;
 }
 
-/* Frees beside the part that has the slab: without its latch, or as it has changed hands since the entry was read. */
+/* Frees without the latch of the slab's part, or when the slab has changed owner since the entry was read. */
 NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
   if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit)) return fail_twice(slab, index);
@@ -62,8 +62,7 @@ NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsig
   return true;
 }
 
-/* The slab is not the part's that the entry named: a lane's by now, or another thread's free of the same block may have been the
- * one that let it go. */
+/* The slab is not the named part's: it may be a lane's by now, or another thread's free of the same block may have released it. */
 NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsigned index) {
   struct owner *owner = load_relaxed(&slab->owner);
   bool is_lanes = owner && owner_is_named(owner) && named_of_owner(owner)->stands_for == heap &&
@@ -71,15 +70,15 @@ NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsign
   return is_lanes ? give_remote(heap, slab, index) : fail_twice(slab, index);
 }
 
-/* The first free block of another slab than the current one, or its last. */
+/* Called for the first free block of a slab that is not the current one, or for the last live block of a slab. */
 NOINLINE static bool note_edge(struct hak_heap *heap, struct slab *slab) {
   slab_place(slab, &heap->owner);
   purge_want();
   return true;
 }
 
-/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once.  With one thread it is the
- * whole free, and calls nothing. */
+/* Under the latch: the heap's blocks are in no cache, so that a second free is found at once. With one thread it is the whole free, and
+ * calls nothing. */
 INLINE bool give(struct hak_heap *heap, struct slab *slab, unsigned class, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
   if (UNLIKELY(load_relaxed(&slab->owner) != &heap->owner)) return give_moved(heap, slab, index);
@@ -125,7 +124,7 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, unsigned class, void *bl
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
-/* 0 when all of the slab's are. */
+/* The block that was refused; 0 when all of the slab's are buried. */
 static uintptr_t bury_blocks(const struct hak_heap *heap, const struct slab *slab,
                              named_bury *bury) {
   for (unsigned word = 0; word < slab->word_count; word++)
@@ -136,7 +135,7 @@ static uintptr_t bury_blocks(const struct hak_heap *heap, const struct slab *sla
   return 0;
 }
 
-/* Its remote frees are collected, and it is in no queue. */
+/* Frees a slab whose remote frees are collected and which is in no queue. */
 static void give_slab(struct hak_heap *heap, struct slab *slab) {
   unsigned live = slab->capacity - slab->free_local;
   if (slab->is_listed) slab_unlist(slab, &heap->owner);
@@ -145,7 +144,7 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
   slab->first_word = 0;
   slab_note_freed(slab, &heap->owner, live, slab->block_bytes);
   add_single_writer(&heap->freed_blocks, live);
-  /* False when a free that the program ought to have waited for is on its way: then whoever sweeps the heap takes it. */
+  /* False when a free is on its way that the program should have waited for: a later sweep of the heap releases the slab. */
   if (!slab_try_release(slab, &heap->owner) && slab != heap->owner.bins[slab->class].current)
     slab_list(slab, &heap->owner);
 }

@@ -1,9 +1,8 @@
-/* slab_set.h: where the slabs of one heap are: a hash table, by SuperSlab, of slots that slabs of it begin at.
+/* slab_set.h: finds the slabs of one heap: a hash table, by SuperSlab, of the slots at which its slabs begin. Full slabs are in no list
+ * of their owner (slab/owner.h), and to free all of a heap's blocks they must be found. Slabs that the heap has given up stay in the
+ * table until it grows, so an entry is trusted only if the slab's owner agrees.
  *
- * Full slabs are in no list of their owner (slab/owner.h), and to free all of a heap's blocks they must be found.  What the heap
- * has given up stays in the table until it grows, so an entry is believed only if the slab says the same.
- *
- *   law: every slab of the owner is in its table; of the rows one in four is empty at least
+ *   law: every slab of the owner is in its table; at least one row in four is empty
  *
  * Under the owner's latch. */
 #ifndef HAK_NAMED_SLAB_SET_H
@@ -26,15 +25,15 @@ struct slab_set {
   struct slab_row few[1 << FEW_ROW_BITS];
 };
 
-/* For one more slab; false without memory. */
+/* Makes room for one more slab; false without memory. */
 bool slab_set_make_room(struct slab_set *set, const struct owner *owner);
 /* Adds a slab that the owner has got, when there is room. */
 void slab_set_add(struct slab_set *set, const struct slab *slab);
 
-/* The next slab of the owner, from place *next on, which begins with 0; NULL after the last. */
+/* The next slab of the owner, from *next, which is advanced from 0; NULL after the last. */
 struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner, size_t *next);
 
-/* The owner has no slabs any more: the set has no table either. */
+/* Called when the owner has no slabs any more: drops the table. */
 void slab_set_clear(struct slab_set *set);
 
 /* In a forked child, while it has one thread. */

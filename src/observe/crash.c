@@ -7,7 +7,7 @@
 #include "report/report.h"
 #include "stack/unwind.h"
 
-/* Inside: on our own code, or in something that a slow path has called. */
+/* Inside: in hakmem's own code, or in code called by a slow path. */
 static bool is_inside(const struct os_crash *crash) {
   struct heap *heap = heap_of_thread;
   return crash->is_in_library || (heap_is_real(heap) && load_relaxed(&heap->is_busy));

@@ -39,7 +39,7 @@ void text_line(struct text *text, const char *name, uint64_t value, const char *
   text_format(text, "  %-28s%16zu  %s\n", name, value, meaning);
 }
 
-/* What is 0 says nothing. */
+/* Figures of 0 are left out. */
 static void text_figure(struct writer *writer, const char *name, uint64_t value,
                         const char *meaning) {
   if (value) text_line(writer->text, name, value, meaning);
@@ -80,7 +80,7 @@ void report_as_text(struct text *text) {
 
 /* ---- as JSON ------------------------------------------------------------------------------------------- */
 
-/* Names need no escape: they are ours. */
+/* Names are hakmem's own and need no escape. */
 static void json_figure(struct writer *writer, const char *name, uint64_t value,
                         const char *meaning) {
   (void)meaning;

@@ -14,9 +14,9 @@
 /* ---- blocks of slabs -------------------------------------------------------------------------------------- */
 
 struct blocks {
-  uint64_t in_slabs; /* free, those that other threads freed included */
+  uint64_t in_slabs; /* free, with those freed by other threads */
   uint64_t cached, cached_bytes;
-  uint64_t out_bytes; /* of blocks in no slab: live, or cached */
+  uint64_t out_bytes; /* of blocks outside slabs: live, or cached */
 };
 
 static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
@@ -24,7 +24,7 @@ static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
   found->cached_bytes += blocks * class_bytes(class);
 }
 
-/* Another thread may be changing each of these: what is read is as it was a moment ago, and counts alone are made of it. */
+/* Another thread may be changing each of these: a value may be slightly old, and only counts are made of it. */
 static void add_magazines(struct blocks *found, struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     add_cached(found, class, magazine_count_shown(&heap->magazines[class]));
@@ -91,7 +91,7 @@ static void count_blocks(struct blocks *found) {
 
 /* ---- the figures ------------------------------------------------------------------------------------------ */
 
-/* Read one after the other while threads run, parts may exceed the whole by a little. */
+/* Parts are read one after the other while threads run, and may exceed the whole by a little. */
 static uint64_t what_is_left(uint64_t whole, uint64_t part) {
   return whole > part ? whole - part : 0;
 }
@@ -147,7 +147,7 @@ static void write_system(struct text *text, const struct glibc_figures *figures)
               figures->system_bytes);
 }
 
-/* One heap: threads' heaps pass memory on to each other, none is one's alone. */
+/* Reported as one heap: threads' heaps pass memory on to each other. */
 void report_as_malloc_info(struct text *text) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);

@@ -16,11 +16,11 @@ static uint64_t live_bytes_of(const struct hak_heap *heap) {
   return own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap);
 }
 
-/* The blocks that its parts have freed; they are as many as were allocated, or less, of all parts only. */
+/* Adds a part's figures; returns the blocks that it has freed. Only summed over all parts they cannot exceed the allocated ones. */
 static uint64_t add_part(struct hak_figures *figures, const struct hak_heap *part) {
   uint64_t freed = load_relaxed(&part->freed_blocks) + load_relaxed(&part->freed_remotely);
   uint64_t peak_bytes = load_relaxed(&part->peak_bytes);
-  figures->allocations += load_relaxed(&part->allocated_blocks); /* after those that are free */
+  figures->allocations += load_relaxed(&part->allocated_blocks); /* read after the freed ones */
   if (peak_bytes > figures->peak_bytes) figures->peak_bytes = peak_bytes;
   return freed;
 }
@@ -46,7 +46,7 @@ static const char *kind_of(const struct hak_heap *heap) {
   return named_is(heap, NAMED_OF_THREAD) ? "thread" : "program";
 }
 
-/* Those whose malloc gives its blocks. */
+/* The threads whose malloc takes the heap's blocks. */
 static uint32_t threads_of(const struct hak_heap *heap) {
   uint32_t users = load_relaxed(&heap->users);
   return users == NAMED_CLOSED ? 0 : users;
@@ -54,7 +54,7 @@ static uint32_t threads_of(const struct hak_heap *heap) {
 
 /* ---- as text ------------------------------------------------------------------------------------------- */
 
-/* Sorts into those with most live bytes; how many these are now. */
+/* Inserts the heap into those with most live bytes; returns their number. */
 static unsigned add_largest(const struct hak_heap *largest[], unsigned count,
                             const struct hak_heap *heap) {
   unsigned place = count < HEAPS_SHOWN ? count : HEAPS_SHOWN;
@@ -102,7 +102,7 @@ static void json_escaped(struct text *text, unsigned char sign) {
   text_char(text, digits[sign % 16]);
 }
 
-/* Any bytes: what is no UTF-8 becomes the sign that says so. */
+/* Takes any bytes: invalid UTF-8 becomes the replacement character. */
 static void json_string(struct text *text, const char *string) {
   const unsigned char *at = (const unsigned char *)string;
   text_char(text, '"');

@@ -5,12 +5,12 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 
-/* A heap's figures as they are: what other threads have freed, and nobody has collected yet, counts as live. */
+/* A heap's present figures: remote frees that are not collected yet count as live. */
 void heap_figures_take(const struct hak_heap *heap, struct hak_figures *figures);
 
-/* Those with most live bytes, one line each; nothing when there are none. */
+/* The heaps with most live bytes, one line each; nothing when there are none. */
 void report_heaps_as_text(struct text *text);
-/* All, the youngest first: a JSON array. */
+/* All heaps, the youngest first: a JSON array. */
 void report_heaps_as_json(struct text *text);
 
 #endif

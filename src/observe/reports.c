@@ -70,14 +70,14 @@ static int exit_descriptor = STANDARD_ERROR;
 
 static const char text_prefix[] = "text:", json_prefix[] = "json:", marked_prefix[] = "1:";
 
-/* The one that started the program sees by the file that it did not leave without the report. */
+/* The file shows `hakmem run`, which started the program, that the report was written. */
 static void report_and_mark(const char *pattern) {
   report_to_descriptor(report_as_text, exit_descriptor);
   int descriptor = create_file(pattern);
   if (descriptor >= 0) os_close(descriptor);
 }
 
-/* Another's malloc serves the process, a second hakmem's perhaps: an empty report would replace its own. */
+/* Whether another malloc serves the process, perhaps a second hakmem's, whose report an empty one would replace. */
 static bool is_idle_beside_another(void) {
   struct snapshot snapshot;
   if (os_symbol_is_ours("malloc")) return false;
@@ -90,9 +90,8 @@ static bool is_idle_beside_another(void) {
 COLD static void report_stats(const char *how) {
   if (scan_equals(how, "0")) return;
   if (is_idle_beside_another())
-    report_line(
-        "no report: another malloc serves process %u, and nobody asked this hakmem for a block",
-        os_process_id());
+    report_line("no report: process %u uses another malloc; this libhakmem served no request",
+                os_process_id());
   else if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
@@ -116,7 +115,7 @@ RESIDENT void reports_at_exit(void) {
 
 RESIDENT void reports_at_load(void) {
   if (!options.stats[0] && !options.shared_pool_lock_stats)
-    return; /* most processes: no text is read */
+    return; /* most processes: no option text is read */
   bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);
   if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
     exit_descriptor = os_duplicate(STANDARD_ERROR);

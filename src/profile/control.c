@@ -19,17 +19,17 @@ static bool is_asked_for(uint64_t now_ms) {
   return load_relaxed(&profile_control.flags) & PROFILE_ON && (!lease_ms || now_ms < lease_ms);
 }
 
-/* What R adapts by: when it last did, and what there was then; written by the thread that moves the time on. */
+/* The state that R adapts by, as of the last adaptation; written by the thread that advances window_ms. */
 static struct {
   ATOMIC(uint64_t) window_ms;
   ATOMIC(uint64_t) samples;
   ATOMIC(uint64_t) sampling_ns;
   ATOMIC(uint64_t) processor_ms;
-  ATOMIC(int64_t) credit_ns; /* what sampling may take, less what it took */
+  ATOMIC(int64_t) credit_ns; /* the time that sampling may use, less the time used */
 } adapting;
 
-/* Sampling may take a two hundredth of the processor time that the process takes, or a thousandth of one processor where
- * that is more: a program that mostly sleeps leaks as well.  And a little more at the beginning. */
+/* Sampling may use 1/200 of the process's processor time, or 1/1000 of one processor where that is more, since a program that mostly
+ * sleeps leaks as well; and FIRST_CREDIT_NS at the start. */
 enum { COST_DIVISOR = 200, IDLE_DIVISOR = 1000, FIRST_CREDIT_NS = 1000000, NS_PER_MS = 1000000 };
 
 static void begin(uint64_t now_ms) {
@@ -40,7 +40,7 @@ static void begin(uint64_t now_ms) {
   store_relaxed(&adapting.credit_ns, FIRST_CREDIT_NS);
   store_relaxed(&profile_state.period_bytes, PROFILE_PERIOD_FIRST);
   store_relaxed(&profile_state.period_bytes,
-                profile_period_bytes()); /* another one if it is fixed */
+                profile_period_bytes()); /* a fixed one may differ from the last */
   store_relaxed(&profile_state.began_ms, now_ms);
   fetch_add_relaxed(&profile_state.sessions, 1);
 }
@@ -62,7 +62,7 @@ bool profile_look(uint64_t now_ms) {
 
 static void refuse(void) { store_relaxed(&profile_state.status, PROFILE_IS_REFUSED); }
 
-/* Only here is it on without a tool. */
+/* The only place that switches a profile on without a tool. */
 static void turn_on(uint64_t period_bytes) {
   unwind_prepare();
   store_relaxed(&profile_control.period_bytes, period_bytes);
@@ -82,7 +82,7 @@ void profile_start(void) {
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }
 
-/* What a tool does with bytes.  A tracer's semaphores lie in the same word. */
+/* Advances the generation, as a tool does by writing single bytes. A tracer's semaphores lie in the same word. */
 static void announce(void) {
   uint64_t word = load_relaxed(&profile_control.word);
   struct profile_word next;
@@ -124,20 +124,20 @@ uint64_t profile_period_bytes(void) {
 enum { WINDOW_MS = 50 };
 static const double MOST_UP = 8, MOST_DOWN = 16;
 
-/* A figure's growth since it was asked for last. */
+/* The growth of a figure since the last call. */
 static uint64_t growth(ATOMIC(uint64_t) *last, uint64_t now) {
   uint64_t before = load_relaxed(last);
   store_relaxed(last, now);
   return now - before;
 }
 
-/* A tool that someone waits for may ask for more than that half a percent, and gets as many times the samples. */
+/* An interactive tool may ask for more than half a percent of processor time; the samples grow in proportion. */
 static unsigned scale(void) {
   unsigned percent = load_relaxed(&profile_control.cost_percent);
   return percent ? 2 * (percent < 100 ? percent : 100) : 1;
 }
 
-/* What sampling took in this window as a multiple of what it may take; above 1 only when there is no credit left. */
+/* The time that sampling used in this window as a multiple of what it may use; above 1 only when no credit is left. */
 static double cost(uint64_t elapsed_ms) {
   uint64_t spent_ns = growth(&adapting.sampling_ns, load_relaxed(&profile_state.sampling_ns));
   uint64_t used_ms = growth(&adapting.processor_ms, os_processor_ms());

@@ -36,5 +36,5 @@ void *profile_take_piece(enum profile_table table, size_t bytes) {
 }
 
 void profile_keep_piece(enum profile_table table, void *piece) {
-  store_relaxed(&spare_pieces[table], piece); /* of two spare ones one is lost */
+  store_relaxed(&spare_pieces[table], piece); /* a second spare piece is lost */
 }

@@ -1,25 +1,24 @@
-/* profile.h: heap profiles, switched on from outside: the control record that a tool writes, and what the process says of
- * itself.
+/* profile.h: heap profiles, switched on from outside: the control record that a tool writes, and the state that the process publishes.
  *
  *   the tool                                        a thread of the program
  *     control.flags, lease_ms, …    written           slow path, or a free after the poke: word changed?
  *     control.generation            written last      its heap's magazines are armed, or disarmed
  *     heap.poke of each heap := 0xFF                  heap.profile_generation := what it has seen
- *     off: state.status, ended_ms                     noted already: whatever sleeps, the next profile is another
+ *     off: state.status, ended_ms                     noted already: the next profile is a new one even if all threads sleep
  *
- * The tool writes bytes, through /proc/PID/mem; nothing is executed that is not here anyway.  Law: whatever stands in the
- * control record, the process works: each field is read once for a use, and bounded there.  docs/decisions/0035. */
+ * The tool writes bytes, through /proc/PID/mem; no code is injected. Law: the process works with any content of the control record:
+ * each field is read once for a use, and bounded there.  docs/decisions/0035. */
 #ifndef HAK_PROFILE_PROFILE_H
 #define HAK_PROFILE_PROFILE_H
 
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-/* ---- what the tool writes ------------------------------------------------------------------------------- */
+/* ---- written by the tool -------------------------------------------------------------------------------- */
 
 enum { PROFILE_ON = 1 }; /* in flags; all other bits are ignored */
 
-/* What a slow path compares with what it saw last: one word.  Kernel and tool change single bytes of it. */
+/* The word that a slow path compares with its last look. Kernel and tool change single bytes of it. */
 struct profile_word {
   uint16_t alloc_semaphore, free_semaphore; /* tracers that follow the probes (profile/probes.h) */
   uint8_t generation;                       /* the control record has changed: written last */
@@ -31,13 +30,13 @@ struct profile_control {
     ATOMIC(uint64_t) word;
     struct profile_word parts;
   };
-  ATOMIC(uint64_t) period_bytes;       /* one sample in so many bytes; 0: adapts */
+  ATOMIC(uint64_t) period_bytes;       /* bytes per sample; 0: adaptive */
   ATOMIC(uint64_t) lease_ms;           /* CLOCK_MONOTONIC: on until then; 0: without an end */
-  ATOMIC(uint32_t) samples_per_second; /* what the period adapts to; 0: PROFILE_RATE */
+  ATOMIC(uint32_t) samples_per_second; /* target of an adaptive period; 0: PROFILE_RATE */
   ATOMIC(uint8_t) flags;               /* PROFILE_ON */
-  ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0, and more: PROFILE_DEPTH_MAX */
-  ATOMIC(uint8_t) purge_request;       /* a number: when it changes what is free goes back once */
-  ATOMIC(uint8_t) cost_percent;        /* of processor time that sampling may take; 0: half a percent */
+  ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0: PROFILE_DEPTH_MAX, also the bound */
+  ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
+  ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
 };
 extern struct profile_control profile_control;
 
@@ -60,13 +59,13 @@ INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(
 enum {
   PROFILE_RATE = 1000,
   PROFILE_DEPTH_MAX = 128,
-  PROFILE_PERIOD_FIRST = 524288, /* bytes: of a period that adapts, until it has */
+  PROFILE_PERIOD_FIRST = 524288, /* bytes: the first value of an adaptive period */
   PROFILE_PERIOD_PROBES = 524288 /* bytes: when tracers alone want samples, as OpenTelemetry says */
 };
 #define PROFILE_PERIOD_MIN UINT64_C(64)
 #define PROFILE_PERIOD_MAX (UINT64_C(1) << 46)
 
-/* ---- what the process says -------------------------------------------------------------------------------- */
+/* ---- published by the process ---------------------------------------------------------------------------- */
 
 enum profile_status {
   PROFILE_IS_OFF,
@@ -79,24 +78,24 @@ struct sample_segment; /* profile/samples.h */
 struct site_segment;   /* profile/sites.h */
 
 struct profile_state {
-  ATOMIC(uint32_t) status;       /* enum profile_status: what the last look found */
+  ATOMIC(uint32_t) status;       /* enum profile_status, at the last look */
   ATOMIC(uint32_t) purges_begun; /* the last request that a thread has taken on */
-  ATOMIC(uint32_t) purges_done;  /* the last one that has been met */
-  ATOMIC(uint64_t) sessions;     /* times that it went on */
-  ATOMIC(uint64_t) began_ms;     /* CLOCK_MONOTONIC: when it last went on */
-  ATOMIC(uint64_t) ended_ms;     /* when it last went off */
-  ATOMIC(uint64_t) period_bytes; /* new samples': one in so many bytes */
+  ATOMIC(uint32_t) purges_done;  /* the last request that was completed */
+  ATOMIC(uint64_t) sessions;     /* times that a profile was switched on */
+  ATOMIC(uint64_t) began_ms;     /* CLOCK_MONOTONIC: when it was last switched on */
+  ATOMIC(uint64_t) ended_ms;     /* when it was last switched off */
+  ATOMIC(uint64_t) period_bytes; /* of new samples: bytes per sample */
   ATOMIC(uint64_t) samples;      /* taken, by all threads */
   ATOMIC(uint64_t) live_samples;
   ATOMIC(uint64_t) lost_samples; /* taken, but there was no memory to keep them */
   ATOMIC(uint64_t)
   halvings; /* times that the table was full: half of it went, the rest counts double */
   ATOMIC(uint64_t) incomplete_stacks;
-  ATOMIC(uint64_t) lost_stacks; /* there was no memory to keep them: they are site 0's */
-  ATOMIC(uint64_t) sampling_ns; /* time that taking samples took, all threads' */
+  ATOMIC(uint64_t) lost_stacks; /* no memory to keep them: counted at site 0 */
+  ATOMIC(uint64_t) sampling_ns; /* time spent on taking samples, by all threads */
   ATOMIC(uint64_t) table_bytes; /* of the tables below */
   ATOMIC(uint32_t) sample_segment_count, site_segment_count;
-  ATOMIC(uint64_t) site_count; /* sites[0 …]; 0 is that of stacks that were lost */
+  ATOMIC(uint64_t) site_count; /* sites[0 …]; site 0 stands for lost stacks */
   ATOMIC(struct sample_segment *) sample_segments[SAMPLE_SEGMENTS];
   ATOMIC(struct site_segment *) site_segments[SITE_SEGMENTS];
 };
@@ -106,17 +105,17 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 
 /* ---- the tables' memory ------------------------------------------------------------------------------------ */
 
-/* Their bound: so much, and about a thousandth of what the process holds.  With what else a profile needs (the cache of rules,
- * the bitmaps of sampled slabs) it is 8 MiB and that thousandth. */
+/* The tables' bound: PROFILE_TABLE_BYTES and about a thousandth of the process's memory. With the rest of a profile (the cache of
+ * rules, the bitmaps of sampled slabs) it is 8 MiB and that thousandth. */
 #define PROFILE_TABLE_BYTES ((uint64_t)7 << 20)
 #define PROFILE_TABLE_DIVISOR 1024
 
 /* Samples may take 5/8 of it; sites and their frames the rest. */
 enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_COUNT };
 
-/* A piece of a table, zeroed, for good; NULL beyond that bound, and without memory. */
+/* A zeroed piece of a table, never freed; NULL beyond that bound or without memory. */
 void *profile_take_piece(enum profile_table table, size_t bytes);
-/* Back with one that is still zeroed: another thread has made it, too. */
+/* Takes back a piece that is still zeroed: another thread has made it, too. */
 void profile_keep_piece(enum profile_table table, void *piece);
 
 #endif

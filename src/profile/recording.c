@@ -33,8 +33,8 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   return false;
 }
 
-/* What it took, but no more than a sample can take: a thread that was preempted, or waited for a page, did not use a processor
- * meanwhile, and R would rise a thousandfold for it on a loaded machine. */
+/* The time taken, at most that of a sample: a thread that was preempted, or waited for a page, did not use a processor meanwhile, and R
+ * would rise a thousandfold for it on a loaded machine. */
 static uint64_t cost_ns(uint64_t began_ns) {
   enum { MOST_NS = 20000 };
   uint64_t elapsed_ns = os_now_ns() - began_ns;

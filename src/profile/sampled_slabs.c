@@ -11,10 +11,10 @@ enum { OPEN_SLABS = 4 };
 static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
 static ATOMIC(uint32_t)
     users; /* threads that may hold an address of a slab which they have no block of */
-static THREAD_LOCAL uint8_t own_visits; /* this thread's, those too that a signal interrupts */
+static THREAD_LOCAL uint8_t own_visits; /* this thread's, with those that a signal interrupted */
 
-/* seq, both: a thread that releases a slab has closed it before it counts the users, who come before they look for open
- * ones; pairs with is_alone. */
+/* seq, both: a thread that releases a slab has closed it before it counts the users, and users are counted before they look for open
+ * slabs; pairs with is_alone. */
 static void enter(void) {
   own_visits++;
   keep_store_order();
@@ -34,7 +34,7 @@ static void *take_from(struct slab *slab) {
     uint64_t bits = load_relaxed(&slab->remote[word]);
     for (; bits; bits &= bits - 1) {
       unsigned bit = lowest_bit(bits);
-      /* seq: acquire would do: what was done to the block before; pairs with give_to. */
+      /* seq: acquire would do: earlier accesses to the block; pairs with give_to. */
       if (fetch_and_seq(&slab->remote[word], ~(UINT64_C(1) << bit)) & UINT64_C(1) << bit)
         return (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
     }
@@ -44,7 +44,7 @@ static void *take_from(struct slab *slab) {
 
 static bool give_to(struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
-  /* seq: release would do: what was done to the block before; pairs with take_from and collect_all. */
+  /* seq: release would do: earlier accesses to the block; pairs with take_from and collect_all. */
   if (!(fetch_or_seq(&slab->remote[index / 64], bit) & bit)) return true;
   slab_fail_double_free(slab, index / 64, bit);
   return false;
@@ -58,7 +58,7 @@ static bool has_free(const struct slab *slab) {
 
 /* ---- open slabs ------------------------------------------------------------------------------------------------- */
 
-/* Where there is room, or a full one.  Elsewhere it is found again when one of its blocks is freed. */
+/* Puts the slab in an empty place or in that of a full slab. Without a place it is found again when one of its blocks is freed. */
 static void open_slab(struct slab *slab) {
   ATOMIC(struct slab *) *places = open_slabs[slab->class], *place = NULL;
   struct slab *before = NULL;
@@ -94,7 +94,7 @@ static void *take_from_open(unsigned class) {
 
 static bool another_has_free(const struct slab *slab) {
   for (unsigned index = 0; index < OPEN_SLABS; index++) {
-    /* seq: after enter, as above, so that nobody releases it meanwhile; and acquire: its record, pairs with open_slab. */
+    /* seq: after enter, as above, so that no thread releases it meanwhile; and acquire: its record, pairs with open_slab. */
     const struct slab *here = load_seq(&open_slabs[slab->class][index]);
     if (here && here != slab && has_free(here)) return true;
   }
@@ -108,7 +108,7 @@ static void set_map_entries(const struct slab *slab, uint32_t entry) {
     owner_map_set(granule_of(slab->base) + slot, entry);
 }
 
-/* All its blocks are free, in `remote`. */
+/* A new slab; all its blocks are free, in `remote`. */
 static struct slab *make(unsigned class, struct counters *counters) {
   struct slab *slab = acquire_slab(class, POOL_ALL, counters);
   if (!slab) return NULL;
@@ -123,11 +123,11 @@ static struct slab *make(unsigned class, struct counters *counters) {
   return slab;
 }
 
-/* False when some are not free. */
+/* Takes all its blocks; false when some are not free. */
 static bool collect_all(struct slab *slab, uint64_t *bits) {
   unsigned blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++) {
-    /* seq: what was done to the blocks before; pairs with give_to. */
+    /* seq: earlier accesses to the blocks; pairs with give_to. */
     bits[word] = exchange_seq(&slab->remote[word], 0);
     blocks += count_bits(bits[word]);
   }
@@ -139,7 +139,7 @@ static void put_back(struct slab *slab, const uint64_t *bits) {
     if (bits[word]) fetch_or_seq(&slab->remote[word], bits[word]); /* seq: as in give_to */
 }
 
-/* Nobody else has one of its blocks, or can find it. */
+/* No other thread has one of its blocks, or can find it. */
 static void release(struct slab *slab, const uint64_t *bits, struct counters *counters) {
   memcpy(slab->local, bits, slab->word_count * sizeof *bits);
   slab_set_free(slab, slab->capacity);
@@ -147,8 +147,8 @@ static void release(struct slab *slab, const uint64_t *bits, struct counters *co
   release_slab(slab, 0, counters);
 }
 
-/* Slabs that could not be released while others were inside: `queued` is 1, and says whose the right is to put a slab here or to
- * release it.  Pushed one by one, popped all at once. */
+/* Slabs that could not be released while others were inside. The thread that sets `queued` to 1 may put a slab here or release it.
+ * Pushed one by one, popped all at once. */
 static ATOMIC(struct slab *) waiting;
 
 static void let_wait(struct slab *slab) {
@@ -160,7 +160,7 @@ static void let_wait(struct slab *slab) {
 
 static void try_release(struct slab *slab, struct counters *counters) {
   uint64_t bits[WIDE_WORDS];
-  /* seq: acquire would do; of two that would release it one goes on; pairs with look_at_waiting. */
+  /* seq: acquire would do; of two threads that would release it one goes on; pairs with look_at_waiting. */
   if (exchange_seq(&slab->queued, 1) != 0) return;
   close_slab(slab);
   if (collect_all(slab, bits) && is_alone()) {
@@ -176,7 +176,7 @@ static bool is_wholly_free(const struct slab *slab) {
   return slab_count_remote(slab) == slab->capacity;
 }
 
-/* A block of it was freed, or it has waited. */
+/* Called when a block of the slab was freed, or when the slab has waited. */
 static void settle(struct slab *slab, struct counters *counters) {
   if (is_wholly_free(slab) && (!profile_is_on() || another_has_free(slab)))
     try_release(slab, counters);
@@ -184,7 +184,7 @@ static void settle(struct slab *slab, struct counters *counters) {
     open_slab(slab);
 }
 
-/* Where nothing can be released that would be in vain, for all that wait. */
+/* Settles the slabs that wait; not while other threads are inside, when none could be released, unless it is needed. */
 static void look_at_waiting(struct counters *counters, bool is_needed) {
   if (LIKELY(!load_relaxed(&waiting)) || (!is_needed && !is_alone())) return;
   struct slab *slab = exchange_acquire(&waiting, NULL); /* pairs with let_wait */
@@ -248,8 +248,8 @@ void sampled_slabs_release(struct counters *counters) {
   leave();
 }
 
-/* The child of a handler that has interrupted its own thread here goes on with that when the handler returns, and nobody can say
- * whether it was counted yet: so there always seems to be one more in it, and it releases nothing. */
+/* A signal handler that interrupted its own thread here may fork; its child goes on with that call when the handler returns, and it is
+ * unknown whether the call was counted yet. So one more user is assumed to be inside, and the child releases nothing. */
 void sampled_slabs_after_fork(void) {
   enum { NEVER_ALONE = 1u << 30 };
   store_relaxed(&users, own_visits ? NEVER_ALONE : 0);

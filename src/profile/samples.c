@@ -41,11 +41,11 @@ static struct sample_segment *make_segment(unsigned number) {
   return first;
 }
 
-/* A free place of the bucket becomes ours. */
+/* Claims a free place of the bucket. */
 static struct place claim(struct sample_segment *segment, unsigned first) {
   for (unsigned index = first; index < first + BUCKET_SAMPLES; index++) {
     uint64_t key = SAMPLE_KEY_FREE;
-    /* acq_rel: whoever had the place has read what it held; pairs with samples_remove. */
+    /* acq_rel: the place's last holder has read its sample; pairs with samples_remove. */
     if (load_relaxed(&segment->keys[index]) == SAMPLE_KEY_FREE &&
         cas_strong_acq_rel(&segment->keys[index], &key, SAMPLE_KEY_BUSY))
       return (struct place){segment, index};
@@ -84,17 +84,17 @@ static struct place find(uintptr_t address) {
 
 /* ---- halving ---------------------------------------------------------------------------------------------------- */
 
-enum { HALVINGS_MAX = 62 }; /* nobody lives so long */
+enum { HALVINGS_MAX = 62 }; /* more than a process can reach */
 
-/* How often the table was found full, less what was taken back since.  Of 2^thinning new samples one is kept, or the table would
- * hold the youngest alone; those that are there throw the coins that they have not thrown yet when somebody wants their place:
- * so nobody ever walks through the table. */
+/* How often the table was found full, less the times taken back since. One of 2^thinning new samples is kept, or the table would hold
+ * the youngest alone; samples in the table throw their missing coins when their place is wanted, so that no thread ever walks through
+ * it. */
 static ATOMIC(uint32_t) thinning;
 static ATOMIC(uint64_t) samples_then;
 
 enum { FEW_SAMPLES = 1024 }; /* there is room for many times as many */
 
-/* Less again when most of what was there then has been freed. */
+/* Lowers thinning when most of the samples counted at its last change have been freed. */
 static uint32_t thinning_now(void) {
   uint32_t now = load_relaxed(&thinning);
   uint64_t live = load_relaxed(&profile_state.live_samples);
@@ -105,7 +105,7 @@ static uint32_t thinning_now(void) {
   return now;
 }
 
-/* The table is full of those that have thrown `seen` coins: from now on it is one more for all. */
+/* Called when the table is full of samples that have thrown `seen` coins: from now on each throws one more. */
 static void thin(uint32_t seen) {
   if (seen >= HALVINGS_MAX) return;
   /* acq_rel: orders nothing; of threads that see it at once one goes on. */
@@ -114,12 +114,12 @@ static void thin(uint32_t seen) {
   fetch_add_relaxed(&profile_state.halvings, 1);
 }
 
-/* Whether one that counts twice for each coin from now on is still there after so many. */
+/* Whether a sample survives that number of coins; a survivor counts double for each. */
 static bool survives(uint64_t coins, uint64_t *random) {
   return !coins || !(mix_bits(random_next(random)) >> (64 - coins));
 }
 
-/* Whoever frees the block meanwhile is faster, or finds no sample, or one that counts more. */
+/* A thread that frees the block meanwhile comes first, or finds no sample, or one that counts more. */
 static bool throw_coins(ATOMIC(uint64_t) *place, uint64_t halvings, uint64_t *random) {
   uint64_t key = load_relaxed(place), thrown = key >> SAMPLE_HALVINGS_SHIFT;
   if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY || thrown >= halvings) return false;
@@ -131,7 +131,7 @@ static bool throw_coins(ATOMIC(uint64_t) *place, uint64_t halvings, uint64_t *ra
   return true;
 }
 
-/* Makes room where a sample may lie, if that can be done by coins that are due. */
+/* Makes room where a sample may lie, if the coins that are due there leave any. */
 static bool make_room(uint64_t hash, uint64_t halvings, uint64_t *random) {
   unsigned first = first_of_bucket(hash);
   bool has_room = false;
@@ -182,7 +182,7 @@ bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *
   return true;
 }
 
-/* It is nobody's meanwhile: who throws its coin passes by, and if its thread never goes on a place is lost. */
+/* The key is busy meanwhile: threads that throw coins skip it, and if its thread never goes on a place is lost. */
 bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
                     unsigned *halvings) {
   struct place place = find(address);
@@ -190,7 +190,7 @@ bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_
   uint64_t key = load_relaxed(key_of(place));
   do {
     if ((key & SAMPLE_ADDRESS_MASK) != address) return false; /* a coin */
-    /* acquire: whoever had the place before; pairs with samples_remove. */
+    /* acquire: the place's last holder; pairs with samples_remove. */
   } while (!cas_weak_acq_rel(key_of(place), &key, SAMPLE_KEY_BUSY));
   struct profile_sample *sample = &place.segment->samples[place.index];
   *before = *sample;

@@ -12,7 +12,7 @@ struct frame_chunk {
   ATOMIC(uint32_t) taken;
   uintptr_t frames[CHUNK_FRAMES];
 };
-static ATOMIC(struct frame_chunk *) frame_chunk; /* that new stacks go to */
+static ATOMIC(struct frame_chunk *) frame_chunk; /* where new stacks go */
 
 static struct frame_chunk *make_chunk(struct frame_chunk *before) {
   struct frame_chunk *made = profile_take_piece(TABLE_FRAMES, sizeof *made);
@@ -91,7 +91,7 @@ static bool is_stack(const struct profile_site *site, uint64_t hash, const uintp
          memcmp(site->frames, frames, frame_count * sizeof *frames) == 0;
 }
 
-/* In a row from one site to another, the latter not looked at. */
+/* Searches a row from one site up to another, which is excluded. */
 static uint32_t find(uint32_t from, uint32_t to, uint64_t hash, const uintptr_t *frames,
                      size_t frame_count) {
   for (uint32_t site = from; site != to; site = load_relaxed(&sites_record(site)->next))
@@ -141,7 +141,7 @@ static void add_real(ATOMIC(uint64_t) *sum, double value) {
   }
 }
 
-/* The blocks that it stands for. */
+/* The number of blocks that a sample stands for. */
 static double blocks_of(const struct profile_sample *sample, unsigned halvings) {
   double p = poisson_probability(sample->block_bytes, sample->period_bytes);
   return (double)(UINT64_C(1) << halvings) / p;
@@ -162,8 +162,8 @@ void sites_note_allocated(const struct profile_sample *sample) {
   if (site) add(&site->allocated, sample, 0);
 }
 
-/* One that stays at its most misleads less than one that begins anew: with R = 64 some sites free so many in an hour.  Threads that
- * add at once are fewer than are left out. */
+/* A counter that stays at its maximum misleads less than one that wraps around: with R = 64 some sites free 2^32 samples in an hour.
+ * Fewer threads than LEFT_OUT can add at once. */
 static void add_one(ATOMIC(uint32_t) *count) {
   enum { LEFT_OUT = 1 << 16 };
   if (LIKELY(load_relaxed(count) < UINT32_MAX - LEFT_OUT)) fetch_add_relaxed(count, 1);

@@ -1,8 +1,8 @@
-/* sites.h: the call stacks of samples, each kept once, and what was allocated and freed there.
+/* sites.h: the call stacks of samples, each kept once, with the weights allocated and freed there.
  *
- * A site's number leads to its record: segment number / SEGMENT_SITES, place number % SEGMENT_SITES.  Sites are never
- * removed.  Weights are sums over samples of what each stands for: bytes S/p, blocks 1/p, with p = 1 − e^(−S/R)
- * (profile/poisson.h), twice that for each halving.  Lock-free. */
+ * A site's number leads to its record: segment number / SEGMENT_SITES, place number % SEGMENT_SITES.  Sites are never removed.  Weights
+ * are sums over samples: each stands for S/p bytes and 1/p blocks, with p = 1 − e^(−S/R) (profile/poisson.h), twice that for each
+ * halving.  Lock-free. */
 #ifndef HAK_PROFILE_SITES_H
 #define HAK_PROFILE_SITES_H
 
@@ -10,7 +10,7 @@
 
 enum { SEGMENT_SITES = 256, SITE_LIFETIMES = 24, SITE_LOST = 0 };
 
-/* Doubles, as readers from outside see them; atomic are their bits alone. */
+/* Doubles, for readers from outside; only their bits are atomic. */
 struct profile_weights {
   ATOMIC(uint64_t) bytes;     /* Σ S/p */
   ATOMIC(uint64_t) requested; /* Σ requested/p */
@@ -35,7 +35,7 @@ INLINE uint64_t bits_of_real(double real) {
 struct profile_site {
   uint64_t hash;
   const uintptr_t *frames;      /* return addresses, the innermost first (stack/unwind.h) */
-  ATOMIC(uint32_t) frame_count; /* 0: the number is nobody's */
+  ATOMIC(uint32_t) frame_count; /* 0: the number is unused */
   bool is_complete;             /* the stack reaches the thread's start */
   ATOMIC(uint32_t) next;        /* site of the same hash row; 0: none */
   ATOMIC(uint32_t) freed_samples;
@@ -56,7 +56,7 @@ struct profile_site *sites_record(uint32_t site);
 void sites_note_allocated(const struct profile_sample *sample);
 void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t now_ms);
 
-/* Another part of a sample's block is asked for. */
+/* The requested bytes of a sample's block change. */
 void sites_note_resized(const struct profile_sample *before, unsigned halvings,
                         uint64_t requested_bytes);
 

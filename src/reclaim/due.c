@@ -15,8 +15,8 @@
 
 ATOMIC(uint64_t) reclaim_next_round_ms;
 
-/* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
- * unless the last one was just now. */
+/* The first slow path after memory was freed sets the time of the next round: at once if the decay time is 0, unless the last round was
+ * just now. */
 RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
@@ -26,14 +26,14 @@ RESIDENT static void arm(uint64_t now_ms) {
   cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
 }
 
-/* Whoever moves the time of the next round on begins this one. */
+/* The thread that advances the time of the next round begins this one. */
 static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&reclaim_next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* The helper comes, unless it gets no processor.  Since the round fell due no slow path was taken, or it would have been run:
- * if that is long ago, all that is free has been so for a decay time.  A round that was cut goes on in the next slow path, or,
- * where none may come, in the next free. */
+/* The helper runs the round, unless it gets no processor. No slow path was taken since the round fell due, or it would have run it: if
+ * that is long ago, all free memory has been free for a decay time. A round that was cut goes on in the next slow path or, where none
+ * may come, in the next free. */
 LONG_LIVED NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
@@ -43,7 +43,7 @@ LONG_LIVED NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms,
   if (heap_is_real(heap) && !options.harden) heap_divert(heap);
 }
 
-/* Of a round that was cut the helper does so many parts before it checks whether it is still wanted. */
+/* The helper runs at most this number of parts of a cut round before it checks whether it is still wanted. */
 enum { PARTS_MAX = 4 };
 
 void reclaim_round_when_due(struct heap *heap) {
@@ -58,9 +58,9 @@ void reclaim_round_when_due(struct heap *heap) {
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */
 
-/* A thread that passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
- * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
- * same.  Below the limit all begins anew. */
+/* A thread that passes the limit purges all free memory. If that was not enough, the live memory itself is above the limit: to repeat
+ * it at once would only cost page faults, so the interval doubles, up to the decay time, at which age does the same. Below the limit
+ * the interval is reset. */
 static ATOMIC(uint64_t) next_limit_ms;
 static ATOMIC(uint64_t) limit_interval_ms;
 
@@ -69,7 +69,7 @@ COLD static void give_above_limit(struct heap *heap) {
   if (now_ms < due_ms) return;
   uint64_t interval = load_relaxed(&limit_interval_ms);
   if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
-  /* Whoever moves the time on does it; the order of anything else does not matter. */
+  /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   struct purge purge = reclaim(heap, RECLAIM_LIMIT);
   if (purge.is_cut && purge.purged_bytes) {
@@ -83,7 +83,7 @@ COLD static void give_above_limit(struct heap *heap) {
 
 /* ---- own caches, by age ------------------------------------------------------------------------------------ */
 
-/* A magazine that is the same at two checks is taken for idle; being wrong costs one refill. */
+/* A magazine that is the same at two checks counts as idle; an error costs one refill. */
 static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned block_count = magazine_count(magazine);
@@ -96,7 +96,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-/* False when more slabs wait than one may visit. */
+/* False when more slabs wait than a step may visit. */
 LONG_LIVED NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
@@ -108,8 +108,8 @@ LONG_LIVED NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   return is_done;
 }
 
-/* Once in an interval: magazines that are as they were the time before are flushed.  A thread that was not here for a decay time
- * since it was due has left all its caches idle. */
+/* Once in an interval: magazines that have not changed since the last check are flushed. All caches of a thread that is a decay time
+ * late are idle. */
 RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_flush_ms) return;
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
@@ -119,7 +119,7 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : RECLAIM_MIN_INTERVAL_MS);
 }
 
-/* It is left alone until it has had time to fill its magazines with what it does not want. */
+/* A thread is not called again until it had time to fill its magazines with blocks that it does not need. */
 enum { SETTLED_SLOW_PATHS = 64 };
 
 NOINLINE static void answer(struct heap *heap) {
@@ -128,7 +128,7 @@ NOINLINE static void answer(struct heap *heap) {
   store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SETTLED_SLOW_PATHS);
 }
 
-/* True when a round has called the thread, as it came to no slow path: all its caches are flushed now. */
+/* True when a round has called the thread, which took no slow path: all its caches are flushed now. */
 RESIDENT static bool answer_call(struct heap *heap) {
   bool is_called = load_relaxed(&heap->is_called);
   if (UNLIKELY(is_called)) answer(heap);
@@ -137,7 +137,7 @@ RESIDENT static bool answer_call(struct heap *heap) {
 
 /* ---- free pages in own slabs -------------------------------------------------------------------------------- */
 
-/* How much sooner the next scan comes when there was more to be given back than one may. */
+/* The next scan comes this many times sooner when a scan was cut. */
 enum { SCANS_PER_INTERVAL = 8 };
 
 LONG_LIVED NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
@@ -168,13 +168,13 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   return now_ms;
 }
 
-/* False when the system took none, as the program has locked its memory, say: then all else would wait for ever. */
+/* False when the system took no pages, as the program has locked its memory, say: the other steps would then wait for ever. */
 NOINLINE static bool give_excess(struct heap *heap, uint64_t excess) {
   reclaim(heap, RECLAIM_RANGES);
   return range_excess_bytes() < excess;
 }
 
-/* One of these: each may take as long as a slow path should.  What is put off is due in the next one. */
+/* Does one of these steps: each may take as long as a slow path should. The others are due in the next one. */
 RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
   uint64_t excess = range_excess_bytes();
   if (UNLIKELY(excess) && give_excess(heap, excess)) return;
@@ -183,7 +183,7 @@ RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-/* Most slow paths come here while there is something to be given back, and find that it is too early. */
+/* Most slow paths come here while memory waits to be purged, and find that it is too early. */
 RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_poll_limits_once();
   if (!now_ms) now_ms = os_now_coarse_ms();

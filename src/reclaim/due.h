@@ -1,5 +1,5 @@
-/* due.h: who gives memory back, and when: slow paths, where something is due, and the helper; and what a thread does there
- * about its own caches and slabs, by age. */
+/* due.h: decides which thread gives memory back, and when: slow paths do a step when one is due, the helper a round; and empties a
+ * thread's own caches and slabs, by age. */
 #ifndef HAK_RECLAIM_DUE_H
 #define HAK_RECLAIM_DUE_H
 
@@ -8,17 +8,17 @@
 
 extern ATOMIC(uint64_t) reclaim_next_round_ms;
 
-/* Whether a round by age is the calling thread's, as there is no helper, or its time is to be set. */
+/* Whether the calling thread must run a round by age, as there is no helper, or set its time. */
 INLINE bool reclaim_is_due(uint64_t now_ms) {
   uint32_t state = load_relaxed(&purge_state);
   if (state == PURGE_NONE || load_relaxed(&purge_has_helper)) return false;
   return state == PURGE_WANTED || now_ms >= load_relaxed(&reclaim_next_round_ms); /* a hint */
 }
 
-/* At the end of slow paths, outside the latch: what is due is done, a step of it. */
+/* At the end of slow paths, outside the latch: does a step of the work that is due. */
 void reclaim_when_due(struct heap *heap);
-/* The same in two parts.  Where a free pushes its block on a magazine the caches come before, which they may flush: the
- * block stays the youngest, and if the next free is of it again, it is seen. */
+/* The same in two parts.  Where a free pushes its block on a magazine the caches come first, as they may flush it: the block stays the
+ * youngest, and a second free of it is detected. */
 uint64_t reclaim_caches_when_due(
     struct heap *heap); /* the time in ms, if it was asked for; else 0 */
 void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms);

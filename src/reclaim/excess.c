@@ -9,24 +9,25 @@
 #include "reclaim/reclaim.h"
 #include "reclaim/regret.h"
 
-/* Too much: more than the budget of free memory, and half of what is live. */
+/* Too much: more than the budget of free memory, and half of the live bytes. */
 #define EXCESS_BYTES ((uint64_t)16 << 20)
 enum { EXCESS_DIVISOR = 2, SOONER_DIVISOR = 16 };
-/* A program that has come so far and goes on freeing is about to have nothing: each time that it has freed a part of what was
- * live, and so much, all goes that is more than EXCESS_BYTES. */
+/* A program that goes on freeing is likely to free everything: each time that it has freed 1/FALL_DIVISOR of the live bytes, and
+ * FALL_BYTES_A_PAGE for each page of EXCESS_BYTES, all free memory above EXCESS_BYTES is purged. */
 enum { FALL_DIVISOR = 4 };
-/* So much for each page that EXCESS_BYTES have: the last blocks may keep one each. */
+/* Bytes for each page of EXCESS_BYTES: the last blocks may keep one page each. */
 enum { FALL_BYTES_A_PAGE = 16 };
-/* Pages are scanned for where less than this part of what is free is live: else too few are free. */
+/* Pages are scanned for only where live bytes are below this part of the free bytes: else too few pages are free. */
 enum { SCATTERED_DIVISOR = 40, SWING = 4 };
-/* While a program goes on freeing, only as long as a call finds so much, and else again when so much less is live: what is a page
- * between others now is a whole slab soon.  But all when next to nothing is live: its last frees may stay in its magazines. */
+/* Scan for free pages only while each system call recovers SCAN_BYTES_A_CALL; else wait until live bytes have halved, as partly free
+ * slabs will soon be wholly free. All pages are scanned for when less than LAST_BYTES are live: the last frees may stay in magazines.
+ * */
 enum { SCAN_BYTES_A_CALL = 16 << 10, SCAN_DIVISOR = 2 };
 #define LAST_BYTES ((uint64_t)1 << 20)
 /* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
 
-/* In a process with one thread; relaxed, as it may have more later. */
+/* In a process with one thread; relaxed: it may have more threads later. */
 enum stage {
   NOTHING,
   WAITING,  /* until it has stopped freeing */
@@ -35,16 +36,16 @@ enum stage {
   SCANNING, /* its slabs for free pages, step by step */
 };
 static ATOMIC(uint32_t) stage;
-static ATOMIC(uint64_t) given_live_bytes; /* what was live the last time; 0: it has grown since */
-static ATOMIC(uint64_t) stuck_bytes;      /* the least excess since: it lies in slabs in use */
+static ATOMIC(uint64_t) given_live_bytes; /* live bytes at the last step; 0: grown since */
+static ATOMIC(uint64_t) stuck_bytes;      /* the least excess since: held by slabs in use */
 static ATOMIC(uint64_t) turns_left;       /* WAITING: slow paths; SCANNING: steps */
-static ATOMIC(uint64_t) scan_below_bytes; /* pages are scanned for again where less is in use */
+static ATOMIC(uint64_t) scan_below_bytes; /* scan again when fewer bytes are in use */
 static ATOMIC(bool) is_at_rest;           /* it has stopped freeing */
 
 /* ---- how much ---------------------------------------------------------------------------------------------- */
 
-/* Others' blocks are live, too: of threads that have ended, or did not come along in a fork.  Very many are not summed up: then
- * all counts as live. */
+/* Adds the live blocks of other heaps: of threads that have ended, or that a fork did not copy. Beyond HEAPS_MAX heaps all bytes count
+ * as live. */
 RESIDENT static uint64_t live_bytes(void) {
   enum { HEAPS_MAX = 16 };
   int64_t bytes =
@@ -75,14 +76,14 @@ static bool has_fallen(uint64_t live, uint64_t before) {
 }
 
 static bool is_too_much(uint64_t excess, uint64_t live) {
-  /* A little sooner than ranges alone have it, whose own budget is kept by and by. */
+  /* A little below the budget of ranges, which is enforced step by step. */
   uint64_t budget = options.big_cache_bytes - options.big_cache_bytes / SOONER_DIVISOR;
   uint64_t before = load_relaxed(&given_live_bytes);
   if (before) return excess > EXCESS_BYTES && has_fallen(live, before);
   return excess > load_relaxed(&stuck_bytes) + budget + live / EXCESS_DIVISOR;
 }
 
-/* What it has given is taken again all the time. */
+/* Whether purged memory is taken again all the time. */
 static bool is_in_vain(void) {
   regret_judge((uint32_t)os_now_coarse_ms());
   return !purge_credit_allows(0);
@@ -101,15 +102,15 @@ static void begin(uint64_t live, bool at_rest) {
 
 /* ---- less than the budget ---------------------------------------------------------------------------------- */
 
-/* It is waited for the end of its frees, as it may take as much again at once: so many slow paths, most of them one free each of
- * so many bytes at least.  One that swings is not waited for for ever, each free the slow way. */
+/* Wait for the end of a phase of frees, as the program may take as much again at once: a number of slow paths, most of which free at
+ * least LEAST_FREE_BYTES. The waits of a program that swings are bounded, as each takes the slow path at every free. */
 enum { WAIT_MIN = 64, WAIT_DIVISOR = 4096, LEAST_FREE_BYTES = 8, WAITS_MAX = 32 };
 static ATOMIC(uint64_t) seen_live_bytes;
 static ATOMIC(uint32_t) waits_left;
 
 static uint64_t turns_to_wait(uint64_t live) { return WAIT_MIN + live / WAIT_DIVISOR; }
 
-/* Without what its magazines hold: that changes a batch at a time. */
+/* Live bytes without those in magazines, which change a batch at a time. */
 static uint64_t used_bytes(const struct heap *heap) {
   return live_bytes() - (uint64_t)capacity_cached_bytes(heap);
 }
@@ -132,7 +133,7 @@ static bool has_stopped(uint64_t live, uint64_t before) {
   return moved < turns_to_wait(before) * LEAST_FREE_BYTES;
 }
 
-/* It takes again what it has freed: another end comes, and is waited for. */
+/* The program takes again what it freed: wait for another end. */
 static bool has_grown_again(void) {
   return live_bytes() > load_relaxed(&seen_live_bytes) + EXCESS_BYTES;
 }
@@ -153,16 +154,16 @@ static void wait(const struct heap *heap) {
 }
 
 /* ---- step by step ------------------------------------------------------------------------------------------ */
-/* The system may refuse pages (of a program that has locked its memory, say): so many steps in a row that bring nothing. */
+/* The system may refuse pages (of a program that has locked its memory, say): this many steps in a row without a result end the work. */
 enum { FRUITLESS_MAX = 16 };
 static ATOMIC(uint32_t) fruitless_steps;
 
-/* A step, cut when more is left and the last ones brought something. */
+/* One step; counts as cut when more is left and the last steps had a result. */
 static struct purge give(struct heap *heap, enum reclaim_reason reason) {
   uint64_t committed = load_relaxed(&totals.committed_bytes);
   struct purge purge = reclaim(heap, reason);
   regret_note_given(&purge, true);
-  /* Ranges are counted before the system is asked; pages of slabs in use are not in what is committed. */
+  /* Ranges are counted before the system is asked; pages of slabs in use stay in committed_bytes. */
   bool has_given = reason == RECLAIM_EXCESS_PAGES
                        ? purge.purged_bytes != 0
                        : load_relaxed(&totals.committed_bytes) < committed;
@@ -206,11 +207,11 @@ static void scan(struct heap *heap) {
   if (!turns || !goes_on) stop(excess_over(live_bytes()));
 }
 
-/* ---- what waits for its age ---------------------------------------------------------------------------------- */
+/* ---- memory that waits by age -------------------------------------------------------------------------------- */
 
-/* A program that finds all it wants in its magazines comes to no slow path, where rounds begin.  While more is free than
- * LEAST_BYTES, and half of what is live, its next free comes the slow way: 10 times in a millisecond on average, which is 4 us at
- * most, and at once as often as in the 400 ms before. */
+/* A program whose requests all hit magazines takes no slow path, where rounds begin. While more than LEAST_BYTES and half of the live
+ * bytes is free, its next free takes the slow path: 10 times in a millisecond on average, which costs 4 us at most, and in a burst as
+ * often as in the 400 ms before. */
 enum { TURNS_A_MS = 10, TURNS_SAVED_MAX = 4096 };
 #define LEAST_BYTES ((uint64_t)4 << 20)
 
@@ -271,9 +272,9 @@ RESIDENT bool excess_give_when_due(struct heap *heap) {
   return false;
 }
 
-/* What is left may all find room in the magazines: then no slow path comes any more, and each of the last blocks keeps a page.
- * Where that could be more than EXCESS_BYTES the magazines become so small that slow paths come.  Of more than twice what they
- * have room for a fall is seen even with all of them full. */
+/* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. Where
+ * that could be more than EXCESS_BYTES the magazines are shrunk until slow paths come. With more than ROOMS times their room in blocks,
+ * a fall is seen even with all of them full. */
 enum { ROOMS = 2 };
 
 LONG_LIVED static void shrink_magazines(struct heap *heap) {

@@ -7,13 +7,13 @@
 #include "large/range_magazine.h"
 #include "pool/slab_pool.h"
 
-/* What a Big request needs in one piece: a range is found by its size and alignment together. */
+/* The bytes that a Big request needs in one piece: a range is found by its size and alignment together. */
 static size_t needed_bytes(const struct allocation *allocation) {
   size_t bytes = allocation->size, alignment = allocation->alignment;
   return alignment > GRANULE_BYTES ? bytes + alignment : bytes; /* both at most REQUEST_MAX_BYTES */
 }
 
-/* A piece lies after the frontier, or among what was taken before. */
+/* A piece lies after the frontier, or in the part taken before. */
 static bool window_may_have(size_t bytes) {
   size_t limit = load_relaxed(&window.chunk_limit), frontier = load_relaxed(&window.frontier_chunk);
   size_t ahead = limit > frontier ? limit - frontier : 0;
@@ -31,14 +31,14 @@ bool feasible_at_all(const struct allocation *allocation) {
 
 /* ---- after the first try ------------------------------------------------------------------------------------ */
 
-/* What the thread has put aside itself, and would give back. */
+/* The bytes in the thread's own caches, which it would give back. */
 static int64_t own_cached_bytes(const struct heap *heap) {
   if (!heap_is_real(heap)) return 0;
   size_t bytes = heap->remote_buffer.bytes + (heap->quarantine ? heap->quarantine->bytes : 0);
   return (int64_t)bytes + capacity_cached_bytes(heap);
 }
 
-/* In blocks that nobody can give back now: the program's, and those in other threads' caches. */
+/* Bytes in blocks that cannot be given back now: the program's, and those in other threads' caches. */
 static uint64_t bytes_out_of_reach(const struct heap *heap) {
   int64_t bytes =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes) -
@@ -54,7 +54,7 @@ static bool hard_limit_may_allow(const struct allocation *allocation, uint64_t o
                                 out_of_reach <= limits.hard_bytes - allocation->size);
 }
 
-/* Of the address space that hakmem has. */
+/* The bytes of hakmem's address space that could serve. */
 static uint64_t bytes_within_reach(uint64_t out_of_reach) {
   struct slab_pool_sizes slabs;
   struct range_sizes ranges;
@@ -70,7 +70,7 @@ bool feasible_after_giving_back(const struct heap *heap, const struct allocation
   size_t needed = needed_bytes(allocation);
   if (needed <= LARGE_MAX_BYTES) return true;
   if (needed > os_limit(OS_LIMIT_DATA))
-    return false; /* closed pages may not count there: what is in reach tells too little */
+    return false; /* closed pages may not count there: the bytes within reach do not decide */
   uint64_t reach = bytes_within_reach(out_of_reach);
   return needed <= reach || os_could_map(round_up(needed - reach, os_page_bytes()));
 }

@@ -2,8 +2,8 @@
  *
  *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
- * It rests on one word, `purge_helper_waits`: it says how it rests, checks once more whether there is a reason not to,
- * and sleeps; a thread that has a reason for it changes its own word first and then reads this one. */
+ * It rests on one word, `purge_helper_waits`: the helper writes there how it rests, checks once more for a reason not to, and sleeps; a
+ * thread with a reason to wake it first changes its own word and then reads this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -19,14 +19,14 @@
 enum { HELPER_NONE, HELPER_RUNNING, HELPER_REFUSED };
 static ATOMIC(uint32_t) helper_state;
 static ATOMIC(uint32_t) helper_thread_id;     /* the kernel's, of the last one */
-static ATOMIC(uint32_t) helper_shall_end;     /* how many wait for that */
-static ATOMIC(uint64_t) helper_not_before_ms; /* a forked child that is gone at once needs none */
+static ATOMIC(uint32_t) helper_shall_end;     /* the number of threads that wait for that */
+static ATOMIC(uint64_t) helper_not_before_ms; /* a short-lived forked child needs no helper */
 
-/* Threads of the program that have heaps; whether there ever was one. */
+/* Threads of the program that have heaps; whether there was ever one. */
 static ATOMIC(uint32_t) program_threads;
 static ATOMIC(bool) has_begun;
 
-/* Values of the option: what is small or has no threads has nothing to gain from one more. */
+/* Values of the option. A program that is small or has no threads gains nothing from a helper. */
 enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
 enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
@@ -34,7 +34,7 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
-/* A round says NONE while it scans, and at its end what it has left. */
+/* A round sets NONE while it scans, and at its end the state that is left. */
 static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
@@ -50,7 +50,7 @@ static bool is_over(void) {
   return threads == 1 && !has_work();
 }
 
-/* As `how` says, unless there is a reason not to. */
+/* Rests as `how` says, unless there is a reason not to. */
 static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the check; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
@@ -60,11 +60,11 @@ static void rest(enum purge_rest how, uint64_t most_ms) {
 }
 
 static void wake(void) {
-  /* seq: after what it shall see was written; pairs with rest. */
+  /* seq: after the caller's writes that the helper must see; pairs with rest. */
   if (load_seq(&purge_helper_waits) != PURGE_REST_NONE) purge_wake();
 }
 
-/* Checks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
+/* Checks at each interval of rounds, and ticks; sleeps while there is no memory to purge. */
 static void work_once(void) {
   bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
@@ -77,11 +77,11 @@ static void work_once(void) {
   if (has_work()) reclaim_round_when_due(heap_of_thread);
 }
 
-/* False when it is wanted again by now, and no other has been started. */
+/* False when the helper is wanted again by now, and no other has been started. */
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
   store_relaxed(&purge_has_helper, false);
-  /* seq: nobody counts on it any more, then the check; pairs with a thread that wants something and asks for a helper. */
+  /* seq: no thread relies on the helper any more, then the check; pairs with a thread that needs one and asks for it. */
   store_seq(&helper_state, HELPER_NONE);
   if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
   store_relaxed(&purge_has_helper, gives_back());
@@ -91,7 +91,7 @@ static bool may_leave(void) {
 static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
-  store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, others do a little */
+  store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, slow paths do it */
   while (!is_over() || !may_leave()) work_once();
   return unused;
 }
@@ -112,7 +112,7 @@ static bool is_worth_a_helper(void) {
 
 bool helper_is(void *(*body)(void *)) { return body == helper_body; }
 
-/* The one before is on its way out for a few microseconds.  Its number may be another thread's one day. */
+/* The last helper takes a few microseconds to end. Its number may be given to another thread later. */
 static bool is_still_leaving(void) {
   uint32_t before = load_relaxed(&helper_thread_id);
   if (!before || os_thread_exists(before)) return before != 0;
@@ -120,7 +120,7 @@ static bool is_still_leaving(void) {
   return false;
 }
 
-/* It may outlive each heap of the program: what the C library keeps for it is to lie in none. */
+/* The helper may outlive each heap of the program: the C library's allocations for it must lie in none of them. */
 static bool start_thread(void) {
   struct hak_heap *used = divert_set_aside();
   bool is_started = os_thread_start(helper_body, NULL);
@@ -136,7 +136,7 @@ NOINLINE static void start(void) {
   if (start_thread()) return;
   store_relaxed(&helper_state, HELPER_REFUSED);
   if (options.helper_thread != HELPER_ALWAYS) return;
-  if (os_is_confined()) return; /* it could not be had, and a write may be fatal */
+  if (os_is_confined()) return; /* no thread could be started, and a write may be fatal */
   report_line(
       "warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
       " memory is given back by slow paths");
@@ -149,7 +149,7 @@ RESIDENT void helper_start_when_worth(void) {
 
 /* ---- its end --------------------------------------------------------------------------------------------- */
 
-/* The helper itself is none. */
+/* Whether the calling thread is the helper, which is not one of the program's. */
 static bool is_helper(void) {
   return thread_number_if_known && thread_number_if_known == load_relaxed(&helper_thread_id);
 }
@@ -175,8 +175,8 @@ bool helper_stop(bool for_good) {
   return was_there;
 }
 
-/* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
- * of the process. */
+/* The last thread waits until the helper is gone: else the helper, as the process's last thread, would run the program's exit handlers.
+ * */
 LONG_LIVED void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */

@@ -18,7 +18,7 @@
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-/* How much one round may do.  A step takes a thread of the program a millisecond at most: PURGE_STEP_NS is for giving back. */
+/* The bounds of one round. A step takes a thread of the program a millisecond at most: PURGE_STEP_NS is for giving back. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
   uint64_t ns; /* 0: none */
@@ -33,13 +33,13 @@ LONG_LIVED_DATA static const struct bounds budgets[] = {
 enum age { OLD, ANY_AGE };
 enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 
-/* What is done, in this order. */
+/* The actions, in this order. */
 enum depth {
   EMPTY_OWN = 1 << 0,    /* the thread's caches */
-  FLUSH_OWN = 1 << 1,    /* all but what waits in its quarantine */
+  FLUSH_OWN = 1 << 1,    /* all caches but the quarantine */
   RELEASE_OWN = 1 << 2,  /* its wholly free slabs */
-  RELEASE_KEPT = 1 << 3, /* of those the ones that its bins keep: no walk over all slabs */
-  RELEASE_IDLE = 1 << 4, /* those of owners that do not run; their old pages; calls them to flush */
+  RELEASE_KEPT = 1 << 3, /* only the free slabs that its bins keep: no walk over all slabs */
+  RELEASE_IDLE = 1 << 4, /* free slabs and old pages of idle owners; calls them to flush */
   FLUSH_SHARED = 1 << 5, /* caches of Large and Big blocks */
   PURGE_SLABS = 1 << 6,
   PURGE_RANGES = 1 << 7,
@@ -84,8 +84,8 @@ RESIDENT uint64_t reclaim_interval_ms(void) {
   return interval > RECLAIM_MIN_INTERVAL_MS ? interval : RECLAIM_MIN_INTERVAL_MS;
 }
 
-/* A page inside a slab costs a call and, when its blocks are wanted again, a fault: in a busy program that is soon, so
- * such pages wait even where nothing else does. */
+/* Purging a page inside a slab costs a system call and, when its blocks are used again, a fault: in a busy program that is soon, so
+ * such pages wait even where all other memory is purged at once. */
 enum { PAGE_DECAY_MIN_MS = 100 };
 
 RESIDENT uint32_t reclaim_page_decay_ms(void) {
@@ -93,7 +93,7 @@ RESIDENT uint32_t reclaim_page_decay_ms(void) {
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
 
-/* The record of a round, as its row says. */
+/* The record of a round, from its row. */
 static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
   bool is_by_age = row->age == OLD;
@@ -110,7 +110,7 @@ static struct purge begin_record(const struct row *row) {
 
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 
-/* seq: between two loads of `purge_state`; pairs with `run_round`, which has set that before the lock is given. */
+/* seq: between two loads of `purge_state`; pairs with `run_round`, which sets that before the lock is released. */
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 /* In a process with one thread it is not taken. */
@@ -124,11 +124,11 @@ static bool take_turn(enum turn turn, struct heap *heap) {
 
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
-/* A process that has stayed small is not worth the files of its cgroup. */
+/* A process that has stayed small does not pay for reading the files of its cgroup. */
 enum { POLL_MIN_CHUNKS = 8 };
 static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
 
-/* Once in an interval, of however many steps a round has. */
+/* Once in an interval, for any number of steps in a round. */
 LONG_LIVED static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
   ASSERT_OUR_TURN();
@@ -149,28 +149,28 @@ RESIDENT void reclaim_poll_limits_once(void) {
 
 /* Under the lock. */
 static struct owner *next_idle; /* where the next visit begins; NULL: with the first one */
-static uint32_t next_named;     /* the number before its, of heaps that the program made */
+static uint32_t next_named;     /* the named heap's number before the next visit */
 static uint64_t answers_until_ms;
 
 enum { ANSWER_DECAYS = 2 };
 
-/* A thread that finds all it wants in its magazines comes to no slow path, and what it does not want lies there as well.
- * It is called once it is dormant; one that sleeps answers when it frees again. */
+/* A thread whose requests all hit its magazines takes no slow path, and blocks that it does not need stay there as well. It is called
+ * once it is dormant; a sleeping thread answers when it frees again. */
 static void call_if_dormant(const struct heap *self, struct heap *heap, const struct purge *purge,
                             uint64_t now_ms) {
   if (heap == self || load_relaxed(&heap->owner.state) != OWNER_DORMANT) return;
   if (heap_is_diverted(heap) ||
       load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
     return;
-  store_relaxed(&heap->is_called, true); /* relaxed: seen late, it is called in vain */
+  store_relaxed(&heap->is_called, true); /* relaxed: seen late, the call has no effect */
   heap_divert(heap);
   answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
 }
 
-/* Owners that were in no slow path for a decay time become dormant; wholly free slabs of such as do not run go to the pool, and
- * pages that are free in their others to the system; dormant threads are called to flush their caches.
+/* Owners that were in no slow path for a decay time become dormant; wholly free slabs of owners that do not run are released to the
+ * pool, and free pages of their other slabs purged; dormant threads are called to flush their caches.
  *
- * Others' frees may have come to owners that were visited before: so a round in parts is followed by one more. */
+ * Owners that were visited before may have got remote frees since: so a round in parts is followed by one more. */
 static void release_idle(const struct heap *self, struct purge *purge, size_t owners_max) {
   uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
   struct owner *owner = next_idle ? next_idle : owners_first();
@@ -182,11 +182,11 @@ static void release_idle(const struct heap *self, struct purge *purge, size_t ow
   }
   next_idle = owner;
   if (owner) purge->work_remains = purge->is_cut = true;
-  /* What they free is to go back as well, and the thread that answers may come to no other slow path. */
+  /* Blocks that they flush are to be purged as well, and the thread that answers may take no other slow path. */
   purge->work_remains |= now_ms < answers_until_ms;
 }
 
-/* The same of heaps that the program made, which no thread is. */
+/* As release_idle, for heaps that the program made, which have no thread. */
 static void release_idle_named(struct purge *purge, size_t heaps_max) {
   uint64_t now_ns = os_now_ns();
   struct hak_heap *heap;
@@ -207,7 +207,7 @@ void reclaim_after_fork(void) {
   next_named = 0;
 }
 
-/* ---- what is done --------------------------------------------------------------------------------------------- */
+/* ---- the actions ---------------------------------------------------------------------------------------------- */
 
 static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
@@ -239,17 +239,17 @@ LONG_LIVED static void purge_all(struct heap *heap, unsigned depth, struct purge
   if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
 }
 
-/* All that is free is scanned, so afterwards it is known whether anything remains. */
+/* Scans all free memory, so that it is known afterwards whether any remains. */
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
   ASSERT_OUR_TURN();
   count(heap_counters(heap), COUNT_purges);
   regret_judge(purge->now_ms);
-  /* Before the scan, so that whoever frees afterwards sets it again. */
+  /* Before the scan, so that a thread that frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
-  /* Its own queues are drained when it is their turn, so many slabs at a time (reclaim/due.c). */
+  /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */
   purge->work_remains = heap->has_waiting_pages || pending_any(&heap->owner);
   release_idle(heap, purge, budgets[row->budget].owners);
-  /* What has changed hands while it was queued was sent on, perhaps to an owner that had had its turn. */
+  /* Queued slabs that have changed owner were sent on, perhaps to an owner that was visited already. */
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   release_idle_named(purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);

@@ -1,11 +1,11 @@
-/* reclaim.h: memory goes back, and why (docs/decisions/0030).
+/* reclaim.h: gives memory back, and lists the reasons (docs/decisions/0030).
  *
  *   flush     magazines and remote-free buffers → slabs; shared caches → ranges
  *   release   wholly free slabs → the pool
  *   purge     pages → the system
  *   unmap     addresses → the system
  *
- * Each reason has one row in reclaim.c: how old what goes must be, how much may go, and which of these is done. */
+ * Each reason has one row in reclaim.c: the age and amount of memory to give back, and the actions. */
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
@@ -13,37 +13,37 @@
 #include "pool/purge.h"
 
 enum reclaim_reason {
-  RECLAIM_AGE, /* a round is due: what nobody wanted for a decay time; by a thread of the program, in steps */
-  RECLAIM_QUIET, /* the same, and nobody was in a slow path for a decay time: all that is free is old */
+  RECLAIM_AGE, /* a round is due: memory that was free for a decay time; by a thread of the program, in steps */
+  RECLAIM_QUIET, /* the same, and no thread took a slow path for a decay time: all free memory is old */
   RECLAIM_BY_HELPER, /* a round is due: by the helper, in one piece */
-  RECLAIM_OLD,       /* the program asks for what is old */
+  RECLAIM_OLD,       /* the program asks to purge old memory */
   RECLAIM_TRIM,      /* the program asks for everything */
-  RECLAIM_LIMIT,     /* more is held than the soft limit says */
+  RECLAIM_LIMIT,     /* the memory held exceeds the soft limit */
   RECLAIM_PRESSURE,  /* the system refused memory */
   RECLAIM_RANGES,    /* more freed ranges than their budget */
-  RECLAIM_EXCESS, /* much more is held than the program has, and nobody comes later (reclaim/excess.h) */
-  RECLAIM_EXCESS_OWN,   /* the same, of what the thread's own caches and bins keep */
-  RECLAIM_EXCESS_PAGES, /* the same, of slabs in use */
+  RECLAIM_EXCESS, /* far more is held than is live, and no round may come later (reclaim/excess.h) */
+  RECLAIM_EXCESS_OWN,   /* the same, in the thread's own caches and bins */
+  RECLAIM_EXCESS_PAGES, /* the same, in slabs in use */
   RECLAIM_OWN_PAGES,    /* the thread's own slabs were not scanned for a while */
   RECLAIM_REASONS
 };
 
-/* Gives back what the reason's row says; what was done of it.  Any thread, outside of all latches; `heap` is the thread's
- * own, or a constant one.  Nothing is done while another thread is at it, unless the row says to wait. */
+/* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches; `heap` is the thread's own, or a
+ * constant one. Does nothing while another thread runs a round, unless the row says to wait. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 
-/* Less than the option says when the cgroup's memory is nearly used up; more while what went back is wanted again
- * (reclaim/regret.h). */
+/* Below the option's value when the cgroup's memory is nearly used up; above it while purged memory is used again (reclaim/regret.h).
+ * */
 uint64_t reclaim_decay_ms(void);
 uint32_t reclaim_page_decay_ms(void);
-/* Rounds in one decay time: memory goes at most a quarter later than it could. */
+/* Rounds in one decay time: memory is purged at most a quarter of it late. */
 enum { RECLAIM_ROUNDS_PER_DECAY = 4, RECLAIM_MIN_INTERVAL_MS = 10 };
 uint64_t reclaim_interval_ms(void);
 
 /* Reads the cgroup before caches fill beyond what it allows; once. */
 void reclaim_poll_limits_once(void);
 
-/* Whether a thread is at a round now. */
+/* Whether a thread runs a round now. */
 bool reclaim_is_running(void);
 
 void reclaim_after_fork(void);

@@ -6,19 +6,19 @@
 #include "map/window.h"
 #include "pool/purge_credit.h"
 
-/* Soon: within so many decay times.  What is less is not worth a thought. */
+/* Soon means within SOON_DECAYS decay times. Purges below WORTH_BYTES are not judged. */
 enum { SOON_DECAYS = 8 };
 #define WORTH_BYTES ((uint64_t)4 << 20)
 
-/* Relaxed: rounds are one at a time, and what is lost between two of them is learnt from the next. */
+/* Relaxed: rounds are one at a time, and a lost update is made up for by the next round. */
 static ATOMIC(uint64_t) given_bytes;   /* since the last judgement */
-static ATOMIC(uint64_t) at_once_bytes; /* of those */
+static ATOMIC(uint64_t) at_once_bytes; /* of given_bytes */
 static ATOMIC(uint64_t) refaulted_before;
-static ATOMIC(uint32_t) begun_at_ms; /* the last judgement, or the first that was given since */
+static ATOMIC(uint32_t) begun_at_ms; /* time of the last judgement, or of the first purge since */
 static ATOMIC(uint32_t) level;
 
 RESIDENT unsigned regret_level(void) {
-  /* Near a cgroup's limit the decay time is what is left of it. */
+  /* Near a cgroup's limit the shortened decay time stays as it is. */
   return LIKELY(!load_relaxed(&limits.decay_cut)) ? load_relaxed(&level) : 0;
 }
 

@@ -74,7 +74,7 @@ def test_another_malloc_within_the_program_goes_first(compile_c: Compile, preloa
     program = compile_c(FUZZ, INCLUDE_TESTS, *JEMALLOC)
     result = preload([program, *ARGUMENTS])
     assert (result.returncode, result.stdout) == (0, "")
-    said = r"hakmem: no report: another malloc serves process \d+, and nobody asked this hakmem for a block\n"
+    said = r"hakmem: no report: process \d+ uses another malloc; this libhakmem served no request\n"
     assert re.fullmatch(said, result.stderr)
     assert not result.stats
 

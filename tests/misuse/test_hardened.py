@@ -40,7 +40,7 @@ LINES = {
     "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "double_free_of_nothing": "double free of ADDRESS: the block of 0 bytes is free already",
     "double_free_of_range": r"double free of ADDRESS: the block of \d+ bytes is free already",
-    "free_sized_by_one": "mismatched free of ADDRESS: said to have 99 bytes, a block of 100",
+    "free_sized_by_one": "mismatched free of ADDRESS: size argument 99 does not match the block of 100 bytes",
 }
 CRASHES = (
     "crash_behind_large",

@@ -102,8 +102,8 @@ REASONS = {
     "foreign": r"neither hakmem's nor libc's \(class none\)",
     "misaligned": r"inside the block of (?P<bytes>\d+) bytes at (?P<base>0x[0-9a-f]+)",
     "double": r"the block of (?P<bytes>\d+) bytes is free already",
-    "mismatched": r"said to have \d+ bytes, a block of (?P<bytes>\d+)"
-    "; freed as that, later ones without a word",
+    "mismatched": r"size argument \d+ does not match the block of (?P<bytes>\d+) bytes"
+    r"; freed anyway \(reported once\)",
 }
 
 HARMLESS = {"mismatched"}

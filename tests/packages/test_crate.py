@@ -260,7 +260,7 @@ def test_a_wrong_layout_is_reported(crates: Packed, harden: str) -> None:
     step = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (step.returncode == 0) == (harden == "0")
     assert ("warning" in step.stderr) == (harden == "0")
-    assert step.stderr.count("said to have 1000 bytes, a block of 6") == 1
+    assert step.stderr.count("size argument 1000 does not match the block of 6") == 1
 
 
 @pytest.mark.parametrize(

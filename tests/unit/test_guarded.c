@@ -259,7 +259,7 @@ static int tell_faults_apart(const void *unused) {
   require_kind(second - 1, "heap-buffer-underflow", ", 1 bytes before"); /* nearer to the second */
   require_kind(second + 2 * PAGE - 1, "heap-buffer-overflow",
                " bytes after"); /* the third is unused */
-  require_kind(second + 2 * PAGE, "wild access", "none was there yet");
+  require_kind(second + 2 * PAGE, "invalid ", "no block was ever placed");
   guarded_give(first, MADE_BY_MALLOC, "free");
   require_kind(first + 5, "use-after-free: write at 0x", ", 5 bytes into the block of 96 bytes");
   require_kind(second + 5, "use-after-free (and used again)", ", 5 bytes into");
