@@ -21,6 +21,7 @@ Run = Callable[..., "Result"]
 KEEP = {"HAKMEM_DECAY_MS": "3600000"}
 # The last two measure time; what the first one learns is forgotten with time.
 TIMED = ("bursts", "swinger", "locked")
+ATTEMPTS = 4
 
 
 @pytest.mark.parametrize(
@@ -42,4 +43,9 @@ TIMED = ("bursts", "swinger", "locked")
 def test_single_thread(kind: str, largest: str, mib: str, options: dict[str, str], run_program: Run) -> None:
     if target.NAME and kind in TIMED:
         pytest.skip("the time of an emulated processor says nothing about the library")
-    assert_clean(run_program(HERE / "single_thread.c", "preload", args=[kind, largest, mib], env=options))
+    # A step of giving back is bounded by time, so a machine that is busy for a moment leaves more.
+    for _ in range(ATTEMPTS if kind == "sleeper" else 1):
+        result = run_program(HERE / "single_thread.c", "preload", args=[kind, largest, mib], env=options)
+        if result.returncode == 0:
+            break
+    assert_clean(result)
