@@ -68,7 +68,8 @@ def test_it_does_what_it_says(
     wrong = plain([program, "wrong size"])
     assert wrong.returncode == 0
     assert re.match(
-        r"hakmem: warning: mismatched free of \S+: size argument 1000 does not match the block of 112 bytes;", wrong.stderr
+        r"hakmem: warning: mismatched free of \S+: size argument 1000 does not match the block of 112 bytes;",
+        wrong.stderr,
     )
 
 
