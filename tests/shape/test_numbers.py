@@ -40,8 +40,8 @@ def glossary_words() -> int:
 
 
 def documentation_words() -> int:
-    pages = [path for folder in ("docs", "lab", "bench", "python", "rust") for path in files(folder, ".md")]
-    return sum(len(path.read_text().split()) for path in [*pages, *ROOT.glob("*.md")])
+    pages = [*files("docs", ".md"), *files("lab", ".md"), *ROOT.glob("*.md")]
+    return sum(len(path.read_text().split()) for path in pages)
 
 
 def asks_for_hardened_mode() -> int:
