@@ -5,7 +5,7 @@
 #include "cache/heap.h"
 #include "config/options.h"
 
-/* What is at an address: nothing (reported; `verb` names the operation tried), a block of the C library's own malloc, or a live block
+/* The kinds of addresses: nothing (reported; `verb` names the operation tried), a block of the C library's own malloc, or a live block
  * of ours: then also its usable bytes. Samples of a heap profile in slabs, and blocks of named heaps, have kinds of their own. */
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN, BLOCK_SAMPLE, BLOCK_NAMED };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);

@@ -26,7 +26,7 @@ RESIDENT struct range_magazines *range_magazines_make(void) {
   if (!magazines) return NULL;
   if (!head && os_fence_other_threads()) store_relaxed(&range_magazines_have_barrier, true);
   do magazines->next = head;
-  /* release: what it holds; pairs with close_some. */
+  /* release: its contents; pairs with close_some. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
   return magazines;
 }

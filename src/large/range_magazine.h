@@ -47,7 +47,7 @@ INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   /* After the store: a thread stopped in between has been switched since, which is a barrier, too. */
   if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
     exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_closed */
-  /* seq: after is_used was written.  acquire: what was emptied; pairs with empty_closed. */
+  /* seq: after is_used was written.  acquire: the emptied rows; pairs with empty_closed. */
   if (LIKELY(!load_seq(&magazines->is_closed))) return true;
   store_release(&magazines->is_used, 0);
   return false;

@@ -28,7 +28,7 @@ enum { WORD_HOLDER_MASK = 0x3fffffff };
 /* `holder` is the thread's number, or another value if no thread ever waits for the word. */
 INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
   uint32_t free_word = 0;
-  /* acquire: what the last holder wrote; pairs with word_give, and latch_give. */
+  /* acquire: the last holder's stores; pairs with word_give, and latch_give. */
   return load_relaxed(word) == 0 && cas_strong_acq_rel(word, &free_word, holder);
 }
 /* Waits until this thread holds the word, with its number in it. Every holder must use its thread's number. */

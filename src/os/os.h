@@ -183,7 +183,7 @@ struct os_mark {
 };
 extern ATOMIC(struct os_mark *) os_mark; /* NULL: copies are not marked */
 INLINE bool os_is_copy(void) {
-  struct os_mark *mark = load_acquire(&os_mark); /* what it says; pairs with os_mark_copies */
+  struct os_mark *mark = load_acquire(&os_mark); /* its content; pairs with os_mark_copies */
   return mark && UNLIKELY(!load_relaxed(&mark->is_original));
 }
 void os_call_settle(void);

@@ -103,7 +103,7 @@ RESIDENT void os_note_modules(bool is_first_load) {
   bool all_stay = is_first_load || os_is_in_program() || !is_unloading_known();
   if (can_ask_linker() || !&dl_iterate_phdr || load_relaxed(&noted_count) || !all_stay) return;
   dl_iterate_phdr(note_module, &count);
-  store_release(&noted_count, count); /* what was noted; pairs with find_noted */
+  store_release(&noted_count, count); /* the notes; pairs with find_noted */
 }
 
 static bool covers(const struct os_module *module, uintptr_t instruction) {

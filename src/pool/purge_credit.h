@@ -11,7 +11,7 @@
 
 /* Whether this number of granules has been earned. */
 bool purge_credit_allows(size_t granules);
-/* So many have been given back. */
+/* Notes that `granules` have been given back. */
 void purge_credit_note(size_t granules);
 
 #endif

@@ -65,7 +65,7 @@ RESIDENT static int take_run_of(struct superslab *superslab, unsigned slot_count
     unsigned first = choose_run(starts, slot_count);
     uint32_t mask = run_mask(first, slot_count);
     uint64_t after = (slots & ~(uint64_t)mask) | slots_as_dirty(mask);
-    /* acquire (seq): what was written of the slots before slots_return set the bits. */
+    /* acquire (seq): the stores to the slots before slots_return set the bits. */
     if (cas_weak_seq(&superslab->slots, &slots, after)) {
       note_change(superslab, slots, after);
       use_run(superslab, slots, mask, taken_bytes);

@@ -16,7 +16,7 @@ struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsign
 struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
-/* Route P's conditions, as mission M4 gives them; constant but for tests. An owner has the first right to its slab for refusal_ns after
+/* Route P's conditions, of mission M4; only tests change them. An owner has the first right to its slab for refusal_ns after
  * the first remote free, and is idle after idle_ns without a slow path. The slab has remote_min remote frees, or all its blocks. */
 struct route_p {
   uint64_t refusal_ns, idle_ns;

@@ -118,7 +118,7 @@ bool unwind_index_go_on(void) {
   if (LIKELY(load_relaxed(&is_done))) return false;
   bool is_needed =
       find_code(&segment) && os_find_module(segment.begin, &program) && !program.unwind_header;
-  /* acquire: what belongs to it; pairs with search_piece. */
+  /* acquire: the records up to it; pairs with search_piece. */
   uintptr_t at = is_needed ? load_acquire(&indexed_to) : 0;
   bool has_more = is_needed && (at ? index_piece(at) : search_piece());
   if (!has_more) store_relaxed(&is_done, true);
@@ -138,7 +138,7 @@ static uintptr_t find_near(const struct os_module *module, uintptr_t record,
 }
 
 static uintptr_t search_index(const struct os_module *module, uintptr_t instruction) {
-  /* acquire: what belongs to it; pairs with search_piece. */
+  /* acquire: the records up to it; pairs with search_piece. */
   if (!load_acquire(&indexed_to) || instruction - code.begin >= code.end - code.begin) return 0;
   size_t part = (instruction - code.begin) >> part_shift();
   uintptr_t record = 0;
