@@ -6,8 +6,8 @@
  * A thread replaces `rounds` times as many blocks as its array has, then hands the array over and takes
  * the one that another thread has left; most of what it frees next is another thread's.  After
  * `handovers` of these it hands its array to a NEW thread and ends, as in the benchmark of Larson and
- * Krishnan; the end overlaps the successor's start.  A single thread has nobody to exchange with: its
- * array changes hands at the end of a thread only.
+ * Krishnan; the end overlaps the successor's start.  A single thread has no other to exchange
+ * with: its array changes hands at the end of a thread only.
  *
  * One operation is one free and one malloc.  Each request is the same for every strategy, as far as
  * threads do not overtake each other: sizes and slots come from a seed per thread.
@@ -74,7 +74,7 @@ struct lineage {
 };
 
 static const struct strategy *strategy;
-static struct array *_Atomic left_array; /* what the last thread that exchanged has left */
+static struct array *_Atomic left_array; /* left by the last thread that exchanged */
 static sem_t finished_lineages;
 static _Atomic bool is_over; /* the time is, or the pages are */
 static _Atomic bool is_out_of_pages;
@@ -298,7 +298,7 @@ int main(int argc, char **argv) {
   parse(argc, argv);
   pages_start(limit_mib << 20 >> PAGE_SHIFT);
 
-  /* What the main thread does is set-up and tear-down: not counted. */
+  /* Counts of set-up and tear-down, which do not belong to the totals. */
   struct counters counters = {0};
   struct rng rng = rng_seed(threads);
   struct lineage *lineages = records_new(threads * sizeof *lineages);

@@ -18,7 +18,7 @@ Reader = Callable[[Sample], float | None]
 AFTER_IDLE = "RSS after idle"
 LATENCY = "Tail latency of single calls"
 WORST = "Longest single call"
-AGAIN = "What was freed is wanted again"
+AGAIN = "Reuse of freed memory"
 MEMORY = "Memory over time, per thread, per process"
 
 

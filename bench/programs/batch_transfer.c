@@ -2,7 +2,7 @@
  *
  * batch_transfer: work handed over in whole batches.  A thread allocates a batch of blocks, puts it
  * into a random mailbox, takes out the batch that lay there, which mostly another thread allocated,
- * and frees it all at once.  Nobody waits: every mailbox always holds a batch.
+ * and frees it all at once.  No thread waits: every mailbox always holds a batch.
  * One operation is one malloc and one free.
  *
  *   --batch BLOCKS (256)  --min BYTES (16)  --max BYTES (512)  --mailboxes N (8)

@@ -7,7 +7,7 @@
  * One operation is one malloc and, but for the survivors, one free; the idle time does not count.
  *
  *   --burst BYTES (200M, all threads together)  --min BYTES (16)  --max BYTES (16K)
- *   --threads N (2)  --idle SECONDS (5)  --survives N (100: one in so many; 0: none)
+ *   --threads N (2)  --idle SECONDS (5)  --survives N (100: one block in N; 0: none)
  *   --trickle N (0: blocks that are allocated, then freed, every 100 ms of the idle time)
  *   --fills N (1: times that a burst is allocated and freed)
  *   --bursts N (1; with more of them there is idle time between them, but none after the last)
@@ -32,7 +32,7 @@ static const struct arg args[] = {
     ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
     ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads that share the burst"),
     {.name = "idle", .sentence = "seconds of sleep after a burst", .seconds = &idle_seconds},
-    ARG_COUNT("survives", survives, 0, 1 << 30, "one in so many blocks is kept, 0: none"),
+    ARG_COUNT("survives", survives, 0, 1 << 30, "one block in N is kept, 0: none"),
     ARG_COUNT("trickle", trickle, 0, TRICKLE_MAX, "blocks every 100 ms while idle"),
     ARG_COUNT("fills", fills, 1, 1 << 20, "times that a burst is allocated and freed"),
     ARG_COUNT("bursts", bursts, 1, 1 << 20, "bursts, with idle time between them"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * churn: thread churn.  Threads live only for one small task: free what the predecessor in the same
- * lane left, allocate blocks, free every other one, leave the rest, end.  Measures how dear an
- * allocator's threads are to set up and to clean up, and what becomes of what they leave.
+ * lane left, allocate blocks, free every other one, leave the rest, end.  Measures the cost
+ * for an allocator to set up and clean up a thread, and what becomes of the blocks that it leaves.
  * One operation is one thread's life.
  *
  *   --lanes N (4, threads alive at a time)  --blocks N (200, per life)  --min BYTES (16)
@@ -24,7 +24,7 @@ static const struct arg args[] = {
 };
 
 static const struct usage usage = {
-    "churn", "Starts threads that do one small task, leave blocks behind and end.", args,
+    "churn", "Starts threads that do one small task, leave some blocks and end.", args,
     sizeof args / sizeof args[0]};
 
 struct lane {

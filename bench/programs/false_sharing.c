@@ -7,10 +7,10 @@
  * allocator that gives it back to this thread shares the line from then on).
  * One operation is one malloc, the writes and one free.
  *
- * It writes to the first byte and reads the last, another one: a byte that it wrote itself a processor takes
- * from the buffer of its stores, whoever has the line.  And it writes nothing that it has read: a byte counted
- * up in memory is a chain of stores and loads, which took 90 or 300 ns on one Xeon, at any address, by
- * the instructions before the loop.
+ * A thread writes to the first byte and reads the last, another one: a processor reads a byte that it
+ * wrote itself from its store buffer, even if another processor has the line.  The byte written does not
+ * depend on the byte read: counting up a byte in memory is a chain of stores and loads, which took 90
+ * or 300 ns on one Xeon, at any address, depending on the instructions before the loop.
  *
  *   --kind active|passive (active)  --size BYTES (8)  --writes N (100)  --threads N (2)
  *   --seconds S (1)
@@ -27,7 +27,7 @@ static uint64_t size = 8, writes = 100, threads = 2;
 static double seconds = 1.0;
 
 static const struct arg args[] = {
-    ARG_CHOICE("kind", kind, kind_names, "who would bring the threads into one cache line"),
+    ARG_CHOICE("kind", kind, kind_names, "lines shared by new blocks, or by reused ones"),
     ARG_COUNT("size", size, 1, ARGS_SIZE_MAX, "bytes of a block"),
     ARG_COUNT("writes", writes, 1, 1 << 30, "times that a block is written and read"),
     ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with one block at a time"),

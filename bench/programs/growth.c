@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * growth: what new memory costs in a process that has many threads, or has been larger before.  Threads
- * allocate a little and sleep; the main thread fills up to a peak with blocks of one size, frees them but
- * some, waits until the allocator has given the memory back, and leaves holes that are too small between
+ * growth: the cost of new memory in a process that has many threads, or has been larger before.  Threads
+ * allocate a little and sleep; the main thread fills up to a peak with blocks of one size, frees all
+ * or most, waits until the allocator has returned the memory, and leaves holes that are too small between
  * live blocks; then it allocates blocks of another size and keeps them.  Each part can be left out.  Only
- * the last is measured, and without --write its page faults are not: they would be the same for everybody.
- * One operation is one malloc, or with --unit the growth by so many bytes.
+ * the last is measured; without --write its page faults are not, as all allocators have the same ones.
+ * One operation is one malloc, or with --unit the growth by that number of bytes.
  *
  *   --threads N (0, asleep)  --peak BYTES (0)  --peak-size BYTES (1K)  --survives N (0: none; else one in N)
  *   --wait MS (3000, after the peak)  --holes N (0: freed blocks of two thirds of the size)
@@ -27,7 +27,7 @@ static const struct arg args[] = {
     ARG_COUNT("threads", threads, 0, ARGS_THREADS_MAX, "threads that sleep"),
     ARG_COUNT("peak", peak_bytes, 0, UINT64_C(1) << 36, "bytes that are filled and freed before"),
     ARG_COUNT("peak-size", peak_size, 1, ARGS_SIZE_MAX, "bytes of a block of the peak"),
-    ARG_COUNT("survives", survives, 0, 1 << 30, "one in so many of its blocks is kept, 0: none"),
+    ARG_COUNT("survives", survives, 0, 1 << 30, "one in N of its blocks is kept, 0: none"),
     ARG_COUNT("wait", wait_ms, 0, 3600000, "milliseconds after the peak"),
     ARG_COUNT("holes", holes, 0, 1 << 20, "freed blocks of two thirds of the size"),
     ARG_COUNT("size", size, 1, ARGS_SIZE_MAX, "bytes of a block of the growth"),

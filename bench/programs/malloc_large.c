@@ -6,7 +6,7 @@
  * One operation is one free and one malloc with its writes.
  *
  *   --min BYTES (5M)  --max BYTES (25M)  --slots BLOCKS (20)  --ops N (500)  --threads N (1)
- *   --touch BYTES (0: all; else only the pages of so many bytes at the start of a block)
+ *   --touch BYTES (0: all; else only the pages of the first BYTES of a block)
  */
 #include "slots_program.h"
 

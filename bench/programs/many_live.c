@@ -6,7 +6,7 @@
  * One operation is one malloc and one free.
  *
  *   --blocks N (1M)  --min BYTES (16)  --max BYTES (128)  --order random|forward|reverse (random)
- *   --rounds N (3)  --threads N (1, each with so many blocks)
+ *   --rounds N (3)  --threads N (1, each with --blocks blocks)
  */
 #include "args.h"
 #include "blocks.h"

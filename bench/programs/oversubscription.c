@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * oversubscription: more threads than processors.  The load of random_mixed on several threads for
- * each processor: a thread that is taken off its processor inside the allocator holds nobody up, or
- * else this shows it.  With --per-core 1 the same load without the crowd, to compare with.
+ * each processor: shows whether a thread that is preempted inside the allocator delays the others.
+ * With --per-core 1 the same load with one thread for each processor, to compare with.
  * One operation is one free and one malloc.
  *
  *   --per-core N (8)  --slots BLOCKS (1024, per thread)  --min BYTES (16)  --max BYTES (1040)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * phases: a program whose needs change.  In each phase it fills up with blocks of one size until so
- * many bytes are live, then frees nine in ten of all its blocks at random, and the next phase has
+ * phases: a program whose needs change.  In each phase it fills up with blocks of one size until
+ * --live bytes are live, then frees nine in ten of all its blocks at random, and the next phase has
  * another size.  Measures whether memory that held one size can hold the next, with survivors all
  * over it.  A fixed amount of work, so that peaks of memory compare.
  * One operation is one malloc and, nine times in ten, one free.

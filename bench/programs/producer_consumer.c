@@ -36,7 +36,7 @@ struct queue {
   uint64_t producers_left;
 };
 
-/* What a thread takes from and puts into; one of them may be NULL. */
+/* The queues that a thread takes from and puts into; one of them may be NULL. */
 struct role {
   struct queue *in, *out;
 };
@@ -47,7 +47,7 @@ static uint64_t threads = 2, min_size = 16, max_size = 512, queue_batches = 64;
 static double seconds = 1.0;
 
 static const struct arg args[] = {
-    ARG_CHOICE("topology", topology, topology_names, "who frees what whom allocated"),
+    ARG_CHOICE("topology", topology, topology_names, "producers : consumers, or a ring of both"),
     ARG_COUNT("threads", threads, 2, ARGS_THREADS_MAX, "threads, all together"),
     ARG_COUNT("min", min_size, 1, ARGS_SIZE_MAX, "bytes of the smallest block"),
     ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
@@ -131,7 +131,7 @@ static struct role role_of(uint64_t index) {
   }
 }
 
-/* Who does both puts half a queue ahead first, so that the threads of a ring need not keep step. */
+/* A thread with both queues first puts half a queue, so that a ring need not keep step. */
 static void work(struct worker *worker) {
   struct role role = role_of(worker->index);
   bool both = role.in != NULL && role.out != NULL;

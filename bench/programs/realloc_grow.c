@@ -29,7 +29,7 @@ static uint64_t container_count = 256, vector_limit = 1 << 20, string_limit = 4 
 static uint64_t low_size = 20 << 10, ops = 400000, threads = 1;
 
 static const struct arg args[] = {
-    ARG_CHOICE("pattern", pattern, pattern_names, "what grows"),
+    ARG_CHOICE("pattern", pattern, pattern_names, "containers that grow"),
     ARG_COUNT("containers", container_count, 1, 1 << 24, "containers of each thread"),
     ARG_COUNT("low", low_size, 16, ARGS_SIZE_MAX, "bytes of a small buffer"),
     ARG_COUNT("limit", vector_limit, 16, ARGS_SIZE_MAX,

@@ -31,7 +31,7 @@ static uint64_t block_count = 10, report = 0;
 static double seconds = 1.0;
 
 static const struct arg args[] = {
-    ARG_CHOICE("what", what, what_names, "what the processes are"),
+    ARG_CHOICE("what", what, what_names, "program that each process runs"),
     ARG_COUNT("blocks", block_count, 0, 1 << 20, "blocks that a process allocates"),
     ARG_SECONDS(seconds),
     ARG_CHOICE("role", role, role_names, "how the program starts itself"),

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One argument.  The variable behind it holds the default when args_parse is called.  Exactly one
+/* One argument.  Its variable holds the default when args_parse is called.  Exactly one
  * of `count`, `seconds` and `choice` is set. */
 struct arg {
   const char *name;
@@ -37,7 +37,7 @@ enum { ARGS_THREADS_MAX = 1 << 14 };
 
 struct usage {
   const char *program;
-  const char *sentence; /* what the program does */
+  const char *sentence; /* the purpose, for --help */
   const struct arg *args;
   size_t arg_count;
 };

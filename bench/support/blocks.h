@@ -42,15 +42,15 @@ static inline void touch_ends(unsigned char *block, size_t size) {
   block[size - 1] = 1;
 }
 
-/* One byte a page: what makes the kernel back the block, and nothing more. */
+/* One byte a page: makes the kernel back the block, and does nothing more. */
 static inline void touch_pages(unsigned char *block, size_t size) {
   for (size_t at = 0; at < size; at += TOUCH_STEP_BYTES) {
     block[at] = 1;
   }
 }
 
-/* Zeroed memory for the benchmark's own arrays, straight from the kernel: what is measured are the
- * blocks of the load, not the arrays that point at them.  Never given back. */
+/* Zeroed memory for the benchmark's own arrays, straight from the kernel, as only the blocks of
+ * the load are to be measured, not the arrays that point at them.  Never given back. */
 static inline void *own_pages(size_t bytes) {
   void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) {

@@ -22,12 +22,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a benchmark counts by itself. */
+/* The counts that a benchmark keeps itself. */
 struct tally {
-  uint64_t ops;     /* what ns_per_op divides by, within start and stop; each program defines it */
+  uint64_t ops;     /* the divisor of ns_per_op, within start and stop; each program defines it */
   uint64_t mallocs; /* calls of malloc, realloc … in the whole process, set-up included */
   uint64_t frees;   /* calls of free in the whole process, tear-down included */
-  uint64_t busy_ns; /* 0: ns_per_op is wall time; else what the operations took, timed one by one */
+  uint64_t busy_ns; /* 0: ns_per_op is wall time; else the sum of each operation's time */
 };
 
 static inline void tally_add(struct tally *sum, const struct tally *part) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * sleepers.h: threads that have allocated and freed a little, keep a little, and sleep until the process
- * ends: what a large server's pool looks like to an allocator.
+ * ends, as an allocator sees the thread pool of a large server.
  */
 #ifndef BENCH_SLEEPERS_H
 #define BENCH_SLEEPERS_H

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A new block, touched.  It gets no pointer to the slots, so that compilers see the constant behind
- * `make` and call it directly. */
+/* A new block, touched.  It gets no pointer to the slots, so that compilers see that `make` is
+ * constant and call it directly. */
 typedef unsigned char *slots_make(uint64_t min_size, uint64_t max_size, struct rng *rng);
 
 struct slots {

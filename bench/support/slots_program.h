@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * slots_program.h: what the programs share that are the load of slots.h and little else: the numbers
- * behind their arguments, the lines of their tables of arguments, and their main.
+ * slots_program.h: shared by the programs that run the load of slots.h and little else: the values
+ * of their arguments, the rows of their tables of arguments, and their main.
  */
 #ifndef BENCH_SLOTS_PROGRAM_H
 #define BENCH_SLOTS_PROGRAM_H

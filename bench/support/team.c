@@ -32,7 +32,7 @@ void team_begin(struct worker *worker) {
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     measure_start(team->seconds);
   }
-  pthread_barrier_wait(&team->barrier); /* nobody runs before the clock does */
+  pthread_barrier_wait(&team->barrier); /* no thread runs before the clock does */
 }
 
 void team_end(struct worker *worker) {
@@ -40,7 +40,7 @@ void team_end(struct worker *worker) {
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     measure_stop();
   }
-  pthread_barrier_wait(&team->barrier); /* nobody tears down while the counters are read */
+  pthread_barrier_wait(&team->barrier); /* no thread tears down while the counters are read */
 }
 
 static void *run_worker(void *argument) {

@@ -34,7 +34,7 @@ static void leave(struct page *page, const struct adopter *adopter,
   }
 }
 
-/* The next pending page, whoever owns it; we do from now on. */
+/* The next pending page of any owner; the adopter owns it from now on. */
 static struct page *adopt(unsigned class, struct adopter *adopter) {
   struct counters *counters = adopter->recycled.counters;
   struct page *page;
@@ -44,7 +44,7 @@ static struct page *adopt(unsigned class, struct adopter *adopter) {
       counters->adopted++;
       atomic_store_explicit(&page->home, adopter->recycled.number, memory_order_relaxed);
     }
-    /* Before the blocks are taken: who pushes after that finds the way into the queue open. */
+    /* Before the blocks are taken, so that a later push can queue the page again. */
     atomic_exchange_explicit(&page->is_queued, false, memory_order_acq_rel);
     adopter->blocks[class] = remote_take_all(page);
     if (adopter->blocks[class] != 0) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * adoption.h: pages with owners and one pending queue per class from which ANY thread takes: what the
+ * adoption.h: pages with owners and one pending queue per class from which ANY thread takes, as the
  * notes tried before Route S.
  *
  *   malloc   the active page's blocks; else a pending page, adopted and drained at once; else a new page
  *   free     a block of the active page goes back to it; any other is pushed on its page's remote list
  *   queue    a page whose announced remote frees reach the policy's threshold becomes pending
  *
- * Unless the policy says so, frees of the owner itself to a page that is not active are not announced:
- * the page waits until a remote free comes.  There is no partial list and no look at the active page's remote frees: those are
- * what the supply ladder of Route S added.
+ * An owner's own frees to a page that is not active are not announced unless the policy says so: the
+ * page waits for a remote free.  There is no partial list, and the active page's remote frees are not
+ * collected: the supply ladder of Route S added both.
  */
 #ifndef LAB_ADOPTION_H
 #define LAB_ADOPTION_H
@@ -26,7 +26,7 @@ struct adoption_policy {
 struct adopter {
   alignas(2 * CACHE_LINE) struct recycled recycled;
   struct page *active[CLASS_COUNT];
-  block_id blocks[CLASS_COUNT]; /* of the active page, taken off it: nobody else sees them */
+  block_id blocks[CLASS_COUNT]; /* taken off the active page: no other thread sees them */
 };
 
 block_id adoption_take(struct adopter *adopter, unsigned class,
@@ -36,7 +36,7 @@ void adoption_give(struct adopter *adopter, block_id block, const struct adoptio
 /* All free blocks, those of lost pages too. */
 uint64_t adoption_count(const struct recycler *adopters);
 
-/* What a strategy of this family consists of beside its policy. */
+/* The parts of a strategy of this family other than its policy. */
 #define ADOPTION_STRATEGY(symbol, name_, sentence_)                        \
   static struct recycler adopters = RECYCLER(struct adopter);              \
                                                                            \

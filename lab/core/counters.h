@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * counters.h: what a thread counts.  Plain fields: each thread has its own, the driver adds them up
+ * counters.h: a thread's counters.  Plain fields: each thread has its own, and the driver adds them up
  * when the thread ends.
  */
 #ifndef LAB_COUNTERS_H

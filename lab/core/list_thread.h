@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * list_thread.h: a thread in front of the sharded lists.  It keeps what a batch brought and nothing
- * else: what it frees goes to the shared lists at once.
+ * list_thread.h: a thread in front of the sharded lists.  It keeps the blocks of a batch and
+ * nothing else: the blocks that it frees go to the shared lists at once.
  */
 #ifndef LAB_LIST_THREAD_H
 #define LAB_LIST_THREAD_H

@@ -6,7 +6,7 @@
  * made one after the other and never given back, so a strategy's appetite is the number of pages it
  * has made.  The kernel backs them when they are first touched.
  *
- * A block is known by a number, its offset in the region in grains of 2 KiB; 0 is no block, because
+ * A block is known by a number, its offset in the region in grains of 2 KiB; 0 is not a block, as
  * page 0 is never made.  Free blocks are linked by number in an array apart from the blocks: lists can
  * be walked without touching the blocks, and a stale link is a wrong number, never a wrong address.
  */

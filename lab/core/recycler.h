@@ -28,7 +28,7 @@ struct recycler {
 #define RECYCLER(type) \
   { .state_bytes = sizeof(type), .mutex = PTHREAD_MUTEX_INITIALIZER }
 
-/* A state that an ended thread left behind, or a new, zeroed one. */
+/* A state that an ended thread left, or a new, zeroed one. */
 void *recycler_take(struct recycler *recycler, struct counters *counters);
 void recycler_give(struct recycler *recycler, void *state);
 

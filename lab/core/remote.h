@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * remote.h: a page's remote list, one word: how many frees were announced, and the first free block.
- * Many threads push, one takes all by an exchange; nobody pops single blocks, so there is no ABA.
+ * Many threads push, one takes all by an exchange; single blocks are never popped, so there is no ABA.
  */
 #ifndef LAB_REMOTE_H
 #define LAB_REMOTE_H

@@ -34,7 +34,7 @@ static bool latch_try(struct owner *owner) {
          !atomic_exchange_explicit(&owner->latch, true, memory_order_acquire);
 }
 
-/* The owner's own; Route S has nobody to keep out. */
+/* Takes the owner's own latch; Route S needs none, as it has no adopters. */
 static void latch_take(struct owner *owner, const struct route_policy *policy) {
   if (!policy->adopts) {
     return;
@@ -51,7 +51,7 @@ static void latch_give(struct owner *owner, const struct route_policy *policy) {
   }
 }
 
-/* Only the owner writes it; atomic for those who look. */
+/* Only the owner writes it; atomic, as other threads read it. */
 static void partial_count_add(struct owner *owner, unsigned class, uint32_t step) {
   uint32_t count = atomic_load_explicit(&owner->partial_count[class], memory_order_relaxed);
   atomic_store_explicit(&owner->partial_count[class], count + step, memory_order_relaxed);
@@ -76,7 +76,7 @@ static struct page *partial_pop(struct owner *owner, unsigned class) {
   return page;
 }
 
-/* The 0 -> 1 edge.  Nobody adopts the page meanwhile: it is in no queue yet. */
+/* The 0 -> 1 edge.  No thread adopts the page meanwhile: it is not in a queue yet. */
 static void enqueue(struct page *page, const struct route_policy *policy,
                     struct counters *counters) {
   if (atomic_exchange_explicit(&page->is_queued, true, memory_order_acq_rel)) {
@@ -123,7 +123,7 @@ static uint32_t drain(struct page *page, struct owner *owner, const struct route
   if (policy->adopts) {
     atomic_fetch_sub_explicit(&owner->pending_count[page->class], 1, memory_order_relaxed);
   }
-  /* Before the blocks are taken: who pushes after that finds the way into the queue open. */
+  /* Before the blocks are taken, so that a later push can queue the page again. */
   atomic_exchange_explicit(&page->is_queued, false, memory_order_acq_rel);
   return collect(page);
 }
@@ -190,8 +190,8 @@ static struct page *route_s_pass(struct owner *owner, unsigned class,
   return NULL;
 }
 
-/* Observed, not announced: an owner idles when its slow paths are as many as somebody saw that long
- * ago. */
+/* Observed, not announced: an owner idles when its count of slow paths has not changed since another
+ * thread read it, at least `idle_ns` ago. */
 static bool is_idle(struct owner *owner, uint64_t now, const struct route_policy *policy) {
   uint64_t slow_paths = atomic_load_explicit(&owner->slow_paths, memory_order_relaxed);
   if (atomic_load_explicit(&owner->seen_slow_paths, memory_order_relaxed) != slow_paths) {

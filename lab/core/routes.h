@@ -11,7 +11,7 @@
  *   free     own page: its local list, no atomic operation; any other: its remote list; on the 0 -> 1
  *            edge of the remote count the page joins its owner's pending queue
  *
- * In Route S nobody but its owner touches a page's local list.  With Route P an adopter may, under the
+ * In Route S only its owner touches a page's local list.  With Route P an adopter may, under the
  * owner's latch; so the owner takes it, too, for the supply ladder and for frees into pages other than the active
  * one, which is never adopted.  The latch is a word that its owner finds free but for the moment of an
  * adoption; the product takes it once per batch, the laboratory, which has no magazines, at each free.
@@ -39,7 +39,7 @@ struct owner {
   struct owner *next_of_all;
   bool is_registered;
 
-  /* Read by who wonders whether this owner idles; latch and seen_* written by them, too. */
+  /* Read by threads that check whether this owner idles; they write latch and seen_*, too. */
   alignas(2 * CACHE_LINE) _Atomic uint64_t slow_paths;
   _Atomic uint32_t partial_count[CLASS_COUNT];
   _Atomic uint64_t seen_slow_paths, seen_ns;

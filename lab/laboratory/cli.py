@@ -52,7 +52,7 @@ class Plan:
 def _parse(arguments: list[str]) -> Plan:
     parser = argparse.ArgumentParser(
         prog="lab/run",
-        description="Re-runs the experiments behind hakmem's design, and judges the notes' findings.",
+        description="Re-runs the experiments that led to hakmem's design, and judges the notes' findings.",
         epilog="Writes build/lab/report.html, chart.png and results.json; prints the tables.",
     )
     add = parser.add_argument

@@ -14,8 +14,8 @@ Samples = dict[tuple[str, int], list[Sample]]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Speed against another subject, round by round: what disturbs a round disturbs both.  `low` and
-    `high` are the quartiles."""
+    """Speed against another subject in the same round, as a disturbance affects both.  `low` and `high`
+    are the quartiles."""
 
     median: float
     low: float
@@ -83,7 +83,7 @@ def cell(samples: list[Sample], counts: bool) -> Cell:
 
 
 def cpu_ns_per_op(sample: Sample) -> float:
-    """Processor time: what an operation costs, whoever else runs on the machine."""
+    """Processor time of an operation, without the time in which other programs run."""
     return (sample["user_s"] + sample["sys_s"]) * 1e9 / sample["ops"]
 
 

@@ -13,7 +13,7 @@ from .subjects import EXPERIMENTS
 
 
 def _head_comment(name: str) -> str:
-    """What a strategy's file says of itself: hypothesis, the seed's result, the reason."""
+    """A strategy's description in its file: hypothesis, the seed's result, the reason."""
     path = LAB / "strategies" / f"{name.replace('-', '_')}.c"
     comment = path.read_text().split("*/", 1)[0]
     lines = [re.sub(r"^ \* ?", "", line) for line in comment.splitlines()[3:]]

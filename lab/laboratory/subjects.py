@@ -1,4 +1,4 @@
-"""What is run: the experiments, and hakmem, glibc and mimalloc as references on the same load."""
+"""The subjects of a run: the experiments, and hakmem, glibc and mimalloc as references on the same load."""
 
 from __future__ import annotations
 

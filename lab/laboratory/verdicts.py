@@ -1,7 +1,7 @@
 """The seed's findings, and whether they are found here, computed from the run.
 
-A loss of speed must show twice: in operations a second, and in processor time for an operation.  The
-first is disturbed by whoever else uses the machine; the second does not see threads that wait."""
+A loss of speed must show twice: in operations a second, and in processor time for an operation.  Other
+programs on the machine disturb the first; the second does not see threads that wait."""
 
 # ruff: noqa: RUF001
 from __future__ import annotations
@@ -138,7 +138,7 @@ FINDINGS = (
     ),
     Finding(
         "adopt-at-once", "40 % reuse, 227,000 new pages", _reuses_little,
-        "Pages that only their owner frees into are announced to nobody; adoption takes the others, and the "
+        "Pages that only their owner frees into are never announced; adoption takes the others, and the "
         "owner makes new ones.",
         "Remote frees are frequent enough in this load to announce every page in time.",
     ),

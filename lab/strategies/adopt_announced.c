@@ -2,8 +2,8 @@
  *
  * adopt_announced.c
  *
- * Hypothesis: what adopt_at_once loses are not the stolen pages, but those that only their owner frees
- *             into: nobody is told of them.
+ * Hypothesis: adopt_at_once loses not the stolen pages, but those that only their owner frees into: they
+ *             are never announced.
  * Seed:       not tried; this laboratory asks it to test the reason that the notes give.
  */
 #include "../core/adoption.h"

@@ -2,7 +2,7 @@
  *
  * adopt_at_once.c
  *
- * Hypothesis: a page with remote frees should go to whoever needs one first; memory never waits.
+ * Hypothesis: a page with remote frees should go to the first thread that needs one; memory never waits.
  * Seed:       40 % reuse, 227,000 new pages.
  * Reason:     the owner loses its page, also the one it is allocating from, and makes a new one.
  */

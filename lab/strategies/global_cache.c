@@ -5,11 +5,11 @@
  * Hypothesis: a small global table, class -> the page (here: its free blocks) to allocate from next, is
  * found by one load and spares the way through the lists.
  * Seed:       -3 ... -8 %.
- * Reason:     everybody writes to it (contention), and its words lie side by side (false sharing).
+ * Reason:     all threads write to it (contention), and its words lie side by side (false sharing).
  *
- * The table takes the place of the batches that a thread keeps to itself in sharded_mutex: whoever
- * finds it empty fetches a batch, or makes a page, for all.  Its seven words share a cache line, as
- * they do when such a table is written down without a second thought; that is the experiment.
+ * The table takes the place of the batches that a thread keeps to itself in sharded_mutex: a thread
+ * that finds it empty fetches a batch, or makes a page, for all.  Its seven words share a cache line,
+ * as in a table that is laid out without a second thought; that is the experiment.
  */
 #include "../core/cas_lists.h"
 #include "../core/list_thread.h"

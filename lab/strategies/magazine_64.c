@@ -2,12 +2,12 @@
  *
  * magazine_64.c
  *
- * Hypothesis: one array of 64 slots for malloc and free alike, and two lists behind it (one that serves,
- * one that collects), keeps all work in the thread.
+ * Hypothesis: one array of 64 slots for malloc and free alike, backed by two lists (one that serves,
+ *             one that collects), keeps all work in the thread.
  * Seed:       -1 %.
- * Reason:     64 is below the batch of the load; what overflows migrates from array to list and back.
+ * Reason:     64 is below the batch of the load; blocks that overflow migrate from array to list and back.
  *
- * Behind the lists are the shared ones of sharded_mutex.
+ * The shared lists of sharded_mutex back these two.
  */
 #include "../core/list_thread.h"
 #include "../core/mutex_lists.h"
@@ -22,7 +22,7 @@ enum {
 struct magazine {
   uint32_t count;
   uint32_t collected_count;
-  block_id collected; /* what overflowed; base.lists[] is the list that serves */
+  block_id collected; /* blocks that overflowed; base.lists[] is the list that serves */
   block_id slots[SLOTS];
 };
 
@@ -109,7 +109,7 @@ static uint64_t count_free(void) {
 
 const struct strategy magazine_64 = {
     .name = "magazine-64",
-    .sentence = "thread-local array of 64 slots with two lists behind it, before the shared lists",
+    .sentence = "thread-local array of 64 slots, backed by two lists and by the shared lists",
     .thread_begin = thread_begin,
     .thread_end = thread_end,
     .take = take,

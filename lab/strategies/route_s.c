@@ -27,7 +27,7 @@ static void give(void *state, void *block) { owner_give(state, block_id_of(block
 
 const struct strategy route_s = {
     .name = "route-s",
-    .sentence = "owner-only drain behind the supply ladder",
+    .sentence = "owner-only drain, as a step of the supply ladder",
     .thread_begin = thread_begin,
     .thread_end = thread_end,
     .take = take,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * system_malloc.c: no experiment, but the references: malloc and free of whoever serves this process,
- * glibc, or what LD_PRELOAD names: hakmem, mimalloc.
+ * system_malloc.c: not an experiment, but the references: this process's malloc and free, glibc's or
+ * those of the library that LD_PRELOAD names: hakmem, mimalloc.
  */
 #include "all.h"
 

@@ -4,7 +4,7 @@
  *
  * Hypothesis: if four are too many, two may be right.
  * Seed:       3.6 % reuse.
- * Reason:     as with four: what stays below the threshold is lost.
+ * Reason:     as with four: pages below the threshold are lost.
  */
 #include "../core/adoption.h"
 #include "all.h"

@@ -4,8 +4,8 @@
  *
  * Hypothesis: adopting a page for one block is not worth it; wait until four are free.
  * Seed:       0.6 % reuse.
- * Reason:     pages below the threshold are lost: nobody looks at them again.  A page of three blocks
- *             or two never reaches it.
+ * Reason:     pages below the threshold are lost: no thread looks at them again.  A page of two or three
+ *             blocks never reaches it.
  */
 #include "../core/adoption.h"
 #include "all.h"

@@ -1,4 +1,4 @@
-"""What is measured: the processor time of work, and the time and the truth of a first answer."""
+"""Measures the processor time of work, and the time and the accuracy of a first answer."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def fresh_folder(name: str) -> Path:
 
 
 def forget_names(pid: int) -> None:
-    """What a compiler has told profilers of a process that has ended."""
+    """Removes the names that a compiler has written for profilers of a process that has ended."""
     Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
 
 
 def processor_seconds(start: Start, *arguments: str) -> float:
-    """Of the program and of all that was started with it and has ended."""
+    """Processor time of the program and of its descendants that have ended."""
     with subprocess.Popen(
         start.with_arguments(*arguments), env=start.variables(), cwd=WORK, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

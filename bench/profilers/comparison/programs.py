@@ -1,6 +1,6 @@
-"""The leaking programs, and what is true of them.
+"""The leaking programs, and the true shares of their sites.
 
-What each site leaks in a turn is read from the program's source, so that there is one place that says it."""
+The bytes that each site leaks in a turn are read from the program's source, their only place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Program:
 
     @property
     def shares(self) -> dict[str, float]:
-        """What each site has of all that is leaked."""
+        """Each site's share of all leaked bytes."""
         rows = re.findall(SITES[self.source.suffix], self.source.read_text(), re.MULTILINE)
         leaked = {name: int(size) * int(count) for name, size, count in rows}
         whole = sum(leaked.values())

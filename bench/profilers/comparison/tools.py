@@ -51,7 +51,7 @@ class Tool:
     """One way to ask one profiler.  Those that attach ask a process that runs; the others start it anew."""
 
     name = ""
-    needs = ""  # what must have been done before the question
+    needs = ""  # the preparation before the question
     attaches = False
     runs = NATIVE
     has_cost = True  # False: as the row of the same tool above
@@ -69,11 +69,11 @@ class Tool:
         raise NotImplementedError
 
     def ask(self, pid: int, folder: Path, seconds: float) -> Iterable[str]:
-        """Of a process that was started as `off` says."""
+        """Asks a process that was started as `off` says."""
         raise NotImplementedError
 
     def report(self, program: Program, folder: Path) -> Iterable[str]:
-        """Of a process that was started as `on` says and has ended."""
+        """The answer about a process that was started as `on` says and has ended."""
         raise NotImplementedError
 
 
