@@ -62,8 +62,8 @@ HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
  * pointer ends the program with one line on standard error that begins "hakmem: ". */
 HAK_EXPORT void hak_free(void *block);
 
-/* C23: as hak_free.  `size` (and `alignment`) must be those of the block's request, or of its last resize.  The first size that
- * the block cannot have is reported as a warning, and the block is freed all the same; with HAKMEM_HARDEN=1 each one ends the
+/* C23: as hak_free.  `size` (and `alignment`) must be those of the block's request, or of its last resize.  If a size
+ * cannot be the block's, the first is reported as a warning, and the block is freed all the same; with HAKMEM_HARDEN=1 each ends the
  * program (HAKMEM_ON_MISUSE=warn: none does). */
 HAK_EXPORT void hak_free_sized(void *block, size_t size);
 HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);

@@ -76,7 +76,7 @@ void limits_read(void) {
   limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
   if (soft && limits.hard_bytes && soft > limits.hard_bytes) {
     warn_limit("HAKMEM_LIMIT_SOFT", options.limit_soft,
-               "is above HAKMEM_LIMIT_HARD, which is met first", "the hard limit alone holds");
+               "exceeds HAKMEM_LIMIT_HARD, which will be reached first", "the hard limit alone holds");
     soft = 0;
   }
   store_relaxed(&limits.soft_bytes, soft);

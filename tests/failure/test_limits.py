@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,8 +89,8 @@ def test_a_block_that_shrinks_stays(
         ("", "12Q", 'HARD="12Q" is not a size '),
         ("", "0", 'HARD="0" is zero, '),
         ("64", "", 'SOFT="64" is less than 1 MiB, '),
-        ("", "4000T", 'HARD="4000T" is above the '),
-        ("2G", "1G", 'SOFT="2G" is above HAKMEM_LIMIT_HARD, '),
+        ("", "4000T", 'HARD="4000T" exceeds the '),
+        ("2G", "1G", 'SOFT="2G" exceeds HAKMEM_LIMIT_HARD, '),
     ],
 )
 def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Callable[..., Result]) -> None:
@@ -99,7 +100,7 @@ def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Callabl
     assert (result.returncode, result.stdout) == (0, "")
     assert result.stderr.startswith(f"hakmem: warning: HAKMEM_LIMIT_{says}")
     assert result.stderr.count("\n") == 1
-    assert "hold" in result.stderr.rpartition("; ")[2]
+    assert re.search("hold|will be reached first", result.stderr)
 
 
 @pytest.mark.parametrize("what", ["pass", pytest.param("above", marks=pytest.mark.alone)])

@@ -69,7 +69,7 @@ def test_each_option_of_the_library_is_described(
     options = load_script("options-doc").options()
     assert options
     for option in options:
-        assert f"{option.spelling} " in page
+        assert f"{option.name} " in page
         assert " ".join(option.sentence.replace("`", "").split()) in page
 
 

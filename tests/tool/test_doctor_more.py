@@ -51,7 +51,7 @@ def findings(tool: Tool, *words: str | int, **variables: str) -> Findings:
         ("HAKMEM_ON_MISUSE", "shrug", "problem", "abort, warn or ignore", "no effect"),
         ("HAKMEM_LIMIT_HARD", "500q", "problem", "is not a size (500M, 500MiB", "no effect"),
         ("HAKMEM_LIMIT_HARD", "0", "problem", "zero", "no effect"),
-        ("HAKMEM_LIMIT_SOFT", "900T", "advice", "above the", "the tighter limit decides"),
+        ("HAKMEM_LIMIT_SOFT", "900T", "advice", "exceeds the", "the tighter limit decides"),
         ("HAKMEM_STATS", "tekst", "problem", "1, json, text:FILE or json:FILE", "no effect"),
         ("HAKMEM_STATS", "json:/nowhere/x", "problem", "/nowhere is not writable", "another directory"),
         ("HAKMEM_STATS", "1:/nowhere/x", "problem", "/nowhere is not writable", "another directory"),

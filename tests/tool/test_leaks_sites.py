@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from hakmem.blocks import growing
 from hakmem.blocks.conclusion import rate_text
 from hakmem.blocks.evidence import SAMPLES_SEEN
 from hakmem.blocks.growing import Watch, Watched, watch
-from hakmem.profile.session import is_on
+from hakmem.profile.session import READING_EVERY_S, is_on
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import open_process
 from tool.conftest import Tool
@@ -310,6 +311,7 @@ def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.P
             "it is not named",
             PATIENCE_S,
         )
+        time.sleep(3 * READING_EVERY_S)  # the watching command reads at its own times
         leaky.kill()
         said, _ = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0

@@ -369,7 +369,8 @@ static int refuse_what_cannot_be_meant(const void *unused) {
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=100M"}, (char[]){"HAKMEM_LIMIT_SOFT=101M"});
   REQUIRE(limits.hard_bytes == 100 * MIB && load_relaxed(&limits.soft_bytes) == 0);
   require_said(
-      "hakmem: warning: HAKMEM_LIMIT_SOFT=\"101M\" is above HAKMEM_LIMIT_HARD, which is met first; "
+      "hakmem: warning: HAKMEM_LIMIT_SOFT=\"101M\" exceeds HAKMEM_LIMIT_HARD, which will be "
+      "reached first; "
       "the hard limit alone holds\n");
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=100M"}, (char[]){"HAKMEM_LIMIT_SOFT=100M"});
   REQUIRE(load_relaxed(&limits.soft_bytes) == 100 * MIB);

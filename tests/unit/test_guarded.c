@@ -340,6 +340,7 @@ CHILD_TEST(keep_the_gap)
 
 /* What the ticker does to a heap, and what comes of it. */
 static void require_diverted(size_t size, bool is_small) {
+  os_fake_advance_ms(100); /* the gap has passed */
   char *block = must_malloc(size);
   struct heap *heap = heap_of_thread;
   uint64_t before = counted(COUNT_guarded_blocks);

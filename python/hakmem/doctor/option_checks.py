@@ -28,7 +28,7 @@ TIMEOUT_S = 10
 WARNING = re.compile(r"^hakmem: warning: (.*)$", re.MULTILINE)
 HELP_ROW = re.compile(r"^  (HAKMEM_\w+) .*\(default (.*)\)$", re.MULTILINE)
 VARIABLE_NAME = re.compile(r"HAKMEM_\w+")
-NO_OPTION, HOLDS = "is not an option", "it holds"
+NO_OPTION, HOLDS = "is not an option", "will be reached first"
 
 
 def option_findings(environment: Mapping[str, str]) -> list[Finding]:
@@ -90,7 +90,7 @@ def ask(library: Path, variables: Mapping[str, str]) -> str:
 
 
 def _of_warning(warning: str, names: list[str]) -> Finding:
-    if HOLDS in warning.rpartition(";")[2]:
+    if HOLDS in warning:
         return advice(NAME, warning, "correct or remove it: the tighter limit decides")
     variable = VARIABLE_NAME.match(warning)
     if variable is None or NO_OPTION not in warning:
