@@ -52,8 +52,9 @@ RESIDENT void flush_resting(struct heap *heap) {
   count(&heap->owner.counters, COUNT_reliefs);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &heap->owner.bins[class];
-    if (!bin->has_served && magazine_count(&heap->magazines[class])) batch_flush_whole(heap, class);
-    bin->has_served = false;
+    if (!load_relaxed(&bin->has_served) && magazine_count(&heap->magazines[class]))
+      batch_flush_whole(heap, class);
+    store_relaxed(&bin->has_served, false);
   }
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);

@@ -108,9 +108,8 @@ LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
   return give_part_back(head, first, head->info.granules, kind, give_addresses);
 }
 
-/* Where time is bounded, one call gives back 1 MiB, or 2 where huge pages are: 40 to 160 us for each if all of it is resident.  It gives
- * four times as much while calls are quick, because next to nothing is resident.  The most grows with the range: 4 MiB of 1 GiB, 1 GiB of
- * 16 GiB. */
+/* Where time is bounded, one call gives back 1 MiB, or 2 where huge pages are: 40 to 160 us each if it is resident. It gives back four times
+ * as much while calls are quick, because next to nothing is resident: at most 4 MiB of 1 GiB, 1 GiB of 16 GiB. */
 enum { QUICK_NS = 40000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
 
 static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size_t wanted) {

@@ -39,7 +39,7 @@ struct bin {
       free_count; /* wholly free ones in the list: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
-  bool has_served; /* blocks were taken since its thread last gave up its caches: cache/flush.h */
+  ATOMIC(bool) has_served; /* blocks were taken since the last relief */
 };
 
 /* A slab of the bin's class got this owner, or lost it. */

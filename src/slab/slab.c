@@ -110,7 +110,7 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
   slab_set_free(slab, slab->free_local - wanted);
   if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, wanted);
   ASSERT(slab_is_valid(slab));
-  owner->bins[slab->class].has_served = true;
+  store_relaxed(&owner->bins[slab->class].has_served, true); /* a lender may be another thread */
   add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
   return wanted;
 }

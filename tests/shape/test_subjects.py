@@ -25,8 +25,7 @@ def test_subjects_of_commits(root: Path) -> None:
         commit, _, subject = line.partition(" ")
         if len(subject) > COLUMNS:
             found.append(f"{commit}: {len(subject)} columns, {COLUMNS} at most: {subject}")
-        text = subject.partition(": ")[2] or subject  # after the part of hakmem that it changes
-        text = text[:1].upper() + text[1:]
+        text = (subject.partition(": ")[2] or subject).capitalize()  # after the part of hakmem
         found += [
             f"{commit}: {subject}: say {pattern.better}"
             for _, pattern, _ in language.faults_of(text + "\n", "commits")

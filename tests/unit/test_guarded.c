@@ -68,7 +68,7 @@ static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static void check_place(size_t size, size_t alignment) {
-  size_t least = 16, bytes = size ? size : 1; /* a block of 0 bytes has its place, closed */
+  size_t least = 16, bytes = size ? size : 1; /* 0 bytes: closed */
   uintptr_t begin = must_take(size, alignment, false), end = must_take(size, alignment, true);
   REQUIRE(begin % PAGE == 0 && !is_open(begin - 1));
   uintptr_t after = end + bytes, guard = (after + PAGE - 1) / PAGE * PAGE;

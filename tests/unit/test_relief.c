@@ -49,7 +49,8 @@ static int leave_what_serves(const void *unused) {
   for (unsigned index = 0; superslabs() == before; index++) {
     REQUIRE(index < SMALL_BLOCKS);
     large[index % LARGE_BLOCKS] = must_malloc(LARGE);
-    while (!heap_of_thread->owner.bins[class_of_size(SMALL)].has_served) must_malloc(SMALL);
+    while (!load_relaxed(&heap_of_thread->owner.bins[class_of_size(SMALL)].has_served))
+      must_malloc(SMALL);
   }
   REQUIRE(cached(SMALL) > 0);
   return 0;
