@@ -71,12 +71,12 @@ foreach(source ${unit_tests})
 endforeach()
 
 # Once more, for a shorter time, with every block that can be guarded guarded, and the ticker beside it.
-add_test(NAME test_concurrency_guarded COMMAND test_concurrency 25000)
-set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
+add_test(NAME test_concurrency_guarded COMMAND test_concurrency)
+set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "ITERATIONS=25000;HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
 
 # And with a profile on, in which one block in a few is a sample.
-add_test(NAME test_concurrency_profiled COMMAND test_concurrency 25000)
-set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
+add_test(NAME test_concurrency_profiled COMMAND test_concurrency)
+set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "ITERATIONS=25000;HAKMEM_PROFILE=256")
 
 # Of two tests at a time the long ones come first, longest first: the other processor is not left alone.
 set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled

@@ -65,13 +65,14 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 @functools.cache
 def words_of_files() -> dict[str, set[str]]:
-    """File → the words in it, but for pages."""
+    """File → the words in it, but for pages; TEST(x) of a unit test is test_x."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     step = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
     files = [name for name in step.stdout.split() if not name.endswith(".md") and (ROOT / name).is_file()]
+    texts = {name: (ROOT / name).read_text(errors="ignore") for name in files}
     return {
-        name: {Path(name).stem, *re.findall(r"\w+", (ROOT / name).read_text(errors="ignore"))}
-        for name in files
+        name: {Path(name).stem, *re.findall(r"\w+", re.sub(r"(?:CHILD_)?TEST\((\w+)\)", r"test_\1", text))}
+        for name, text in texts.items()
     }
 
 
