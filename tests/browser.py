@@ -7,8 +7,6 @@ def seen(page, program, tmp_path_factory):
 `LOOK` is a script that runs in the page, with everything it wants to tell in `seen`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -6,8 +6,6 @@
 A program may be running while somebody needs it, too: its file is replaced only where it changes.  Without
 its file /proc/PID/maps calls it deleted, and a core dump of it has no names."""
 
-from __future__ import annotations
-
 import fcntl
 import filecmp
 import hashlib

@@ -6,8 +6,6 @@ apt does it, with lists and a cache of its own: what it downloads is signed, and
 left alone.  As a program, for tests/fresh/run: `mirrors.py SUITE FOLDER` prints what mmdebstrap makes a root
 of that suite from, the keyring first and then the line of the sources."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

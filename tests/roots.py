@@ -4,8 +4,6 @@ mmdebstrap, which needs root (the user's), and kept.
 `root_with(folder, suite, packages)` returns a Root; `Root.run(...)` runs a command in its copy of the
 sources."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

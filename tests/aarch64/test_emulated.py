@@ -5,8 +5,6 @@ Pages of 16 and 64 KiB are the emulator's word (-p), with this machine's kernel 
 no program with such pages can preload anything; to newer ones the word means nothing.  Needs
 gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user-static; skipped where one is missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Today's peers: the table, the choice, what is built when, and what is said of one that cannot be built."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

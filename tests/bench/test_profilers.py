@@ -1,7 +1,5 @@
 """bench/profilers: the truth about the leaking programs, and how answers are judged by it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

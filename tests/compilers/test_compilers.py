@@ -4,8 +4,6 @@ it, and its fast paths have about as many instructions as gcc 12's.
 `make test-compilers` takes all of compilers.py, a few minutes each; `make test` those in the PATH that are
 called gcc-N or clang-N and are not of the version that builds everything else."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,22 +1,14 @@
 """Threads that come and go, and what they leave behind."""
 
-from __future__ import annotations
-
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 STATIC_TLS_MAX_BYTES = 16
 EXIT_ROUNDS = 20
 

@@ -2,8 +2,6 @@
 
 Needs musl-tools; skipped without."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

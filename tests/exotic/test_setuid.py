@@ -1,7 +1,5 @@
 """A program that runs with its owner's rights takes no options from whoever starts it."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

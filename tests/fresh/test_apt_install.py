@@ -3,8 +3,6 @@ installs packages, and where the sources do not have all of them.
 
 apt-get, apt-cache, sudo and id are stand-ins that say what the real ones say."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -2,8 +2,6 @@
 started, and programs under test would inherit that.  CPython's own tests end only by such a signal, and so do
 many of python/hakmem's."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 The script under test is a copy beside an apt-install that installs nothing; PATH decides which tools are
 there."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -7,8 +7,6 @@ programs and libraries find each other.  The machine has two serial lines: the k
 `init` says.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -4,8 +4,6 @@ built.
 `jobs(...)` builds them.  TELLING are those where kernels differ most; `make test-kernels` runs all.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

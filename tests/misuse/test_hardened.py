@@ -1,21 +1,13 @@
 """HAKMEM_HARDEN: what it finds beyond the default, at the latest when the block is used again."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from misuse.test_misuse import FAULTS, ways_of
 from misuse.test_misuse import PROGRAMS as MISUSES
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "hardened"
 LEVELS = ("1", "2")

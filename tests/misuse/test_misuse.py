@@ -1,22 +1,15 @@
 """Each misuse ends its process: it dies by SIGABRT, after exactly one line that names the fault, the
 address and the block's class.  Where the block is known and nothing is lost the line is a warning."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 
 
 @dataclass(frozen=True)

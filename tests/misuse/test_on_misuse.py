@@ -1,26 +1,20 @@
 """HAKMEM_ON_MISUSE: what follows a misuse."""
 
-from __future__ import annotations
-
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 from misuse.test_misuse import PROGRAMS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 
-def run(name: str, on_misuse: str, run_program: Callable[..., Result]) -> Result:
+def run(name: str, on_misuse: str, run_program: Run) -> Result:
     """It does its wrong once, and then ends."""
     environment = {"HAKMEM_ON_MISUSE": on_misuse}
     return run_program(PROGRAMS[name], "static", args=[name], stats=False, env=environment)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_warn_says_so_and_goes_on(name: str, run_program: Callable[..., Result]) -> None:
+def test_warn_says_so_and_goes_on(name: str, run_program: Run) -> None:
     result = run(name, "warn", run_program)
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
@@ -29,12 +23,12 @@ def test_warn_says_so_and_goes_on(name: str, run_program: Callable[..., Result])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_ignore_goes_on_without_a_word(name: str, run_program: Callable[..., Result]) -> None:
+def test_ignore_goes_on_without_a_word(name: str, run_program: Run) -> None:
     result = run(name, "ignore", run_program)
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_malformed_warns_once_and_aborts(run_program: Callable[..., Result]) -> None:
+def test_malformed_warns_once_and_aborts(run_program: Run) -> None:
     result = run("double_free_tiny", "shrug", run_program)
     assert result.returncode == -signal.SIGABRT
     warning, fault = result.stderr.splitlines()

@@ -1,20 +1,12 @@
 """Hardened mode: what is found is told with the call stack of who found it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from misuse.test_hardened import LINES, PROGRAMS
 from misuse.test_misuse import FAULTS
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Run
 
 HERE = Path(__file__).resolve().parent / "stacks"
 HARDEN = {"HAKMEM_HARDEN": "1"}

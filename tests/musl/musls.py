@@ -4,8 +4,6 @@ installed.  And programs that others built for Alpine, out of their wheels on Py
 `fetch(musl)` returns a Root; `Root.build(...)` makes a program that runs on that musl, `Root.loader` runs one
 that somebody else made."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Alpine (cmake, Node), preloaded.
 
 `make test-musl` runs these; `make test` tests/exotic/test_musl.py, on the machine's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -4,8 +4,6 @@
 `installed`                 a folder that `make install` filled
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -6,8 +6,6 @@
 All of cargo's output is in build/cargo.  Folders are named after what is in the crates: cargo looks at times,
 which packed files have none of."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

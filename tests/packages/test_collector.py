@@ -1,7 +1,5 @@
 """`hakmem export --otlp` to the real OpenTelemetry Collector, built from its Go modules (with PACKAGES)."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The Rust crates, as they would be uploaded: what is in them, how they compile, a program on them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,8 +1,6 @@
 """What `make test-packages` asks of the Rust crates beyond test_crate.py: their own tests in every form,
 linters, the oldest compiler that they promise, other targets, other allocators in the same process."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

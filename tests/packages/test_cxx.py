@@ -1,7 +1,5 @@
 """hakmem/hakmem.hpp: C++11 to C++20, gcc and clang, with and without exceptions, under AddressSanitizer."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -2,8 +2,6 @@
 set (make test-packages) they are installed in a new, bare Debian 12 root and used there, and built again to
 the same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

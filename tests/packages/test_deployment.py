@@ -3,8 +3,6 @@ there are; with PACKAGES set (make test-packages) the images' commands are run.
 
 Alpine's packages are not within reach of those tests: musl and busybox are Debian's there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """All that a release consists of, built twice and taken apart: make test-packages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The time that what is made for a release has: one rule for scripts/dist, scripts/wheel and scripts/deb."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

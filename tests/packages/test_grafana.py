@@ -2,8 +2,6 @@
 
 Each panel's query is asked of a real Prometheus by tests/tool/test_operators.py.  Nothing is drawn."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """hakmem inside another project (FetchContent): the project gets two libraries and keeps its own settings."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,8 +1,6 @@
 """An installed hakmem, and its build tree, are found by pkg-config and by CMake; `make uninstall` takes away
 what `make install` put there, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

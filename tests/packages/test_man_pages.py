@@ -1,8 +1,6 @@
 """The manual pages say what the tables say: every command with its options, every function, every option of
 the library; and groff has nothing to complain of."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

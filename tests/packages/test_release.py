@@ -1,8 +1,6 @@
 """What a release consists of (scripts/dist), its version (scripts/version), and whether it may be made
 (scripts/release-check): all that is known without building anything.  test_dist_all.py builds it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

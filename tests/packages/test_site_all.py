@@ -1,7 +1,5 @@
 """The site as `make site` builds it, in a browser, opened as a file: make test-packages."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

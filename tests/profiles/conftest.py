@@ -6,8 +6,6 @@
 `tool`             the console script (from tests/tool)
 """
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Ages in pprof files: the bounds of each row, and never a rounded figure that looks like an exact one."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import subprocess

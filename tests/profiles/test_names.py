@@ -1,7 +1,5 @@
 """Names from outside: symbols, lines, inlined calls, separate files, maps of JIT compilers, debuginfod."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import shutil

@@ -1,7 +1,5 @@
 """pprof files: read by pprof itself, and back."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """A profile of a running process in pprof itself: sites, lines, mappings, build ids and differences."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """From the return addresses in a running process to names, files and pprof: nothing is off by one."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

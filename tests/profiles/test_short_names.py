@@ -1,7 +1,5 @@
 """Names of functions as tables show them."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path

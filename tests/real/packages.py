@@ -2,8 +2,6 @@
 
 `python -m real.packages` installs what is missing, and says why something is missing still."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

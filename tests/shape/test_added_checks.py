@@ -1,8 +1,6 @@
 """Checks that Ubuntu's compilers add unasked do not come into the library (cmake/flags.cmake): its code is
 the same wherever it is built."""
 
-from __future__ import annotations
-
 import json
 import platform
 import shlex

@@ -1,7 +1,5 @@
 """What the pages say and something else knows: links, names of files and options, figures, numbers."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Each header compiles alone, twice over, with gcc and clang; the public one also as C++ and strict C."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

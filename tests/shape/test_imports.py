@@ -2,8 +2,6 @@
 
 The kernel is asked through syscall(), which is none, or through functions that only pass a call on."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the built library shows to the world: symbols, dependencies, thread-local storage, hardening."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

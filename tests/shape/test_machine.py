@@ -1,7 +1,5 @@
 """Machines that hakmem is not for are refused when it is configured, in a sentence."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

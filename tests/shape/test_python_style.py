@@ -1,7 +1,5 @@
 """The Python sources are clean by ruff's rules of pyproject.toml."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The site (`make site`) without building it: each page has one place, links lead somewhere, and the
 generated reference has all functions and commands.  tests/packages/test_site_all.py builds it."""
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What every process pays for the library: symbols, pages in memory, pages of its own (decision 0012)."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

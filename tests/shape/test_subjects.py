@@ -1,7 +1,5 @@
 """Subjects of commits: at most 72 columns, and no turn of language.py."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

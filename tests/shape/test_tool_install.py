@@ -1,7 +1,5 @@
 """The tool as `pipx install ./python` makes it: every room is in the package, and what is installed runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

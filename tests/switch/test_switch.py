@@ -1,7 +1,5 @@
 """A profile is switched on, read, switched off and refused from outside, while the program runs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Core dumps of processes that go on, by gdb."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 `terminal("top", …)`     a fixture; its `press` and `wait_for` are a user's hands and eyes"""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import uuid

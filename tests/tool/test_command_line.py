@@ -1,7 +1,5 @@
 """The command line: help, completion, versions; what `make` installs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

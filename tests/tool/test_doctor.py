@@ -1,7 +1,5 @@
 """hakmem doctor: the machine, its limits, and what they mean."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,8 +1,6 @@
 """How the tool begins and ends: the one place where errors become lines, what the environment is made of, and
 what ends it."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal

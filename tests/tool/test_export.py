@@ -1,7 +1,5 @@
 """`hakmem export`: through a real HTTP request, judged by Prometheus's own parsers."""
 
-from __future__ import annotations
-
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator

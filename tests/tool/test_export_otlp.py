@@ -1,7 +1,5 @@
 """`hakmem export --otlp`: to a receiver that reads what arrives with OpenTelemetry's own definitions."""
 
-from __future__ import annotations
-
 import gzip
 import queue
 import signal
@@ -11,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hakmem.base.errors import HakmemError
@@ -44,7 +42,7 @@ class Receiver(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def __enter__(self) -> Receiver:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 

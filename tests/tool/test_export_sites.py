@@ -1,7 +1,5 @@
 """`hakmem export` of sites: while a heap profile is on; judged by Prometheus's own parsers."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable, Iterator

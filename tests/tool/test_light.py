@@ -1,7 +1,5 @@
 """What a command imports: the tool starts quickly because most need little.  No time is measured."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """packaging/grafana and packaging/prometheus: every metric that they name is one that `hakmem export` prints,
 and Prometheus's own tool reads every query.  With PACKAGES set a real Prometheus answers them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """Where the tool writes: devices, FIFOs and open descriptors are written into, links are followed, regular
 files are replaced as a whole.  No test goes near a device that others use: nodes are made in its folder."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """A library in a folder whose name LD_PRELOAD cannot carry (`My Projects`): programs run on it, too."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

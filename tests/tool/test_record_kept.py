@@ -1,7 +1,5 @@
 """What `hakmem record` has seen is kept, whatever ends it; a recording is read as far as it was written."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import fcntl

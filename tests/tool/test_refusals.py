@@ -1,7 +1,5 @@
 """Who cannot be looked into, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

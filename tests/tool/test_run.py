@@ -1,7 +1,5 @@
 """hakmem run: the program is the program, on hakmem; or it is said why not."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -2,8 +2,6 @@
 
 A program with libhakmem.a linked in, or a wheel's library, meets an LD_PRELOAD."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A snapshot tells what the program holds: to the block when it is quiet, to the batch when it is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """hakmem symbolize: the frames of reports get the names that debuggers give them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,8 +1,6 @@
 """hakmem symbolize names the stacks of a guarded block's report, in a program whose functions the dynamic
 linker does not know."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -2,14 +2,12 @@
 
 Needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user-static and musl-tools; skipped without them."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Result
+from results import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent

@@ -1,7 +1,5 @@
 """src/stack/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -10,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import target
-from conftest import Result
+from results import Run
 
 Program = Callable[..., Path]
-Plain = Callable[..., Result]
+Plain = Run
 
 HERE = Path(__file__).resolve().parent
 COMPILERS = ["gcc", "clang"]

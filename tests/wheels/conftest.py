@@ -4,8 +4,6 @@
 `installed`  an environment with that wheel and nothing of this checkout
 `outside`    how commands in such an environment are run"""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -3,8 +3,6 @@ installed.
 
 `fetch(glibc)` returns a Root; `Root.build(...)` links a program with that glibc, to be run on it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

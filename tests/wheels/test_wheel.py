@@ -2,8 +2,6 @@
 
 The other platforms' wheels: test_all_wheels.py.  Other versions of glibc: test_other_glibc.py."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
