@@ -237,6 +237,7 @@ def test_as_text(watched: dict[str, str]) -> None:
     assert "may not be seen" in " ".join(rest.split())
 
 
+@pytest.mark.long("27 seconds; test_what_is_lost_is_named watches this program")
 def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: subprocess.Popen[str]) -> None:
     """By a profile that is on, as its R adapts, read as it is; it stays on."""
     assert tool("profile", leaky.pid, "--on").status == 0
