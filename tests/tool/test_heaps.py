@@ -120,7 +120,7 @@ def test_figures_of_a_heap_in_which_threads_meet_are_of_all(
     assert len(read_quick(target).named.lane_rows)  # else they have not met
     [heap], [quick] = take(target).heaps, take(target, "counters").heaps
     assert (heap.name, heap.live_blocks, heap.live_bytes) == ("shared", 800, 800 * SMALL_BYTES)
-    assert heap.allocated_blocks == quick.allocated_blocks == 800_000
+    assert heap.allocated_blocks == quick.allocated_blocks == 4_000_000
     assert quick.live_blocks == 800 and quick.live_bytes >= heap.live_bytes  # what waits in queues is counted
 
 
