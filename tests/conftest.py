@@ -92,6 +92,8 @@ def run_there(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        for mark in item.iter_markers("long"):
+            assert mark.args[0], f"{item.nodeid}: why is it not in make test?"
         if reason := target.skipped(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -32,7 +32,7 @@ pytestmark = [
 
 GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 PROGRAMS: dict[str, tuple[list[str], dict[str, str]]] = {
-    "api/alignment_power_of_two.c": ([], {}),
+    "api/alignment_natural.c": ([], {}),
     "api/realloc_content.c": ([], {}),
     "api/usable_size.c": ([], {}),
     "concurrency/fuzz.c": (["4", "2", "3", "10000"], {}),

@@ -15,7 +15,10 @@ def run_case(run_program: Run, case: str, mode: str = "preload", **options: str)
     return result
 
 
-@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+DEBUG = pytest.param("preload-debug", marks=pytest.mark.long("4 seconds of waiting"))
+
+
+@pytest.mark.parametrize("mode", ["preload", DEBUG, "static"])
 @pytest.mark.parametrize("case", ["ends", "goes"])
 def test_it_ends_with_the_program(case: str, mode: str, run_program: Run) -> None:
     run_case(run_program, case, mode)

@@ -27,7 +27,7 @@ NOT_BUILTIN = [f"-fno-builtin-{name}" for name in ("malloc", "calloc", "realloc"
 pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"not installed: {COMPILER}")
 
 PROGRAMS: dict[str, list[str]] = {
-    "api/alignment_power_of_two.c": [],
+    "api/alignment_natural.c": [],
     "api/realloc_content.c": [],
     "api/before_and_after_main.c": [],
     "concurrency/blocks_outlive_thread.c": [],

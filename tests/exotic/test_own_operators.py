@@ -21,6 +21,7 @@ void *malloc(size_t size) { return size < sizeof memory ? memory : NULL; }
 void free(void *block) { (void)block; }
 int main(void) { free(malloc(10)); }
 """
+COMPILERS = ["g++", pytest.param("clang++", marks=pytest.mark.long("the same linker and archives"))]
 FORMS = [[], ["-DARRAYS"], ["-DDELETE_ARRAY"], ["-DALIGNED"], ["-DARRAYS", "-DALIGNED"]]
 NOT_PLAIN = [["-DNO_PLAIN", "-DARRAYS"], ["-DNO_PLAIN", "-DALIGNED"]]
 FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
@@ -72,7 +73,7 @@ def test_a_library_is_initialised_before_hakmem(
 @pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
 @pytest.mark.parametrize("linked", ["-static", "-pie"])
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_archive_gives_way(
     compiler: str,
     place: str,
@@ -88,7 +89,7 @@ def test_the_archive_gives_way(
 
 
 @pytest.mark.parametrize("linked", ["-static", "-static-libstdc++", "-pie"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_program_with_none_has_those_of_the_archive(
     compiler: str,
     linked: str,

@@ -30,6 +30,7 @@ def wrong(outcome: Outcome) -> str:
     return "" if outcome.is_clean else str(outcome)
 
 
+@pytest.mark.long("an emulated machine; its programs run on this kernel")
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if IS_FULL or k.suite == USUAL], ids=lambda k: k.suite)
 def test_kernel(

@@ -16,6 +16,7 @@ NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # what must be reused is not given back 
 
 # One size of each tier.
 SIZES = ["64", "4000", "100000", "2000000"]
+MORE = pytest.mark.long("one more pair of tiers")
 
 
 @pytest.mark.parametrize("who", ["main", "threads", "sleepers"])
@@ -36,7 +37,13 @@ def test_same_size_is_reused_at_once(size: str, owner: str, run_program: Run) ->
 
 @pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
 @pytest.mark.parametrize(
-    ("size", "other"), [("64", "4000"), ("4000", "64"), ("64", "100000"), ("2000000", "64")]
+    ("size", "other"),
+    [
+        ("64", "4000"),
+        pytest.param("4000", "64", marks=MORE),
+        pytest.param("64", "100000", marks=MORE),
+        ("2000000", "64"),
+    ],
 )
 def test_another_size_is_bounded_after_a_decay(size: str, other: str, owner: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / "freed_by_others.c", "preload", args=[owner, size, other], env=DECAY))

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tool.processes import TOOL, answers, free_port, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, answers, free_port, running, wait_until
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("PACKAGES"), reason="takes minutes: make test-packages"),

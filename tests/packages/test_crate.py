@@ -185,6 +185,7 @@ def compiled_by_cmake() -> list[list[str]]:
     return [words for words in objects if not source(words).startswith("api/override")]
 
 
+@pytest.mark.long("compiles the crate once more")
 def test_it_is_compiled_as_cmake_does(crates: Packed, lib: Path) -> None:
     """The same sources, by the same flags, in the same order."""
     assert lib.exists()
@@ -229,8 +230,8 @@ def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
         assert (found["children"], found["profile"], found["ready"]) == ("true", "true", str(pid))
         assert int(found["refills"]) > 0
         assert int(found["purged"]) >= 32 << 20
-        assert str(pid) in processes.hakmem("ps", timeout_s=PATIENCE_S).stdout
-        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+        assert str(pid) in processes.hakmem("ps", limit_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", limit_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     for function, bytes_kept in (
         ("consumer::keep::orders", 3000 * 4096),
@@ -276,6 +277,7 @@ def test_all_pages_say_the_same_of_a_wrong_layout(page: str) -> None:
     assert "with HAKMEM_HARDEN=1 each ends the program" in said
 
 
+@pytest.mark.long("compiles the crate once more")
 def test_c_code_shares_the_heap_by_default(crates: Packed) -> None:
     with consumer(crates.build("consumer", "default").program) as (_, found):
         assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")

@@ -147,7 +147,7 @@ def test_sites_with_debug_information(debug: str, crates: Packed, tmp_path: Path
     done(cargo("build", "--release", cwd=package, env={"CARGO_TARGET_DIR": str(target)}))
     processes = import_module("tool.processes")
     with consumer(target / "release/consumer") as (pid, _):
-        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", limit_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     own = sum(held for site, held in sites.items() if site.startswith("consumer::keep::"))
     assert own >= 0.9 * sum(sites.values()), sites

@@ -15,6 +15,7 @@ SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60 or 10
 SEED = os.environ.get("SOAK_SEED", "1")
 
 
+@pytest.mark.long("10 seconds of what other tests do; make soak runs it for longer")
 @pytest.mark.timeout(SECONDS + 300)
 def test_soak(
     compile_c: Callable[..., Path],

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from tool.processes import TOOL, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, wait_until
 
 COLUMNS, ROWS = 100, 30
 

@@ -40,7 +40,7 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
     ],
 )
 def test_a_misspelt_command_gets_a_suggestion(tool: Tool, word: str, hint: str) -> None:
-    ended = tool.inside(word, "1")
+    ended = tool(word, "1")
     assert ended.status == ExitCode.USAGE
     assert hint in " ".join(ended.stderr.split())
 

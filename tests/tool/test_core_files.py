@@ -47,7 +47,7 @@ def dump(
 
 def contents_of(tool: Tool, dump: Dump, *words: str | Path) -> tuple[set[tuple[str, str]], str]:
     """Kinds and names, and the notes."""
-    ended = tool.inside("what", dump.core, *words, "--json")
+    ended = tool("what", dump.core, *words, "--json")
     assert ended.status == 0, ended.stderr
     answer: dict[str, Any] = json.loads(ended.stdout)
     return {(row["kind"], row["name"]) for row in answer["contents"]}, " ".join(answer["notes"])

@@ -13,7 +13,7 @@ import hakmem
 import pytest
 from hakmem.base.streams import ALIKE, wants_plain_text
 from tool.conftest import Tool
-from tool.processes import tool_environment
+from tool.forked import tool_environment
 
 # Each guards a function that does this.
 GUARDED = "import sys; from hakmem.entry import guarded; sys.exit(guarded({function}))"

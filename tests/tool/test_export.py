@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
+from tool.forked import tool_environment
 from tool.processes import (
     TOOL,
     answers,
@@ -16,7 +17,6 @@ from tool.processes import (
     hakmem,
     hakmem_json,
     running,
-    tool_environment,
     wait_until,
 )
 

@@ -19,7 +19,8 @@ from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
 from tool.conftest import Tool
-from tool.processes import TOOL, free_port, running, tool_environment
+from tool.forked import tool_environment
+from tool.processes import TOOL, free_port, running
 from tool.test_export import PROGRAMS
 
 REASON = "OpenTelemetry's libraries are not in this environment"
@@ -87,7 +88,7 @@ def of_process(metric: Any, pid: int) -> list[Any]:  # noqa: ANN401 - protobuf's
 
 def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool: Tool) -> None:
     with Receiver() as receiver:
-        assert tool.inside("export", "--otlp", receiver.url).status == 0
+        assert tool("export", "--otlp", receiver.url).status == 0
         path, request = receiver.taken.get(timeout=PATIENCE_S)
     assert path == "/v1/metrics"
     (resource,) = request.resource_metrics
@@ -176,12 +177,12 @@ def test_without_the_libraries() -> None:
     "url", ["127.0.0.1:4318", "http://", "ftp://host", "http://host:port", "http://h?x=1"]
 )
 def test_wrong_urls(tool: Tool, url: str) -> None:
-    ended = tool.inside("export", "--otlp", url)
+    ended = tool("export", "--otlp", url)
     assert (ended.status, "is not the URL of a collector" in ended.stderr) == (2, True)
 
 
 def test_one_destination(tool: Tool) -> None:
-    ended = tool.inside("export", "--otlp", "http://127.0.0.1:4318", "--textfile", "-")
+    ended = tool("export", "--otlp", "http://127.0.0.1:4318", "--textfile", "-")
     assert (ended.status, "give one of" in ended.stderr) == (2, True)
 
 

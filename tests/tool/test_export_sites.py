@@ -19,7 +19,8 @@ from hakmem.views.metrics_sites import SiteMetrics, name_of
 from profiles.worlds import Load, drawn, profile_of, stack_of
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
-from tool.processes import TOOL, answers, free_port, hakmem, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, answers, free_port, hakmem, running, wait_until
 from tool.test_export import OPENMETRICS, Families, families, get, openmetrics_parser, value
 
 KEEPS = "keeps"

@@ -16,7 +16,8 @@ import pytest
 from hakmem.views.metrics import CGROUP_HELP, RATIO_HELP
 from hakmem.views.metrics_heaps import HELP as HEAP_HELP
 from tool.conftest import Stepper
-from tool.processes import TOOL, free_port, hakmem, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, free_port, hakmem, running, wait_until
 from tool.test_export import families
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,7 +26,8 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.target.target import Target
 from hakmem.views import recording
 from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording, record
-from tool.processes import TOOL, hakmem, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, hakmem, wait_until
 
 PIPE_BYTES = 1 << 20  # all that is written fits
 

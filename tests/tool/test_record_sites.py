@@ -21,8 +21,9 @@ from hakmem.views.recording import Recording
 from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
 from tool.conftest import Tool
+from tool.forked import tool_environment
 from tool.leases import ends_by_itself
-from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+from tool.processes import TOOL, hakmem, running, wait_until
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20

@@ -14,7 +14,8 @@ from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
-from tool.conftest import Ended, Stepper, Tool
+from tool.conftest import Stepper, Tool
+from tool.forked import Ending
 from tool.processes import wait_until
 
 NOBODY = 65534
@@ -31,7 +32,7 @@ sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
 
 
-def ends_with(ended: Ended, status: ExitCode, *words: str) -> None:
+def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
     assert ended.status == status, ended
     assert ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
@@ -59,7 +60,7 @@ def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes
     process = on_hakmem(["sleep", "60"])
     words = [sys.executable, "-c", AS_NOBODY, "stat", str(process.pid)]
     step = subprocess.run(words, capture_output=True, text=True, check=False)
-    ended = Ended(step.returncode, step.stdout, step.stderr)
+    ended = Ending(step.returncode, step.stdout, step.stderr)
     ends_with(ended, ExitCode.REFUSED, "belongs to root, you are nobody", *YAMA, "CAP_SYS_PTRACE", "sudo")
 
 
@@ -151,7 +152,7 @@ def test_wrong_command_lines(tool: Tool) -> None:
         ["run"],
         ["run", "--env", "x", "true"],
     ):
-        ended = tool.inside(*arguments)
+        ended = tool(*arguments)
         assert ended.status == ExitCode.USAGE, arguments
         assert "Usage:" in ended.stderr
 
@@ -168,6 +169,6 @@ def test_wrong_command_lines(tool: Tool) -> None:
     ],
 )
 def test_a_wrong_word_is_told_with_the_right_one(tool: Tool, line: str, word: str) -> None:
-    ended = tool.inside(*line.split())
+    ended = tool(*line.split())
     assert ended.status == ExitCode.USAGE
     assert word in ended.stderr

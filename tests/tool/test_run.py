@@ -163,7 +163,7 @@ def test_what_cannot_be_preloaded_is_not_run(
     assert ended.status == 126, ended
     assert sentence in ended.stderr
     assert "To fix: " in ended.stderr
-    doctor = tool.inside("doctor", "--json", "--", program)
+    doctor = tool("doctor", "--json", "--", program)
     findings = json.loads(doctor.stdout)["findings"]
     assert doctor.status == 1
     assert [f for f in findings if f["name"] == name and f["verdict"] == "problem" and f["advice"]]
@@ -177,7 +177,7 @@ def test_a_program_linked_with_hakmem_is_no_trap(
 
 
 def finding(tool: Tool, name: str, words: Sequence[str | Path]) -> list[dict[str, str]]:
-    ended = tool.inside("doctor", "--json", "--", *words)
+    ended = tool("doctor", "--json", "--", *words)
     return [f for f in json.loads(ended.stdout)["findings"] if f["name"] == name]
 
 

@@ -26,7 +26,7 @@ def other_library(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def findings(tool: Tool, *words: str | int) -> list[dict[str, Any]]:
-    found = json.loads(tool.inside("doctor", "--json", *words).stdout)["findings"]
+    found = json.loads(tool("doctor", "--json", *words).stdout)["findings"]
     return [item for item in found if item["name"] == NAME]
 
 
@@ -52,7 +52,7 @@ def test_what_serves_it_is_read(
     tool: Tool, linked: Path, stepper: Callable[..., Stepper], command: str
 ) -> None:
     program = stepper([linked], "allocated")
-    ended = tool.inside(command, program.pid, "--json")
+    ended = tool(command, program.pid, "--json")
     report = json.loads(ended.stdout)
     live = report["memory"]["live_bytes"] if command == "stat" else report["lines"][0]["bytes"]
     assert live >= HELD_BYTES
@@ -75,7 +75,7 @@ def test_two_libraries(
     serving, idle = item["found"].split("; ")
     assert serving.startswith(f"{libraries[0]} (") and "serves malloc" in serving
     assert idle.startswith(f"{libraries[1]} (") and "has held nothing" in idle
-    ended = tool.inside("stat", program.pid, "--json")
+    ended = tool("stat", program.pid, "--json")
     assert json.loads(ended.stdout)["memory"]["live_bytes"] >= HELD_BYTES
 
 
@@ -84,7 +84,7 @@ def test_one_is_nothing_to_speak_of(
 ) -> None:
     program = stepper([compiled("two")], "allocated")
     assert findings(tool, program.pid) == []
-    assert tool.inside("stat", program.pid).stderr == ""
+    assert tool("stat", program.pid).stderr == ""
 
 
 # ---- before it runs ----------------------------------------------------------------------------------------

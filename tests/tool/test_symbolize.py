@@ -123,7 +123,7 @@ def test_debug_information_by_build_id(tool: Tool, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("hakmem.target.debug_info.DEBUG_ROOT", tmp_path / "debug")
     text = tmp_path / "report"
     text.write_text(report_of(tool, [program]))
-    assert f" main{where('main')} (" in tool.inside("symbolize", text).stdout
+    assert f" main{where('main')} (" in tool("symbolize", text).stdout
 
 
 def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     text.write_text(frames)
     for length in [*range(0, 4096, 97), *range(4096, len(whole), len(whole) // 97)]:
         (tmp_path / "cut").write_bytes(whole[:length])
-        ended = tool.inside("symbolize", text)
+        ended = tool("symbolize", text)
         assert ended.status == 0
         assert len(ended.stdout.splitlines()) >= 9
         assert len(ended.stderr.splitlines()) <= 1
@@ -181,7 +181,7 @@ def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     for at in range(64, len(damaged), 61):
         damaged[at] ^= 0x5A
     (tmp_path / "cut").write_bytes(damaged)
-    assert tool.inside("symbolize", text).status == 0
+    assert tool("symbolize", text).status == 0
 
 
 def test_a_closed_pipe_ends_it_quietly(tool: Tool, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_each_stack_of_a_guard_report(tool: Tool, flags: list[str], tmp_path: Pa
     for name in ("take", "release"):
         assert not re.search(rf"\b{name}\b", step.stderr), "the dynamic linker does not know it"
     report.write_text(step.stderr)
-    named = tool.inside("symbolize", report)
+    named = tool("symbolize", report)
     assert (named.status, named.stderr) == (0, "")
     stacks = stacks_of(named.stdout)
     assert set(stacks) == {"read", "allocated", "freed"}

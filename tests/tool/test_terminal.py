@@ -17,7 +17,8 @@ from hakmem.views.top import ChooseProcess, TopApp
 from hakmem.views.top_parts import GaugeTile, Help
 from textual.pilot import Pilot
 from textual.widgets import OptionList
-from tool.processes import TOOL, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, running, wait_until
 from tool.terminals import Terminal, terminal, until
 
 __all__ = ["terminal"]

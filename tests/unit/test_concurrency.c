@@ -18,11 +18,10 @@
 
 enum { THREADS_MAX = 16, EXCHANGE_SLOTS = 512 };
 
-static unsigned iterations_of_one = 100000; /* or ITERATIONS, from the environment */
+static unsigned iterations_of_one = 100000; /* or the argument */
 
 BEFORE(all) {
-  const char *iterations = getenv("ITERATIONS");
-  if (iterations) iterations_of_one = (unsigned)strtoul(iterations, NULL, 10);
+  if (unit_argument) iterations_of_one = (unsigned)strtoul(unit_argument, NULL, 10);
   hak_free(hak_malloc(1));   /* options are read once, before tests change them */
   options.helper_thread = 0; /* it would read them meanwhile */
 }

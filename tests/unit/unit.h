@@ -54,7 +54,10 @@ static void unit_add(const char *name, CMUnitTestFunction body) {
   UNIT_REGISTER(register_##name) { unit_add("test_" #name, test_##name); } \
   static void test_##name(UNIT_UNUSED void **state)
 
-int main(void) {
+UNIT_UNUSED static const char *unit_argument; /* the first; NULL: none */
+
+int main(int count, char **arguments) {
+  if (count > 1) unit_argument = arguments[1];
   return _cmocka_run_group_tests("tests", unit.tests, unit.count, run_before_all, run_after_all);
 }
 
