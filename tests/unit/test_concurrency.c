@@ -21,7 +21,7 @@ enum { THREADS_MAX = 16, EXCHANGE_SLOTS = 512 };
 static unsigned iterations_of_one = 100000; /* or the argument */
 
 BEFORE(all) {
-  if (unit_argument) iterations_of_one = (unsigned)strtoul(unit_argument, NULL, 10);
+  if (unit.argument) iterations_of_one = (unsigned)strtoul(unit.argument, NULL, 10);
   hak_free(hak_malloc(1));   /* options are read once, before tests change them */
   options.helper_thread = 0; /* it would read them meanwhile */
 }

@@ -19,6 +19,7 @@ static struct {
   struct CMUnitTest tests[UNIT_TESTS_MAX];
   size_t count;
   void (*before_all)(void), (*before_each)(void), (*after_all)(void);
+  const char *argument; /* the program's first; NULL: none */
 } unit;
 
 #define UNIT_UNUSED __attribute__((unused))
@@ -54,10 +55,8 @@ static void unit_add(const char *name, CMUnitTestFunction body) {
   UNIT_REGISTER(register_##name) { unit_add("test_" #name, test_##name); } \
   static void test_##name(UNIT_UNUSED void **state)
 
-UNIT_UNUSED static const char *unit_argument; /* the first; NULL: none */
-
 int main(int count, char **arguments) {
-  if (count > 1) unit_argument = arguments[1];
+  if (count > 1) unit.argument = arguments[1];
   return _cmocka_run_group_tests("tests", unit.tests, unit.count, run_before_all, run_after_all);
 }
 
