@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from results import captured
+
 TIMEOUT_S = 120
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Debian has Ubuntu's keys, signed by its own; not yet in its release 12.
@@ -27,9 +29,7 @@ class CannotFetchError(Exception):
 def run(*words: str | Path, cwd: Path | None = None, timeout_s: float = TIMEOUT_S) -> str:
     command = [str(word) for word in words]
     try:
-        step = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
+        step = captured(command, cwd=cwd, timeout=timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotFetchError(f"{command[0]}: {error}") from error
     if step.returncode != 0:

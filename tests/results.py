@@ -1,7 +1,9 @@
 """How a program ended that a test has run."""
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from preload import Report, served
 
@@ -24,3 +26,10 @@ class Result:
 
 # A fixture that runs a program.
 Run = Callable[..., Result]
+
+
+def captured(
+    words: Sequence[str | Path], check: bool = False, **how: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end: its status and what it said, as text.  `how` is as of subprocess.run."""
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)

@@ -17,6 +17,7 @@ import fast_path
 import pytest
 from compilers.compilers import COMPILERS, Compiler, make_root
 from mirrors import CannotFetchError
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_FULL = os.environ.get("COMPILERS") == "all"
@@ -84,15 +85,7 @@ class Tried:
 
 
 def run_here(*words: str, timeout_s: float, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        cwd=ROOT,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return captured(words, cwd=ROOT, env=os.environ | variables, timeout=timeout_s)
 
 
 @pytest.fixture(

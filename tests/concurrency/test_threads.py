@@ -1,12 +1,11 @@
 """Threads that come and go, and what they leave behind."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run
+from results import Run, captured
 
 HERE = Path(__file__).resolve().parent
 STATIC_TLS_MAX_BYTES = 16
@@ -59,7 +58,7 @@ def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_progra
 
 def test_static_tls_is_small(lib: Path) -> None:
     """Every byte here is taken from the 1,664 or so that glibc keeps for all dlopened libraries."""
-    segments = subprocess.run(["readelf", "-lW", lib], capture_output=True, text=True, check=True).stdout
+    segments = captured(["readelf", "-lW", lib], check=True).stdout
     sizes = re.findall(r"^\s+TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x([0-9a-f]+)", segments, re.M)
     assert len(sizes) <= 1
     assert sum(int(size, 16) for size in sizes) <= STATIC_TLS_MAX_BYTES

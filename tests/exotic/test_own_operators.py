@@ -1,13 +1,12 @@
 """A program that has operators new and delete of its own: the forms that it leaves out come to them."""
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run
+from results import Run, captured
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "own_operators.cc"
@@ -99,7 +98,7 @@ def test_a_program_with_none_has_those_of_the_archive(
 ) -> None:
     """Not those of the C++ library's archive, which are not weak."""
     program = compile_c(EARLY, SIZED, linked, PROGRAM, "-DNO_PLAIN", static_lib, compiler=compiler)
-    names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    names = captured(["nm", program], check=True).stdout
     operators = re.findall(r" (\w) (_Zn[aw]m\w*|_Zd[al]Pv\w*)$", names, re.MULTILINE)
     assert len(operators) == OPERATORS
     assert {kind for kind, _ in operators} == {"W"}
@@ -115,7 +114,7 @@ def test_a_malloc_of_the_program_s_own_is_refused_by_the_linker(static_lib: Path
     source = tmp_path / "own_malloc.c"
     source.write_text(OWN_MALLOC)
     command = ["gcc", "-static", source, static_lib, "-pthread", "-o", tmp_path / "program"]
-    linker = subprocess.run(command, capture_output=True, text=True, check=False)
+    linker = captured(command)
     assert linker.returncode != 0
     assert "multiple definition of `malloc'" in linker.stderr
 

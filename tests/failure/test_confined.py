@@ -1,13 +1,12 @@
 """Programs under filters of system calls (seccomp): what docs/RELIABILITY.md lists is all that is asked."""
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Run, captured
 
 HERE = Path(__file__).resolve().parent
 
@@ -72,9 +71,7 @@ def calls_of_sources(root: Path, lib: Path) -> set[str]:
     made = set(re.findall(r"\bSYS_(\w+)", text))
     made |= {"clone3"} if "pthread_create(" in text else set()  # which is the library's own first
     made |= {"clone"} if 'os_next_symbol("clone")' in text else set()
-    lines = subprocess.run(
-        ["nm", "-D", "--undefined-only", lib], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    lines = captured(["nm", "-D", "--undefined-only", lib], check=True).stdout.splitlines()
     for name in {line.split()[-1].split("@")[0] for line in lines} - NO_CALLS:
         assert name in CALLS, f"{name}: which system call is it?"
         made.add(CALLS[name])

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 INSTALL_TOOLS = Path(__file__).resolve().parents[2] / "scripts" / "install-tools"
 APT_INSTALL = """#!/bin/sh
@@ -34,13 +35,7 @@ def has(scripts: Path, *commands: str) -> None:
 
 
 def run(scripts: Path, *groups: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [scripts / "install-tools", *groups],
-        env={"PATH": str(scripts / "bin")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return captured([scripts / "install-tools", *groups], env={"PATH": str(scripts / "bin")})
 
 
 def asked(scripts: Path) -> list[str]:

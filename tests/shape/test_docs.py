@@ -2,23 +2,19 @@
 
 import functools
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     ROOT / name
-    for name in subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+    for name in captured(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, check=True
     ).stdout.split()
     if (ROOT / name).exists()
 )
@@ -65,7 +61,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 def words_of_files() -> dict[str, set[str]]:
     """File → the words in it, but for pages; TEST(x) of a unit test is test_x."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    step = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    step = captured(listed, cwd=ROOT, check=True)
     files = [name for name in step.stdout.split() if not name.endswith(".md") and (ROOT / name).is_file()]
     texts = {name: (ROOT / name).read_text(errors="ignore") for name in files}
     return {

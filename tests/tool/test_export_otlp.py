@@ -18,6 +18,7 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
+from results import captured
 from tool.conftest import Tool
 from tool.forked import tool_environment
 from tool.processes import TOOL, free_port, running
@@ -165,9 +166,7 @@ def test_without_the_libraries() -> None:
         "import sys; sys.modules['opentelemetry'] = None; from hakmem.entry import main; "
         f"sys.exit(main(['export', '--otlp', 'http://127.0.0.1:{free_port()}']))"
     )
-    step = subprocess.run(
-        [sys.executable, "-c", script], env=tool_environment(), capture_output=True, text=True, check=False
-    )
+    step = captured([sys.executable, "-c", script], env=tool_environment())
     assert step.returncode == 1
     assert "pip install 'hakmem[otlp]'" in step.stderr
     assert "Traceback" not in step.stderr

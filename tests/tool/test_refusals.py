@@ -14,6 +14,7 @@ from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
+from results import captured
 from tool.conftest import Stepper, Tool
 from tool.forked import Ending
 from tool.processes import wait_until
@@ -59,7 +60,7 @@ def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes
         return
     process = on_hakmem(["sleep", "60"])
     words = [sys.executable, "-c", AS_NOBODY, "stat", str(process.pid)]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     ended = Ending(step.returncode, step.stdout, step.stderr)
     ends_with(ended, ExitCode.REFUSED, "belongs to root, you are nobody", *YAMA, "CAP_SYS_PTRACE", "sudo")
 
