@@ -93,4 +93,10 @@ static inline void assert_child_reports(void (*body)(const void *), const void *
     if (!strstr(child.said, *parts)) fail_msg("\"%s\" is not in: %s", *parts, child.said);
 }
 
+/* REPORT_TEST(name, "part", …) { … } is a test of a body that ends so. */
+#define REPORT_TEST(name, ...)                                                               \
+  CHILD(name);                                                                               \
+  TEST(name) { assert_child_reports(name, NULL, (const char *const[]){__VA_ARGS__, NULL}); } \
+  CHILD(name)
+
 #endif

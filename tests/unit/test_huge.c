@@ -62,7 +62,7 @@ static void used_in_full(const void *argument) {
 }
 
 /* A large block has them where it fills 2 MiB; what lies at its ends belongs to others too. */
-CHILD(ends_of_a_big_block) {
+CHILD_TEST(ends_of_a_big_block) {
   os_fake.are_huge_pages_always = true;
   char *block = hak_malloc(5 * MIB), *small = hak_malloc(100000);
   REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
@@ -75,7 +75,7 @@ CHILD(ends_of_a_big_block) {
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
 }
 
-CHILD(big_blocks) {
+CHILD_TEST(big_blocks) {
   os_fake.are_huge_pages_always = true;
   void *blocks[8], *small[8];
   for (unsigned round = 0; round < 3; round++) {
@@ -119,11 +119,6 @@ TEST(superslabs) {
   lives_function *const which[] = {none, one_in_a_gap, whole_slabs};
   for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
     assert_child_succeeds(used_in_full, &which[index]);
-}
-
-TEST(big_blocks) {
-  assert_child_succeeds(ends_of_a_big_block, NULL);
-  assert_child_succeeds(big_blocks, NULL);
 }
 
 TEST(workload) {

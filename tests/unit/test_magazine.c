@@ -176,19 +176,14 @@ CHILD_TEST(flush_in_runs) {
   REQUIRE(look().slab_bytes_out == 0);
 }
 
-CHILD(free_twice_scattered) {
+REPORT_TEST(double_free_scattered, "hakmem: double free of 0x",
+            ": the block of 2048 bytes is free already") {
   start_library();
   take(SCATTERED_BYTES, MANY);
   void *twice = blocks[0];
   give_scattered(MANY / 2);
   hak_free(twice);
   give_scattered(MANY / 2); /* never comes to its end */
-}
-
-TEST(double_free_scattered) {
-  static const char *const said[] = {"hakmem: double free of 0x",
-                                     ": the block of 2048 bytes is free already", NULL};
-  assert_child_reports(free_twice_scattered, NULL, said);
 }
 
 /* ---- the remote-free buffer ------------------------------------------------------------------------------------ */
@@ -368,7 +363,8 @@ CHILD_TEST(send_a_few_home) {
   REQUIRE(heap_of_thread->remote_buffer.words && heap_of_thread->remote_buffer.block_count == 1);
 }
 
-CHILD(free_twice) {
+REPORT_TEST(double_free_in_the_remote_buffer, "hakmem: double free of 0x",
+            ": the block of 32 bytes is free already (tiny class 2") {
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
@@ -380,24 +376,13 @@ CHILD(free_twice) {
   hak_purge(true);
 }
 
-TEST(double_free_in_the_remote_buffer) {
-  static const char *const said[] = {"hakmem: double free of 0x",
-                                     ": the block of 32 bytes is free already (tiny class 2", NULL};
-  assert_child_reports(free_twice, NULL, said);
-}
-
 /* The slab is given back to the pool between the two: its owner is nobody then. */
-CHILD(free_twice_around_a_release) {
+REPORT_TEST(double_free_around_a_release, "hakmem: double free of 0x",
+            "(mid class 40, of thread ") {
   start_library();
   take(32 << 10, 64);
   void *twice = blocks[0];
   give(64);
   hak_free(twice);
   hak_purge(true);
-}
-
-TEST(double_free_around_a_release) {
-  static const char *const said[] = {"hakmem: double free of 0x", "(mid class 40, of thread ",
-                                     NULL};
-  assert_child_reports(free_twice_around_a_release, NULL, said);
 }

@@ -24,7 +24,7 @@ static bool are_all_armed(void) {
   return armed != 0;
 }
 
-CHILD(arms) {
+CHILD_TEST(arms) {
   start_library();
   struct hak_heap *heap = hak_heap_new("armed"), *other = hak_heap_new("other");
   REQUIRE(!are_all_armed() && hak_heap_use(heap, NULL) && are_all_armed());
@@ -37,7 +37,7 @@ CHILD(arms) {
 }
 
 /* A profile begins and ends in every state; no lot outlives it, and blocks are counted exactly. */
-CHILD(beside_profile) {
+CHILD_TEST(beside_profile) {
   start_library();
   struct hak_heap *heap = hak_heap_new("profiled");
   uint64_t made = 0;
@@ -62,7 +62,7 @@ CHILD(beside_profile) {
 }
 
 /* What realloc moves stays the thread's own, and is no lot's. */
-CHILD(move_beside_profile) {
+CHILD_TEST(move_beside_profile) {
   start_library();
   struct hak_heap *heap = hak_heap_new("in use");
   switch_on(1 << 20);
@@ -90,7 +90,7 @@ static void *find_own(void *unused) {
   return unused;
 }
 
-CHILD(end_thread) {
+CHILD_TEST(end_thread) {
   os_fake.is_multi_threaded = true;
   start_library();
   shared = hak_heap_new("shared");
@@ -102,7 +102,7 @@ CHILD(end_thread) {
   REQUIRE(hak_heap_destroy(shared));
 }
 
-CHILD(without_memory) {
+CHILD_TEST(without_memory) {
   start_library();
   struct hak_heap *heap = hak_heap_new("unused"), *before = heap;
   struct heap *own = heap_of_thread;
@@ -168,14 +168,6 @@ TEST(mistakes) {
                                      ": the heap was destroyed", NULL};
   assert_child_reports(use_of_destroyed, NULL, said);
   assert_child_reports(use_of_closed, NULL, said);
-}
-
-TEST(use) {
-  assert_child_succeeds(arms, NULL);
-  assert_child_succeeds(beside_profile, NULL);
-  assert_child_succeeds(move_beside_profile, NULL);
-  assert_child_succeeds(end_thread, NULL);
-  assert_child_succeeds(without_memory, NULL);
 }
 
 TEST(fork) {
