@@ -8,6 +8,7 @@ and each with the suffix `-debug`: the library whose assertions are on.
 `run_program(source, mode, *flags, ...)` builds and runs one.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +25,12 @@ OWN_API_MODES = ("linked", "static", "linked-debug")
 
 def modes_for(source: Path) -> tuple[str, ...]:
     return OWN_API_MODES if '"hakmem/hakmem.h"' in source.read_text() else ALL_MODES
+
+
+def ways_of(*sources: Path) -> dict[str, Path]:
+    """What programs can do (ways.h): name → the program that does it."""
+    row = re.compile(r"^[A-Z_]+\((\w+)", re.MULTILINE)
+    return {name: source for source in sources for name in row.findall(source.read_text())}
 
 
 def assert_clean(result: Result, stdout: str = "") -> None:

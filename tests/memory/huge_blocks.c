@@ -9,6 +9,7 @@
 
 #include "memory/blocks.h"
 #include "memory/pages.h"
+#include "ways.h"
 
 /* TOUCHED pages cost that many faults, page tables and two pages of maps at most; hakmem has MIB_MORE and FAULTS_MORE. */
 enum { TOUCHED = 16, FAULTS_MORE = 64, MIB_MORE = 1 };
@@ -62,7 +63,7 @@ static void require_all_back(void) {
   CHECK_MSG(left_mib <= limit_mib, "%zu MiB stay", left_mib);
 }
 
-static void taken_and_freed(void) {
+WAY(taken_and_freed) {
   for (size_t round = 1; round <= 20; round++) {
     char *block = malloc(huge);
     touch(block, huge);
@@ -75,7 +76,7 @@ static void taken_and_freed(void) {
 }
 
 /* It reads as zero, and nobody writes zeros to find out: not to what was freed just now either. */
-static void zeroed(void) {
+WAY(zeroed) {
   for (size_t round = 1; round <= 20; round++) {
     char *block = calloc(huge / 8, 8);
     CHECK(block != NULL);
@@ -90,7 +91,7 @@ static void zeroed(void) {
 }
 
 /* As much as lives may wait to be used again: then it is what is cleared. */
-static void zeroed_while_another_lives(void) {
+WAY(zeroed_while_another_lives) {
   char *other = malloc(huge + 20 * GIB), *block = malloc(400 * GIB);
   touch(other, huge);
   touch(block, 400 * GIB);
@@ -108,7 +109,7 @@ static void zeroed_while_another_lives(void) {
 }
 
 /* With HAKMEM_PREFAULT no page of a block is missing, also of one that has been used before. */
-static void zeroed_and_prefaulted(void) {
+WAY(zeroed_and_prefaulted) {
   const size_t bytes = 300 << 20, page = page_bytes();
   char *block = malloc(bytes);
   CHECK(block != NULL);
@@ -133,14 +134,14 @@ static void *sleep_on(void *unused) {
 }
 
 /* In a program with threads what was freed waits for its age. */
-static void zeroed_beside_a_thread(void) {
+WAY(zeroed_beside_a_thread) {
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, sleep_on, NULL) == 0);
   start();
   zeroed();
 }
 
-static void aligned(void) {
+WAY(aligned) {
   for (size_t alignment = MIB; alignment <= 256 * GIB; alignment *= 4) {
     start();
     char *block = aligned_alloc(alignment, 64 * GIB);
@@ -152,7 +153,7 @@ static void aligned(void) {
   }
 }
 
-static void resized(void) {
+WAY(resized) {
   static const size_t sizes[] = {600 * GIB, 200 * GIB + 5, 100 * GIB, 300 * GIB, 80 * GIB};
   size_t size = 100 * GIB, least = size;
   char *block = malloc(size);
@@ -173,7 +174,7 @@ static void resized(void) {
   require_all_back();
 }
 
-static void many(void) {
+WAY(many) {
   char *blocks[BLOCKS];
   for (size_t i = 0; i < BLOCKS; i++) {
     blocks[i] = malloc(50 * GIB + i * MIB);
@@ -197,7 +198,7 @@ static void many(void) {
   require_all_back();
 }
 
-static void forked(void) {
+WAY(forked) {
   char *block = malloc(huge), *other = malloc(200 * GIB);
   touch(block, huge);
   touch(other, 200 * GIB);
@@ -236,7 +237,7 @@ static void *take_and_free(void *number) {
   return NULL;
 }
 
-static void by_threads(void) {
+WAY(by_threads) {
   pthread_t threads[THREADS];
   for (size_t i = 0; i < THREADS; i++) {
     CHECK(pthread_create(&threads[i], NULL, take_and_free, (void *)i) == 0);
@@ -247,7 +248,7 @@ static void by_threads(void) {
   CHECK(rss_above_mib(start_bytes) <= 8 * THREADS);
 }
 
-static void refused(void) {
+WAY(refused) {
   const struct rlimit limit = {200 * GIB, RLIM_INFINITY};
   char *before = malloc(100 * GIB);
   touch(before, 100 * GIB);
@@ -264,23 +265,6 @@ static void refused(void) {
   require_all_back();
 }
 
-static const struct {
-  const char *name;
-  void (*run)(void);
-} scenarios[] = {
-    {"taken-and-freed", taken_and_freed},
-    {"zeroed", zeroed},
-    {"zeroed-while-another-lives", zeroed_while_another_lives},
-    {"zeroed-and-prefaulted", zeroed_and_prefaulted},
-    {"zeroed-beside-a-thread", zeroed_beside_a_thread},
-    {"aligned", aligned},
-    {"resized", resized},
-    {"many", many},
-    {"forked", forked},
-    {"by-threads", by_threads},
-    {"refused", refused},
-};
-
 /* Who writes to all of such a block is ended before the machine is. */
 static void bound_processor_time(void) {
   struct rlimit limit;
@@ -293,11 +277,5 @@ int main(int count, char **arguments) {
   CHECK(count == 2);
   bound_processor_time();
   start();
-  for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
-    if (strcmp(arguments[1], scenarios[i].name) == 0) {
-      scenarios[i].run();
-      return 0;
-    }
-  }
-  return 1;
+  return run_way(arguments[1]) ? 0 : 1;
 }

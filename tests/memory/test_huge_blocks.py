@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from modes import assert_clean
+from modes import assert_clean, ways_of
 from results import Run
 
 pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).resolve().parent
+SOURCE, PREFAULTED = HERE / "huge_blocks.c", "zeroed_and_prefaulted"
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 STRICT = "2"
 
@@ -17,30 +18,15 @@ STRICT = "2"
     OVERCOMMIT.read_text().strip() == STRICT, reason="the kernel has no such blocks under strict overcommit"
 )
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        "taken-and-freed",
-        "zeroed",
-        "zeroed-while-another-lives",
-        "zeroed-beside-a-thread",
-        "aligned",
-        "resized",
-        "many",
-        "forked",
-        "by-threads",
-        "refused",
-    ],
-)
+@pytest.mark.parametrize("scenario", [way for way in ways_of(SOURCE) if way != PREFAULTED])
 def test_huge_blocks(scenario: str, mode: str, run_program: Run) -> None:
-    assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=[scenario]))
+    assert_clean(run_program(SOURCE, mode, "-pthread", args=[scenario]))
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_prefaulted_blocks_miss_no_page(mode: str, run_program: Run) -> None:
     options = {"HAKMEM_PREFAULT": "1", "HAKMEM_BIG_CACHE_BYTES": "1G"}
-    words = ["zeroed-and-prefaulted"]
-    assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=words, env=options))
+    assert_clean(run_program(SOURCE, mode, "-pthread", args=[PREFAULTED], env=options))
 
 
 @pytest.mark.skipif(OVERCOMMIT.read_text().strip() == STRICT, reason="all that is mapped is charged")

@@ -5,8 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from misuse.test_misuse import FAULTS, ways_of
+from misuse.test_misuse import FAULTS
 from misuse.test_misuse import PROGRAMS as MISUSES
+from modes import ways_of
 from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "hardened"

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from modes import ways_of
 from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "in_a_row"
@@ -40,7 +41,6 @@ WAYS = (
 # and those that are reused under the first lease.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)
 BEFORE_REMOTE = (0, 1, 14, 15, 16, 17, 40, 78, 79, 80, 269, 270, 271, 272, 273, 302, 303, 304, 500)
-LEGAL_PATTERNS = ("lifo", "popped_slots", "after_realloc", "other_class", "many_threads", "passed_round")
 CALMLY: dict[str, str] = {}
 IN_A_HURRY = {"HAKMEM_DECAY_MS": "1"}
 
@@ -98,7 +98,7 @@ def test_the_second_free_is_left_out_on_the_way_on(size: int, name: str, run_pro
 
 
 @pytest.mark.parametrize("environment", [CALMLY, IN_A_HURRY], ids=["calmly", "in a hurry"])
-@pytest.mark.parametrize("pattern", LEGAL_PATTERNS)
+@pytest.mark.parametrize("pattern", ways_of(LEGAL))
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_said_of_what_is_legal(
     mode: str, pattern: str, environment: dict[str, str], run_program: Run

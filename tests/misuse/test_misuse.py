@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from modes import ways_of
 from results import Run
 
 HERE = Path(__file__).resolve().parent
@@ -111,13 +112,6 @@ OWNERLESS = {
 }
 # Of blocks in slabs only: a freed range is nobody's.
 OF_A_HEAP = {"double_free_in_heap", "misaligned_in_heap"}
-
-
-def ways_of(*sources: Path) -> dict[str, Path]:
-    """Name → the program that does it (ways.h)."""
-    row = re.compile(r"^[A-Z_]+\((\w+)", re.MULTILINE)
-    return {name: source for source in sources for name in row.findall(source.read_text())}
-
 
 # Debian 12's libc lacks free_sized, any lacks hak_*: what calls those is linked with hakmem.
 LINKED = HERE / "linked.c"

@@ -8,20 +8,20 @@
 #include <string.h>
 
 #include "misuse/hide.h"
+#include "ways.h"
 
 enum { SIZES = 12, THREADS = 4, SLOTS = 256 };
 static const size_t sizes[SIZES] = {0,    1,     8,     64,     100,    1000,
                                     5000, 30000, 40000, 300000, 900000, 3000000};
 
 /* The last in is the first out: every free is of what the free before was of. */
-static int lifo(void) {
+WAY(lifo) {
   for (int turn = 0; turn < 3000; turn++)
     for (int i = 0; i < SIZES; i++) free(hide(malloc(sizes[i])));
-  return 0;
 }
 
 /* Down to an empty magazine and up again, in both orders, with what was popped left in its slots. */
-static int popped_slots(void) {
+WAY(popped_slots) {
   enum { MOST = 64 };
   void *blocks[MOST];
   for (int i = 0; i < SIZES - 3; i++)
@@ -30,11 +30,10 @@ static int popped_slots(void) {
       for (int at = 0; at < count; at++) blocks[at] = malloc(sizes[i]);
       for (int at = 0; at < count; at++) free(blocks[turn / MOST % 2 ? at : count - 1 - at]);
     }
-  return 0;
 }
 
 /* A block that realloc left in place, one that it moved, and the place that it moved from. */
-static int after_realloc(void) {
+WAY(after_realloc) {
   for (int turn = 0; turn < 300; turn++)
     for (int i = 0; i < SIZES; i++) {
       char *block = malloc(sizes[i]);
@@ -45,11 +44,10 @@ static int after_realloc(void) {
       free(hide(again));
       free(hide(moved));
     }
-  return 0;
 }
 
 /* Slabs change their class: a block lies where one of another class did, whose address an older slot still has. */
-static int other_class(void) {
+WAY(other_class) {
   static const size_t small[] = {8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
   enum { KINDS = sizeof small / sizeof *small };
   for (int turn = 0; turn < 200; turn++)
@@ -62,7 +60,6 @@ static int other_class(void) {
       for (int at = 0; at < 2; at++) free(hide(two[(at + turn) % 2]));
       malloc_trim(0);
     }
-  return 0;
 }
 
 /* Threads that replace blocks of all sizes and hand them to each other: each block is its holder's alone. */
@@ -103,18 +100,18 @@ static void *replace(void *number) {
   return (void *)broken;
 }
 
-static int many_threads(void) {
-  int broken = 0;
+static bool is_broken;
+
+WAY(many_threads) {
   for (int turn = 0; turn < 3; turn++) { /* others go on with the ended ones' heaps */
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, replace, (void *)i);
     for (int i = 0; i < THREADS; i++) {
       void *result;
       pthread_join(threads[i], &result);
-      broken |= result != NULL;
+      is_broken |= result != NULL;
     }
   }
-  return broken;
 }
 
 /* One block goes round: each thread frees it, allocates, and has the same. */
@@ -129,26 +126,13 @@ static void *one_block(void *unused) {
   return NULL;
 }
 
-static int passed_round(void) {
+WAY(passed_round) {
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, one_block, NULL);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  return 0;
 }
 
 int main(int count, char **arguments) {
-  static const struct {
-    const char *name;
-    int (*run)(void);
-  } patterns[] = {
-      {"lifo", lifo},
-      {"popped_slots", popped_slots},
-      {"after_realloc", after_realloc},
-      {"other_class", other_class},
-      {"many_threads", many_threads},
-      {"passed_round", passed_round},
-  };
-  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-    if (count > 1 && !strcmp(arguments[1], patterns[i].name)) return patterns[i].run();
-  return 2;
+  if (count < 2 || !run_way(arguments[1])) return 2;
+  return is_broken;
 }

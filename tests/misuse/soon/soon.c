@@ -1,23 +1,22 @@
 /* soon HOW BYTES: a free that the fast path believes, in a program that allocates a little; it is found when the first
  * block of another class is wanted.  Ends by _exit, so that nothing is found at the end. */
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "misuse/hide.h"
+#include "ways.h"
 
 static size_t bytes;
 
-static void interleaved(void) {
+WAY(interleaved) {
   void *first = malloc(bytes), *second = malloc(bytes);
   free(hide(first));
   free(hide(second));
   free(hide(first));
 }
 
-static void two_between(void) {
+WAY(two_between) {
   void *first = malloc(bytes), *second = malloc(bytes), *third = malloc(bytes);
   free(hide(first));
   free(hide(second));
@@ -25,12 +24,12 @@ static void two_between(void) {
   free(hide(first));
 }
 
-static void odd(void) { free(hide((char *)malloc(bytes) + 1)); }
+WAY(odd) { free(hide((char *)malloc(bytes) + 1)); }
 
-static void inside(void) { free(hide((char *)malloc(bytes) + bytes / 2)); }
+WAY(inside) { free(hide((char *)malloc(bytes) + bytes / 2)); }
 
 /* Where a block may begin, none of which has been handed out. */
-static void never_handed_out(void) { free(hide((char *)malloc(bytes) + bytes * 6)); }
+WAY(never_handed_out) { free(hide((char *)malloc(bytes) + bytes * 6)); }
 
 static pthread_barrier_t turn;
 static void *passed;
@@ -42,7 +41,7 @@ static void *free_in_turn(void *unused) {
   return unused;
 }
 
-static void by_two_threads(void) {
+WAY(by_two_threads) {
   pthread_t thread;
   pthread_barrier_init(&turn, NULL, 2);
   pthread_create(&thread, NULL, free_in_turn, NULL); /* which allocates */
@@ -64,21 +63,9 @@ static bool is_handed_out_twice(void) {
 }
 
 int main(int count, char **arguments) {
-  static const struct {
-    const char *name;
-    void (*run)(void);
-  } ways[] = {
-      {"interleaved", interleaved},
-      {"two_between", two_between},
-      {"odd", odd},
-      {"inside", inside},
-      {"never_handed_out", never_handed_out},
-      {"by_two_threads", by_two_threads},
-  };
   if (count < 3) return 2;
   bytes = strtoul(arguments[2], NULL, 0);
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-    if (!strcmp(arguments[1], ways[i].name)) ways[i].run();
+  if (!run_way(arguments[1])) return 2;
   free(hide(malloc(bytes < 2000 ? 3000 : 700))); /* of a class that was not used yet */
   if (is_handed_out_twice()) (void)!write(1, "handed out twice\n", 17);
   _exit(0);
