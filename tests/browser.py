@@ -12,13 +12,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from results import captured
+from results import Find, captured
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 LOADING = ("src", "href", "srcset", "action", "data")
@@ -64,7 +63,7 @@ class Elements(HTMLParser):
                 self.ids.append(value)
 
 
-def browser_of(program: Callable[[str], Path]) -> str:
+def browser_of(program: Find) -> str:
     """A Chromium: the first of those that are there, else Debian's, else the reason why there is none."""
     wrong = ""
     for browser in filter(None, map(shutil.which, BROWSERS)):

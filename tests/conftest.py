@@ -25,7 +25,7 @@ import target
 from compiling import Compiler
 from modes import run_program
 from preload import clean_environment, json_stats_option, preload_environment, read_reports
-from results import Result, Run
+from results import Compile, Result, Run, Tally
 
 __all__ = ["run_program"]
 
@@ -146,7 +146,7 @@ def cxx() -> str:
 
 
 @pytest.fixture(scope="session")
-def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
+def compile_c(cc: str, cxx: str) -> Compile:
     """compile_c(source, *flags, compiler=None) builds one program into build/tests/.
 
     Built-in knowledge of malloc is off, so that the compiler removes no allocation under test, and so are
@@ -179,7 +179,7 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def tally(record_property: Callable[[str, object], None]) -> Callable[[int, str], None]:
+def tally(record_property: Callable[[str, object], None]) -> Tally:
     """tally(number, what), with one of the names in scripts/test."""
     return lambda number, what: record_property("tally", f"{number} {what}")
 

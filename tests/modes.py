@@ -9,12 +9,12 @@ and each with the suffix `-debug`: the library whose assertions are on.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from preload import json_stats_option, read_reports, served
-from results import Result, Run
+from results import Compile, Result, Run
 
 INCLUDE_TESTS = f"-I{Path(__file__).resolve().parent}"
 
@@ -43,11 +43,7 @@ def assert_clean(result: Result, stdout: str = "") -> None:
 
 @pytest.fixture
 def run_program(
-    request: pytest.FixtureRequest,
-    compile_c: Callable[..., Path],
-    preload: Run,
-    plain: Run,
-    tmp_path: Path,
+    request: pytest.FixtureRequest, compile_c: Compile, preload: Run, plain: Run, tmp_path: Path
 ) -> Run:
     """run_program(source, mode, *flags, args=(), env=None, timeout=60, compiler=None, stats=True)."""
 

@@ -1,4 +1,4 @@
-"""How a program ended that a test has run."""
+"""How a program ended that a test has run, and what fixtures are."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -24,8 +24,11 @@ class Result:
         return sum(1 for report in self.stats if served(report) > 0)
 
 
-# A fixture that runs a program.
+# Fixtures: run a program, compile one, find one of tests/real, count for the closing lines of `make test`.
 Run = Callable[..., Result]
+Compile = Callable[..., Path]
+Find = Callable[[str], Path]
+Tally = Callable[[int, str], None]
 
 
 def captured(

@@ -1,12 +1,11 @@
 """No entry of the library is a cancellation point: a thread that ended inside would keep what it holds."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "cancelled.c"
@@ -31,7 +30,7 @@ MODES: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def program(compile_c: Callable[..., Path], lib: Path, root: Path) -> Path:
+def program(compile_c: Compile, lib: Path, root: Path) -> Path:
     flags = [INCLUDE_TESTS, f"-I{root / 'src'}", "-Wno-pedantic", f"-Wl,-rpath,{lib.parent}"]
     return compile_c(SOURCE, *flags, lib)
 

@@ -1,16 +1,14 @@
 """Libraries loaded while the program runs: hakmem itself, libraries linked against it, and libraries
 that bring libc's malloc back (RTLD_DEEPBIND)."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS, assert_clean
 from preload import json_stats_option, read_reports, served
-from results import Run
+from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
-Compile = Callable[..., Path]
 
 
 @pytest.fixture

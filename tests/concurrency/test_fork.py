@@ -1,14 +1,12 @@
 """New processes from programs with many threads."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run
+from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
-Compile = Callable[..., Path]
 
 
 MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and option")

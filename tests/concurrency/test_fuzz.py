@@ -1,11 +1,10 @@
 """Millions of random calls against a shadow model, under every policy that changes the slow paths."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run
+from results import Run, Tally
 
 HERE = Path(__file__).resolve().parent
 
@@ -38,7 +37,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fuzz(case: str, run_program: Run, tally: Callable[[int, str], None]) -> None:
+def test_fuzz(case: str, run_program: Run, tally: Tally) -> None:
     mode, arguments, options = CASES[case]
     assert_clean(run_program(HERE / "fuzz.c", mode, args=arguments, env=options, timeout=120))
     _, generations, threads, _ = map(int, arguments)

@@ -3,14 +3,13 @@
 import random
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import target
 from modes import INCLUDE_TESTS, assert_clean
 from preload import json_stats_option, preload_environment
-from results import Run
+from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
 SHARED_MEMORY = Path("/dev/shm")
@@ -24,7 +23,7 @@ def test_signal_storm(mode: str, run_program: Run) -> None:
 
 
 @target.not_there
-def test_killed_again_and_again(compile_c: Callable[..., Path], lib: Path, tmp_path: Path) -> None:
+def test_killed_again_and_again(compile_c: Compile, lib: Path, tmp_path: Path) -> None:
     """What is killed leaves nothing behind, and the next one starts as if nothing had been."""
     program = compile_c(HERE / "killed.c", INCLUDE_TESTS)
     before = set(SHARED_MEMORY.iterdir())

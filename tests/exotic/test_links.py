@@ -1,20 +1,17 @@
 """Programs that are linked in less usual ways, and programs that bring a malloc of their own."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS, assert_clean
 from preload import run_clean
-from results import Run
+from results import Compile, Run
 
 TESTS = Path(__file__).resolve().parents[1]
 FUZZ = TESTS / "concurrency" / "fuzz.c"
 ARGUMENTS = ["21", "4", "4", "10000"]
 JEMALLOC = ["-Wl,-Bstatic", "-ljemalloc", "-Wl,-Bdynamic", "-lm", "-ldl", "-lstdc++"]
-
-Compile = Callable[..., Path]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """A program that has operators new and delete of its own: the forms that it leaves out come to them."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run, captured
+from results import Compile, Run, captured
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "own_operators.cc"
@@ -42,9 +41,7 @@ def test_a_new_without_a_delete(mode: str, options: dict[str, str], run_program:
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-def test_no_nothrow_form_of_the_c_plus_plus_library(
-    mode: str, compile_c: Callable[..., Path], run_program: Run
-) -> None:
+def test_no_nothrow_form_of_the_c_plus_plus_library(mode: str, compile_c: Compile, run_program: Run) -> None:
     """It is within the program, and not seen by a plug-in: ours goes to the program's plain form at once."""
     plugin = compile_c(HERE / "nothrow_plugin.cc", "-shared", "-fPIC", compiler="gcc")
     flags = ["-Wno-sized-deallocation", "-static-libstdc++", "-rdynamic"]
@@ -53,7 +50,7 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
 
 @pytest.mark.parametrize("mode", ["preload", "linked"])
 def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
-    mode: str, compile_c: Callable[..., Path], run_program: Run
+    mode: str, compile_c: Compile, run_program: Run
 ) -> None:
     library = compile_c(HERE / "loading_library.c", "-shared", "-fPIC")
     flags = ["-Wno-sized-deallocation", "-faligned-new", "-rdynamic"]
@@ -61,9 +58,7 @@ def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-def test_a_library_is_initialised_before_hakmem(
-    mode: str, compile_c: Callable[..., Path], run_program: Run
-) -> None:
+def test_a_library_is_initialised_before_hakmem(mode: str, compile_c: Compile, run_program: Run) -> None:
     """Its blocks are the program's, too: which operators there are is known before the first is made."""
     library = compile_c(EARLY, "-shared", "-fPIC")
     assert_clean(run_program(PROGRAM, mode, *FLAGS, "-Wl,--no-as-needed", library))
@@ -74,12 +69,7 @@ def test_a_library_is_initialised_before_hakmem(
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_archive_gives_way(
-    compiler: str,
-    place: str,
-    linked: str,
-    forms: list[str],
-    static_lib: Path,
-    run_program: Run,
+    compiler: str, place: str, linked: str, forms: list[str], static_lib: Path, run_program: Run
 ) -> None:
     """To the program's operators, wherever it stands; its first initialiser is run before hakmem's own."""
     whole = f"-Wl,--whole-archive,{static_lib},--no-whole-archive"
@@ -90,11 +80,7 @@ def test_the_archive_gives_way(
 @pytest.mark.parametrize("linked", ["-static", "-static-libstdc++", "-pie"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_program_with_none_has_those_of_the_archive(
-    compiler: str,
-    linked: str,
-    static_lib: Path,
-    compile_c: Callable[..., Path],
-    run_program: Run,
+    compiler: str, linked: str, static_lib: Path, compile_c: Compile, run_program: Run
 ) -> None:
     """Not those of the C++ library's archive, which are not weak."""
     program = compile_c(EARLY, SIZED, linked, PROGRAM, "-DNO_PLAIN", static_lib, compiler=compiler)

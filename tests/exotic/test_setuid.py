@@ -5,13 +5,13 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
 from preload import clean_environment
-from results import captured
+from results import Compile, captured
 
 HERE = Path(__file__).resolve().parent
 SET_USER_ID = 0o4755
@@ -48,7 +48,7 @@ def run_as_nobody(program: Path, **options: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("is_setuid", [True, False], ids=["setuid", "plain"])
-def test_options(is_setuid: bool, folder: Path, compile_c: Callable[..., Path], static_lib: Path) -> None:
+def test_options(is_setuid: bool, folder: Path, compile_c: Compile, static_lib: Path) -> None:
     """HAKMEM_STATS would write a file with the owner's rights; the same copy without the bit does as told."""
     program = folder / "program"
     shutil.copy(compile_c(HERE / "setuid.c", INCLUDE_TESTS, static_lib), program)

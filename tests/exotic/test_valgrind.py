@@ -5,12 +5,11 @@ By itself valgrind puts its own malloc in hakmem's place and finds what it alway
 may look like an error to it.  Programs that hakmem was not built for are run so."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Result, Run
+from results import Compile, Result, Run, Tally
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
@@ -40,7 +39,7 @@ def assert_no_errors(result: Result) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name: str, preload: Run, plain: Run, tally: Callable[[int, str], None]) -> None:
+def test_program(name: str, preload: Run, plain: Run, tally: Tally) -> None:
     environment = {"PYTHONMALLOC": "malloc", "LC_ALL": "C"}
     result = preload([*HAKMEM_SERVES, *PROGRAMS[name]], env=environment, timeout=240)
     assert_no_errors(result)
@@ -51,14 +50,14 @@ def test_program(name: str, preload: Run, plain: Run, tally: Callable[[int, str]
 
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_every_tier_and_many_threads(
-    build: str, request: pytest.FixtureRequest, compile_c: Callable[..., Path], preload: Run
+    build: str, request: pytest.FixtureRequest, compile_c: Compile, preload: Run
 ) -> None:
     program = compile_c(TESTS / "concurrency" / "fuzz.c", INCLUDE_TESTS)
     command = [*HAKMEM_SERVES, program, "31", "3", "4", "2000"]
     assert_no_errors(preload(command, library=request.getfixturevalue(build), timeout=240))
 
 
-def test_valgrinds_own_malloc_comes_first(compile_c: Callable[..., Path], preload: Run) -> None:
+def test_valgrinds_own_malloc_comes_first(compile_c: Compile, preload: Run) -> None:
     """As with any program: hakmem does not hide the errors that valgrind is there to find."""
     program = compile_c(HERE / "leak.c")
     result = preload([*MEMCHECK, "--leak-check=full", program])

@@ -5,13 +5,12 @@ the beginning to the end."""
 
 import mmap
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import target
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run, Tally
 
 HERE = Path(__file__).resolve().parent
 LOAD = ("concurrency/fuzz.c", "1", "4", "4", "3000")
@@ -71,13 +70,7 @@ def has_guard_regions() -> bool:
 
 
 @pytest.mark.parametrize("name", ABSENT)
-def test_absent(
-    name: str,
-    compile_c: Callable[..., Path],
-    plain: Run,
-    lib: Path,
-    tally: Callable[[int, str], None],
-) -> None:
+def test_absent(name: str, compile_c: Compile, plain: Run, lib: Path, tally: Tally) -> None:
     if name == "MADV_GUARD_REMOVE" and not has_guard_regions():
         pytest.skip("asked for where the kernel has guard regions: Linux 6.13")
     shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")

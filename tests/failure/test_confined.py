@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run, captured
+from results import Compile, Run, captured
 
 HERE = Path(__file__).resolve().parent
 
@@ -93,7 +93,7 @@ def allowed(root: Path) -> str:
 
 
 @pytest.fixture
-def program(compile_c: Callable[..., Path]) -> Path:
+def program(compile_c: Compile) -> Path:
     return compile_c(HERE / "confined.c", INCLUDE_TESTS)
 
 
@@ -141,9 +141,7 @@ def test_threads_have_ended_before(way: str, goes_through: Callable[..., None]) 
     goes_through("kill", way, "ended", {"HAKMEM_DECAY_MS": "100"})
 
 
-def test_linked_with_the_archive(
-    static_lib: Path, allowed: str, compile_c: Callable[..., Path], plain: Run
-) -> None:
+def test_linked_with_the_archive(static_lib: Path, allowed: str, compile_c: Compile, plain: Run) -> None:
     program = compile_c(HERE / "confined.c", INCLUDE_TESTS, static_lib)
     for action in ("kill", "eperm"):
         result = plain([program, action, "prctl", "single", allowed], env={"HAKMEM_CONFINED": "1"})

@@ -1,11 +1,10 @@
 """Requests that nothing can serve are refused at once, and what can be served after giving back still is."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
 LIMITS = [("none", "0"), ("as", "512"), ("data", "512"), ("later", "512"), ("hard", "128")]
@@ -27,13 +26,7 @@ def test_impossible(mode: str, limit: str, mib: str, harden: str, run_program: R
 
 
 @pytest.mark.parametrize(("limit", "mib"), LIMITS)
-def test_without_guard_regions(
-    limit: str,
-    mib: str,
-    compile_c: Callable[..., Path],
-    plain: Run,
-    lib: Path,
-) -> None:
+def test_without_guard_regions(limit: str, mib: str, compile_c: Compile, plain: Run, lib: Path) -> None:
     """Before Linux 6.13 hardened mode closes pages in another way, which another limit counts."""
     shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")
     program = compile_c(HERE / "impossible.c", INCLUDE_TESTS, lib, f"-Wl,-rpath,{lib.parent}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run, Tally
 
 HERE = Path(__file__).resolve().parent
 Refuse = Callable[..., int]
@@ -21,7 +21,7 @@ FOR_EVER = 10**9
 
 
 @pytest.fixture
-def refuse(compile_c: Callable[..., Path], plain: Run, debug_lib: Path) -> Refuse:
+def refuse(compile_c: Compile, plain: Run, debug_lib: Path) -> Refuse:
     """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused.
 
     With FAULT_HALF each has done a part of its work; mremap is always that of kernels before 6.17."""
@@ -43,7 +43,7 @@ def refuse(compile_c: Callable[..., Path], plain: Run, debug_lib: Path) -> Refus
 
 
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
-def test_one_call(half: dict[str, str], refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
     while refuse(call, call, **half):
         call += 1
@@ -51,7 +51,7 @@ def test_one_call(half: dict[str, str], refuse: Refuse, tally: Callable[[int, st
     tally(call, "faults")
 
 
-def test_one_call_of_all_kinds(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     """With options that ask the kernel for more, and more often: there every call would take long."""
     runs, call = 0, 1
     options = {"DECAY_MS": "0", "THP": "1", "PREFAULT": "1", "HELPER_THREAD": "1"}
@@ -62,9 +62,7 @@ def test_one_call_of_all_kinds(refuse: Refuse, tally: Callable[[int, str], None]
 
 
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
-def test_all_calls_from_one_on(
-    half: dict[str, str], refuse: Refuse, tally: Callable[[int, str], None]
-) -> None:
+def test_all_calls_from_one_on(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
     while refuse(call, **half):
         call += 1 + call // 8
@@ -76,12 +74,7 @@ MODES: list[dict[str, str]] = [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1",
 
 @pytest.mark.parametrize("mode", MODES, ids=["default", "hardened", "guarded"])
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
-def test_at_random(
-    half: dict[str, str],
-    mode: dict[str, str],
-    refuse: Refuse,
-    tally: Callable[[int, str], None],
-) -> None:
+def test_at_random(half: dict[str, str], mode: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     runs = RANDOM_RUNS if not mode else RANDOM_RUNS // 4
     refused = [refuse(one_in=2 + seed % 12, seed=seed, **half, **mode) for seed in range(runs)]
     assert sum(refused) > runs * 2
@@ -89,7 +82,7 @@ def test_at_random(
 
 
 @pytest.mark.parametrize("faults", [{}, OLD_MREMAP], ids=["this kernel", "before Linux 6.17"])
-def test_moves(faults: dict[str, str], compile_c: Callable[..., Path], plain: Run, lib: Path) -> None:
+def test_moves(faults: dict[str, str], compile_c: Compile, plain: Run, lib: Path) -> None:
     """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""
     shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
     program = compile_c(HERE / "moves.c", INCLUDE_TESTS)

@@ -6,18 +6,17 @@ built.
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.machine import Job
 from modes import INCLUDE_TESTS
 from preload import preload_environment
-from results import captured
+from results import Compile, captured
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
-Compile = Callable[..., Path]
 
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 NEVER = {"HAKMEM_DECAY_MS": "3600000"}

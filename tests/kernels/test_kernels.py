@@ -7,7 +7,6 @@ kernels.py with all of programs.py (ONLY=regex for some of them).
 import os
 import platform
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from kernels import programs
 from kernels.kernels import KERNELS, Kernel, fetch
 from kernels.machine import Outcome, run_jobs
 from mirrors import CannotFetchError
+from results import Compile, Tally
 
 IS_FULL = os.environ.get("KERNELS") == "all"
 USUAL = "bookworm"
@@ -33,13 +33,7 @@ def wrong(outcome: Outcome) -> str:
 @pytest.mark.long("an emulated machine; its programs run on this kernel")
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if IS_FULL or k.suite == USUAL], ids=lambda k: k.suite)
-def test_kernel(
-    kernel: Kernel,
-    compile_c: Callable[..., Path],
-    lib: Path,
-    tmp_path: Path,
-    tally: Callable[[int, str], None],
-) -> None:
+def test_kernel(kernel: Kernel, compile_c: Compile, lib: Path, tmp_path: Path, tally: Tally) -> None:
     if platform.machine() != "x86_64":
         pytest.skip(f"the kernels are x86-64's, this machine's programs are for {platform.machine()}")
     try:

@@ -1,11 +1,10 @@
 """Bounds that a program sees: memory for each idle thread, mappings, resident for live memory."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run
 
 pytestmark = pytest.mark.alone
 
@@ -25,11 +24,7 @@ PEAK_PERCENT, IDLE_PERCENT = "600", "350"  # seen: 350 to 420, 150 to 200
     [("10000", "16", "20000"), ("10000", "700", "64000"), ("2000", "5000", "230000")],
 )
 def test_idle_threads(
-    threads: str,
-    largest_bytes: str,
-    limit_bytes: str,
-    compile_c: Callable[..., Path],
-    preload: Run,
+    threads: str, largest_bytes: str, limit_bytes: str, compile_c: Compile, preload: Run
 ) -> None:
     program = compile_c(HERE / "ten_thousand_threads.c", INCLUDE_TESTS)
     result = preload([program, threads, largest_bytes, limit_bytes], env=DECAY)
@@ -38,7 +33,7 @@ def test_idle_threads(
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_mappings_and_resident_memory(compile_c: Callable[..., Path], preload: Run) -> None:
+def test_mappings_and_resident_memory(compile_c: Compile, preload: Run) -> None:
     program = compile_c(HERE / "long_mixed_load.c", INCLUDE_TESTS)
     result = preload([program, LOAD_SECONDS, PEAK_PERCENT, IDLE_PERCENT], env=DECAY)
     assert (result.returncode, result.stderr) == (0, "")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from browser import browser_of
 from real.conftest import program, why_missing
-from results import captured
+from results import Find, captured
 
 __all__ = ["program", "why_missing"]
 
@@ -73,7 +73,7 @@ def site(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dump(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def dump(program: Find, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """The document of an address when its scripts have run."""
     browser, profile = browser_of(program), tmp_path_factory.mktemp("profile")
 

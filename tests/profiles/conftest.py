@@ -7,7 +7,6 @@
 """
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from hakmem.profile.model import Frame, Mapping, Profile, Rate
 from profiles.worlds import Load, counts_of, drawn, profile_of
 from real.conftest import program, why_missing
-from results import captured
+from results import Find, captured
 from tool.conftest import tool
 
 __all__ = ["program", "tool", "why_missing"]
@@ -35,7 +34,7 @@ BEFORE = [Load(9, 64, 30_000)]
 
 
 @pytest.fixture(scope="session")
-def pprof_tool(program: Callable[[str], Path]) -> Path:
+def pprof_tool(program: Find) -> Path:
     words = [program("go"), "tool", "-n", "pprof"]
     step = captured(words, timeout=280)
     if step.returncode:

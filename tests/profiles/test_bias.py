@@ -5,11 +5,11 @@ are what chance leaves.  docs/PROFILING.md lists the patterns."""
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from profiles.patterns import PATTERNS, Found, Pattern, run
+from results import Compile
 
 PROGRAM = Path(__file__).parent / "programs" / "patterns.c"
 SAMPLES = int(os.environ.get("PROFILE_SAMPLES", "60000"))
@@ -30,7 +30,7 @@ def told(pattern: Pattern, found: Found) -> str:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("pattern", PATTERNS, ids=name_of)
-def test_no_bias(pattern: Pattern, compile_c: Callable[..., Path], lib: Path) -> None:
+def test_no_bias(pattern: Pattern, compile_c: Compile, lib: Path) -> None:
     found = run(compile_c(PROGRAM), lib, pattern, SAMPLES)
     print(told(pattern, found))
     assert found.samples >= SAMPLES

@@ -20,6 +20,7 @@ from hakmem.profile.sites import site_table
 from hakmem.target.switch import read_state
 from hakmem.target.target import Target, open_process
 from preload import preload_environment
+from results import Compile
 
 PROGRAM = Path(__file__).parent / "programs" / "many_sites.c"
 INTERVALS = int(os.environ.get("PROFILE_INTERVALS", "1280"))
@@ -51,7 +52,7 @@ class Sites:
 
 
 @pytest.fixture
-def sites(compile_c: Callable[..., Path], lib: Path) -> Iterator[Sites]:
+def sites(compile_c: Compile, lib: Path) -> Iterator[Sites]:
     environment = preload_environment(lib, "") | {"HAKMEM_PROFILE": str(PERIOD)}
     with subprocess.Popen(
         [compile_c(PROGRAM)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

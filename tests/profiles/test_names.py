@@ -23,7 +23,7 @@ from hakmem.target.elf import open_elf
 from hakmem.target.functions import functions_of
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
-from results import captured
+from results import Find, captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "sites.cc"
@@ -93,7 +93,7 @@ def check_lines(frames: tuple[Frame, ...]) -> None:
 
 
 def test_lines_and_inlined_calls_by_llvm(
-    server: Path, call: int, monkeypatch: pytest.MonkeyPatch, program: Callable[[str], Path]
+    server: Path, call: int, monkeypatch: pytest.MonkeyPatch, program: Find
 ) -> None:
     program("llvm-symbolizer")
     without_symbolic(monkeypatch)

@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from browser import Elements, browser_of, seen_in_browser
 from hakmem.profile.model import Frame, Profile
 from hakmem.views.profile_page import render
 from profiles.conftest import LOADS, SITES, named_profile
+from results import Find
 
 
 def test_page_loads_nothing(named: Profile) -> None:
@@ -86,7 +85,7 @@ seen.byName = column(5);
 
 
 @pytest.fixture(scope="module")
-def seen(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def seen(program: Find, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What the page is in a browser, told by the browser."""
     folder = tmp_path_factory.mktemp("browser")
     return seen_in_browser(render(named_profile()), LOOK, browser_of(program), folder)

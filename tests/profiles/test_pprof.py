@@ -18,7 +18,7 @@ from hakmem.profile.sites import site_table
 from hakmem.profile.wrappers import is_internal, without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
 from profiles.worlds import profile_of
-from results import captured
+from results import Find, captured
 
 GROW = "void std::vector<Item, std::allocator<Item> >::_M_realloc_insert<Item>(Item&&)"
 
@@ -232,7 +232,7 @@ func main() { runtime.MemProfileRate = 65536; leak(); runtime.GC(); f, _ := os.C
 """
 
 
-def test_profiles_of_go_programs_are_read(tmp_path: Path, program: Callable[[str], Path]) -> None:
+def test_profiles_of_go_programs_are_read(tmp_path: Path, program: Find) -> None:
     source, file = tmp_path / "main.go", tmp_path / "heap.pb.gz"
     source.write_text(GO_HEAP)
     subprocess.run([program("go"), "run", source, file], check=True, timeout=280)

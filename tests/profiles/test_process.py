@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from hakmem.profile.model import Header, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of_process, name_addresses
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
-from results import captured
+from results import Compile, captured
 
 SOURCE = Path(__file__).parent / "programs" / "stack.c"
 LINES = [
@@ -24,7 +24,7 @@ LINES = [
 
 
 @pytest.fixture
-def process(compile_c: Callable[..., Path]) -> Iterator[tuple[Process, list[int]]]:
+def process(compile_c: Compile) -> Iterator[tuple[Process, list[int]]]:
     """The process and its stack."""
     program = compile_c(SOURCE)
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:

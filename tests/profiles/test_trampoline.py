@@ -3,12 +3,12 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from preload import clean_environment
+from results import Find
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "trampoline.c"
@@ -57,7 +57,7 @@ def test_code_that_only_calls(tool: Tool, tmp_path: Path, flags: str) -> None:
     assert "[incomplete stack]" not in frames
 
 
-def test_functions_of_python(tool: Tool, tmp_path: Path, program: Callable[[str], Path]) -> None:
+def test_functions_of_python(tool: Tool, tmp_path: Path, program: Find) -> None:
     python = next(filter(knows_perf, map(str, pythons())), None) or program("python3.12")
     if not knows_perf(str(python)):
         pytest.skip("no Python here has -X perf (3.12 and newer, on Linux)")

@@ -4,13 +4,12 @@
 `sides`           the program on the C library's malloc and on hakmem (see sides.py)
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from real.packages import find, install_missing
 from real.sides import Side, Sides
-from results import Run
+from results import Find, Run
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +19,7 @@ def why_missing() -> str:
 
 
 @pytest.fixture(scope="session")
-def program(why_missing: str) -> Callable[[str], Path]:
+def program(why_missing: str) -> Find:
     """program("git") or program("/usr/lib/postgresql/*/bin/initdb") -> Path."""
 
     def get(wanted: str) -> Path:

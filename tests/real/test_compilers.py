@@ -6,13 +6,13 @@ memory; the program that comes of it then runs on hakmem itself."""
 import hashlib
 import json
 import shlex
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 LARGE = Path(__file__).parent / "programs" / "large.cpp"
 OWN_LANGUAGES = {".c": "gcc", ".cc": "g++"}
@@ -42,7 +42,7 @@ def own_compilations(root: Path) -> list[Compilation]:
 
 
 @pytest.mark.long("what `make run` does")
-def test_own_sources(sides: Sides, program: Callable[[str], Path], root: Path) -> None:
+def test_own_sources(sides: Sides, program: Find, root: Path) -> None:
     compilations = own_compilations(root)
     assert any(each.source.suffix == ".c" for each in compilations)
 
@@ -64,7 +64,7 @@ CLANG = pytest.param("clang++", marks=pytest.mark.long("the slower of two compil
 
 
 @pytest.mark.parametrize("name", ["g++", CLANG])
-def test_large_cxx_file(sides: Sides, program: Callable[[str], Path], name: str) -> None:
+def test_large_cxx_file(sides: Sides, program: Find, name: str) -> None:
     compiler = program(name)
 
     def job(side: Side) -> tuple[str, str]:

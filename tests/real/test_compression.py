@@ -2,11 +2,11 @@
 
 import hashlib
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 INPUT_BYTES = 24 << 20
 COMMANDS = {
@@ -33,7 +33,7 @@ def input_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in sorted(COMMANDS)
     ],
 )
-def test_two_threads(sides: Sides, program: Callable[[str], Path], input_file: Path, name: str) -> None:
+def test_two_threads(sides: Sides, program: Find, input_file: Path, name: str) -> None:
     program(name)
     compress, decompress = COMMANDS[name]
 

@@ -3,13 +3,13 @@
 A test case fails here when it passes without hakmem, in the same configuration, and on hakmem does not:
 it fails, is skipped, or is missing from the report because its interpreter died."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 pytestmark = pytest.mark.alone
 
@@ -39,7 +39,7 @@ Cases = dict[str, str]
 
 @pytest.mark.long("CPython: two minutes, 20 of its modules; test_languages and test_fortified run it")
 @pytest.mark.parametrize("allocator", MODULES)
-def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str) -> None:
+def test_own_tests(sides: Sides, program: Find, allocator: str) -> None:
     python = program(PYTHON)
     package = program(f"{TEST_PACKAGE}/test_dict.py").parent
     needed, where_present = MODULES[allocator]

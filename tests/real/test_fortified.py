@@ -1,11 +1,12 @@
 """Real programs in hardened mode, with the C library's functions checked: the same output, and not a word."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from real.sides import Command, Side, Sides
+from results import Find
 
 PROGRAMS = Path(__file__).parent / "programs"
 PYTHON = """
@@ -56,25 +57,25 @@ def hardened(
 
 
 @pytest.mark.parametrize("level", ["1", "2"])
-def test_python(sides: Sides, program: Callable[[str], Path], level: str) -> None:
+def test_python(sides: Sides, program: Find, level: str) -> None:
     python = program("/usr/bin/python3")
     for allocator in ("pymalloc", "malloc"):
         words: Sequence[str | Path] = ["env", f"PYTHONMALLOC={allocator}", python, "-c", PYTHON]
         assert sides.same(lambda side, words=words: hardened(side, words, level=level))
 
 
-def test_perl(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_perl(sides: Sides, program: Find) -> None:
     words = [program("perl"), PROGRAMS / "work.pl"]
     assert sides.same(lambda side: hardened(side, words))
 
 
-def test_sqlite(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_sqlite(sides: Sides, program: Find) -> None:
     script = (PROGRAMS / "rows.sql").read_text().replace("1000000", "50000")
     words = [program("sqlite3"), "-batch", "-bail", "rows.db"]
     assert sides.same(lambda side: hardened(side, words, stdin=script))
 
 
-def test_git(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_git(sides: Sides, program: Find) -> None:
     git = program("git")
 
     def job(side: Side) -> str:
@@ -92,7 +93,7 @@ def test_git(sides: Sides, program: Callable[[str], Path]) -> None:
     assert sides.same(job).count("commit ") >= 3
 
 
-def test_compiler(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_compiler(sides: Sides, program: Find) -> None:
     compiler = program("g++")
 
     def job(side: Side) -> str:

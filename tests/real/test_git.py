@@ -3,11 +3,11 @@
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 HISTORY = Path(__file__).parent / "programs" / "history.py"
 COMMITS = 1000
@@ -33,7 +33,7 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long("20 seconds; the compilers and sqlite make and free as many blocks")
-def test_import_clone_gc_fsck(sides: Sides, program: Callable[[str], Path], history: Path) -> None:
+def test_import_clone_gc_fsck(sides: Sides, program: Find, history: Path) -> None:
     git = program("git")
 
     def job(side: Side) -> dict[str, str]:

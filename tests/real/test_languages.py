@@ -1,10 +1,10 @@
 """Perl with cloned interpreters, node with worker threads, java with direct buffers: the same output."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 PROGRAMS = Path(__file__).parent / "programs"
 PERL_LINES = 4
@@ -12,16 +12,16 @@ NODE_LINES = 4
 JAVA_LINES = 40
 
 
-def test_perl(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_perl(sides: Sides, program: Find) -> None:
     assert run_script(sides, program("perl"), "work.pl") == PERL_LINES
 
 
-def test_node(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_node(sides: Sides, program: Find) -> None:
     assert run_script(sides, program("node"), "work.js") == NODE_LINES
 
 
 @pytest.mark.long("10 seconds; its collector maps memory itself")
-def test_java(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_java(sides: Sides, program: Find) -> None:
     """The runtime compiles the source itself, so Java's own compiler runs on hakmem too."""
     java = program("java")
     if "jdk.compiler" not in sides.glibc.run([java, "--list-modules"]).stdout:

@@ -2,10 +2,10 @@
 
 import hashlib
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 from real.sides import Side, Sides
+from results import Find
 
 INPUT_BYTES = 32 << 20
 CIPHER = "enc -aes-256-cbc -pbkdf2 -iter 20000 -S 0011223344556677 -pass pass:hakmem"
@@ -16,7 +16,7 @@ x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -out signer.pem
 cms -sign -binary -nodetach -in message -signer signer.pem -inkey key -out signed"""
 
 
-def test_digest_and_cipher(sides: Sides, program: Callable[[str], Path], tmp_path: Path) -> None:
+def test_digest_and_cipher(sides: Sides, program: Find, tmp_path: Path) -> None:
     """What does not depend on random numbers is the same, byte by byte."""
     openssl = program("openssl")
     plain_text = tmp_path / "input"
@@ -35,7 +35,7 @@ def test_digest_and_cipher(sides: Sides, program: Callable[[str], Path], tmp_pat
     sides.same(job)
 
 
-def test_keys_and_signatures(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_keys_and_signatures(sides: Sides, program: Find) -> None:
     """What depends on random numbers is verified by the other side."""
     openssl = program("openssl")
     for side in sides:

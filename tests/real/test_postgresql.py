@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
+from results import Find
 
 QUERIES = Path(__file__).parent / "programs" / "queries.sql"
 USERS = ("postgres", "nobody")
@@ -24,7 +25,7 @@ BACKENDS = 8  # four of pgbench, its first one, the queries', the checkpointer, 
 
 
 @pytest.fixture
-def owned_sides(sides: Sides, program: Callable[[str], Path]) -> Iterator[Sides]:
+def owned_sides(sides: Sides, program: Find) -> Iterator[Sides]:
     """The sides, in folders of the user who runs the server, with a copy of the library it can read."""
     base = Path(tempfile.mkdtemp(prefix="hakmem-"))
     base.chmod(0o755)
@@ -55,7 +56,7 @@ def other_user() -> pwd.struct_passwd | None:
 
 
 @pytest.mark.long("10 seconds; redis is a server, too")
-def test_initdb_pgbench_queries(owned_sides: Sides, program: Callable[[str], Path]) -> None:
+def test_initdb_pgbench_queries(owned_sides: Sides, program: Find) -> None:
     tools = {
         name: program(f"{BIN}/{name}")
         for name in ("initdb", "postgres", "pg_isready", "createdb", "pgbench", "psql")

@@ -3,12 +3,11 @@
 Debian's redis-server is linked against jemalloc; hakmem has to serve it all the same."""
 
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 
 from real.sides import Side, Sides
+from results import Find
 
 KEYS = 60_000
 BENCHMARK = "-n 60000 -c 20 -P 8 -d 200 -r 20000 -q -t set,get,incr,lpush,rpop,sadd,hset,zadd,mset"
@@ -25,7 +24,7 @@ class Redis:
     """A side's redis: its server and its clients, all on that side."""
 
     side: Side
-    program: Callable[[str], Path]
+    program: Find
 
     def server(self) -> AbstractContextManager[None]:
         """The server; it holds KEYS strings at least, so hakmem must have given it as many blocks."""
@@ -69,7 +68,7 @@ def known_data() -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_load_save_restart(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_load_save_restart(sides: Sides, program: Find) -> None:
     commands = known_data()
 
     def job(side: Side) -> tuple[str, str]:

@@ -1,15 +1,15 @@
 """sqlite3: a million rows, indices, joins, full text, vacuum; the same database, byte by byte."""
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 from real.sides import Side, Sides
+from results import Find
 
 SCRIPT = (Path(__file__).parent / "programs" / "rows.sql").read_text()
 
 
-def test_million_rows(sides: Sides, program: Callable[[str], Path]) -> None:
+def test_million_rows(sides: Sides, program: Find) -> None:
     sqlite3 = program("sqlite3")
 
     def job(side: Side) -> tuple[str, str]:

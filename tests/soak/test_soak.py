@@ -1,12 +1,11 @@
 """The soak: ten seconds as one test among others, SOAK_MINUTES (30) by `make soak`."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import Run
+from results import Compile, Run, Tally
 
 pytestmark = pytest.mark.alone
 
@@ -17,12 +16,7 @@ SEED = os.environ.get("SOAK_SEED", "1")
 
 @pytest.mark.long("10 seconds of what other tests do; make soak runs it for longer")
 @pytest.mark.timeout(SECONDS + 300)
-def test_soak(
-    compile_c: Callable[..., Path],
-    preload: Run,
-    debug_lib: Path,
-    tally: Callable[[int, str], None],
-) -> None:
+def test_soak(compile_c: Compile, preload: Run, debug_lib: Path, tally: Tally) -> None:
     program = compile_c(HERE / "soak.c", INCLUDE_TESTS, "-ldl")
     environment = {"HAKMEM_DECAY_MS": "50"}
     command = [program, str(SECONDS), SEED]

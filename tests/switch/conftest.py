@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from preload import preload_environment
+from results import Compile
 
 # Without a package index `make` leaves the tool out, and says so.
 collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
@@ -43,7 +44,7 @@ class Worker:
 
 
 @pytest.fixture
-def start_program(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callable[..., Worker]]:
+def start_program(compile_c: Compile, lib: Path) -> Iterator[Callable[..., Worker]]:
     started: list[subprocess.Popen[str]] = []
 
     def run(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from batches import QUIET, cost_of
+from results import Compile
 
 PROGRAM = Path(__file__).parent / "cost.c"
 BLOCKS = 5000  # as in the program
@@ -19,7 +20,7 @@ LONG_PERIOD = {"HAKMEM_PROFILE": "1T"}
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counted on x86-64 only")
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="not installed: valgrind")
 def test_a_request_costs_little_and_a_free_nothing(
-    compile_c: Callable[..., Path], preload: Callable, tmp_path: Path
+    compile_c: Compile, preload: Callable, tmp_path: Path
 ) -> None:
     program = compile_c(PROGRAM, "-O1", "-ldl")
     profiles = {}

@@ -4,12 +4,13 @@ live with (storm.cc).  `PROFILE_SWITCHES=1000000` does so a million times (`make
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from results import Compile
 from switch.outside import Outside, outside, wait_for
 from switch.spoken import spoken_to
 
@@ -135,7 +136,7 @@ MODES: dict[str, dict[str, str]] = {
     ids=["default", "default-debug", "hardened-debug", "guarded-debug"],
 )
 def test_switched_in_a_storm(
-    mode: str, is_debug: bool, share: float, compile_c: Callable[..., Path], lib: Path, debug_lib: Path
+    mode: str, is_debug: bool, share: float, compile_c: Compile, lib: Path, debug_lib: Path
 ) -> None:
     program, plugin = compile_c(HERE / "storm.cc", "-ldl"), compile_c(PLUGIN, "-shared", "-fPIC")
     switches = int(SWITCHES * share)

@@ -16,7 +16,7 @@ from hakmem.profile.session import Plan, gather, is_on
 from hakmem.profile.sites import site_table
 from hakmem.target.switch import Settings
 from hakmem.target.target import open_process
-from results import captured
+from results import Tally, captured
 from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
@@ -241,7 +241,7 @@ def test_purge_gives_back(start: Start) -> None:
 
 @pytest.mark.parametrize("mode", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1"}], ids=str)
 def test_any_value_leaves_the_process_working(
-    start: Start, debug_lib: Path, mode: dict[str, str], tally: Callable[[int, str], None]
+    start: Start, debug_lib: Path, mode: dict[str, str], tally: Tally
 ) -> None:
     """Random bytes in all writable fields while threads allocate; the laws of debug builds hold."""
     writes = 3000

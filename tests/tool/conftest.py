@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from preload import clean_environment, preload_environment
 from real.conftest import program, why_missing
+from results import Compile
 from tool.forked import Ending, forked
 from tool.processes import hakmem, running
 
@@ -62,9 +63,12 @@ def tool(lib: Path) -> Tool:
 
 
 @pytest.fixture(scope="session")
-def compiled(compile_c: Callable[..., Path]) -> Callable[..., Path]:
+def compiled(compile_c: Compile) -> Compile:
     """compiled("blocks", *flags) -> the program."""
     return lambda name, *flags: compile_c(PROGRAMS / f"{name}.c", *flags)
+
+
+StartOnHakmem = Callable[..., subprocess.Popen[bytes]]
 
 
 class Stepper:
@@ -105,8 +109,11 @@ class Stepper:
                 stream.close()
 
 
+Start = Callable[..., Stepper]
+
+
 @pytest.fixture
-def stepper(lib: Path) -> Iterator[Callable[..., Stepper]]:
+def stepper(lib: Path) -> Iterator[Start]:
     """stepper(command, first step, preload=True, **variables) -> Stepper, at its first step."""
     started: list[Stepper] = []
 
@@ -122,9 +129,7 @@ def stepper(lib: Path) -> Iterator[Callable[..., Stepper]]:
 
 
 @pytest.fixture
-def with_heaps(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path
-) -> Callable[..., Stepper]:
+def with_heaps(compiled: Compile, stepper: Start, lib: Path) -> Start:
     """with_heaps(count=0, step="made", **variables): programs/heaps.c at this step."""
     program = compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}")
 
@@ -138,7 +143,7 @@ def with_heaps(
 
 
 @pytest.fixture
-def on_hakmem(lib: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def on_hakmem(lib: Path) -> Iterator[StartOnHakmem]:
     """on_hakmem(command, library=lib, **options of Popen) -> Popen.  library=None: on the C library's."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -155,7 +160,7 @@ def on_hakmem(lib: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
 
 @pytest.fixture(scope="session")
-def sites_program(compiled: Callable[..., Path]) -> Path:
+def sites_program(compiled: Compile) -> Path:
     """Two sites: one keeps what it allocates, the other frees it."""
     return compiled("sites", "-g")
 
@@ -168,7 +173,7 @@ def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="session")
-def busy_program(compile_c: Callable[..., Path]) -> Path:
+def busy_program(compile_c: Compile) -> Path:
     """Threads that allocate, and free each other's blocks."""
     return compile_c(PROGRAMS / "busy.c")
 

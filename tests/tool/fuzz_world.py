@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from results import Compile, Tally
 from tool.dumps import HAS_GCORE, dumped
 from tool.processes import hakmem, running
 
@@ -109,7 +110,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def process(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def process(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     with running([compile_c(PROGRAMS / "busy.c"), "3000"], lib) as process:
         yield process
 
@@ -144,7 +145,7 @@ def world(made: World, request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
 
 @contextmanager
-def counted(tally: Callable[[int, str], None]) -> Iterator[Callable[[], bool]]:
+def counted(tally: Tally) -> Iterator[Callable[[], bool]]:
     """`more()` until the time is over."""
     until_s, cases = time.monotonic() + SECONDS, [0]
 

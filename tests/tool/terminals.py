@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from results import captured
+from results import Find, captured
 from textual.pilot import Pilot
 from tool.forked import tool_environment
 from tool.processes import TOOL, wait_until
@@ -61,8 +61,11 @@ class Terminal:
         return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
 
+Open = Callable[..., Terminal]
+
+
 @pytest.fixture
-def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
+def terminal(program: Find) -> Iterator[Open]:
     """terminal("top", …, columns=60, rows=30, variable="A=1") -> Terminal, ended with the test."""
     program("tmux")
     opened: list[Terminal] = []

@@ -1,9 +1,9 @@
 """A program that libhakmem.a is linked into is seen as any other, whatever its linker leaves out."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import Compile
 from tool.processes import hakmem, hakmem_json, running
 
 WAITING = """
@@ -22,7 +22,7 @@ int main(void) {
 
 @pytest.mark.parametrize("flags", [[], ["-s"], ["-static"]], ids=lambda flags: " ".join(flags) or "plain")
 def test_it_is_found(
-    flags: list[str], static_lib: Path, compile_c: Callable[..., Path], lib: Path, tmp_path: Path
+    flags: list[str], static_lib: Path, compile_c: Compile, lib: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "waiting.c"
     source.write_text(WAITING)

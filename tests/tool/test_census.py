@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from hakmem.census.reading import Reading, read_full, read_quick
 from hakmem.census.residency import measure
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.pages import REGION_BYTES, REGION_PAGES, PageMap
+from results import Compile
 from tool.processes import hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -25,7 +26,7 @@ MODES = {
 
 
 @pytest.fixture(scope="module", params=MODES)
-def stopped(request: pytest.FixtureRequest, lib: Path, compile_c: Callable[..., Path]) -> Iterator[int]:
+def stopped(request: pytest.FixtureRequest, lib: Path, compile_c: Compile) -> Iterator[int]:
     """The PID of a program whose threads free each other's blocks, stopped in the middle of it."""
     with running([compile_c(PROGRAMS / "busy.c"), "300"], lib, MODES[request.param]) as process:
         process.send_signal(signal.SIGSTOP)
@@ -105,7 +106,7 @@ def test_why_and_stat_see_the_same_blocks(stopped: int) -> None:
     assert seen == {size: live[size] for size in seen}
 
 
-def test_why_names_the_threads_of_a_container(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_why_names_the_threads_of_a_container(lib: Path, compile_c: Compile) -> None:
     """There its first thread has another number than outside, and the library does not ask for it."""
     program = compile_c(PROGRAMS / "known.c")
     unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]

@@ -4,13 +4,13 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tool.conftest import Stepper, Tool
+from results import Compile
+from tool.conftest import Start, StartOnHakmem, Stepper, Tool
 from tool.dumps import dumped, needs_gcore
 
 PATTERN = Path("/proc/sys/kernel/core_pattern")
@@ -62,11 +62,7 @@ DUMPERS = [
 
 @pytest.fixture
 def freed(
-    compiled: Callable[..., Path],
-    stepper: Callable[..., Stepper],
-    static_lib: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    compiled: Compile, stepper: Start, static_lib: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], Stepper]]:
     """A program, preloaded or static, that has freed half of its blocks, and may be dumped into tmp_path."""
     monkeypatch.chdir(tmp_path)
@@ -88,11 +84,7 @@ def freed(
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_same_figures_as_of_the_process(
-    tool: Tool,
-    freed: Callable[..., Stepper],
-    tmp_path: Path,
-    dump: Callable[[Stepper, Path], Path],
-    linked: str,
+    tool: Tool, freed: Start, tmp_path: Path, dump: Callable[[Stepper, Path], Path], linked: str
 ) -> None:
     program = freed(linked)
     before = json.loads(tool("stat", program.pid, "--json").stdout)
@@ -107,10 +99,7 @@ def test_same_figures_as_of_the_process(
 
 @needs_gcore
 def test_files_that_have_moved_are_named(
-    tool: Tool,
-    lib: Path,
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
-    tmp_path: Path,
+    tool: Tool, lib: Path, on_hakmem: StartOnHakmem, tmp_path: Path
 ) -> None:
     """A core of another machine: the library is not where it was."""
     moved = tmp_path / "there" / "libhakmem.so"
@@ -132,11 +121,7 @@ def test_files_that_have_moved_are_named(
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_truncated_cores_say_so(
-    tool: Tool,
-    freed: Callable[..., Stepper],
-    tmp_path: Path,
-    dump: Callable[[Stepper, Path], Path],
-    linked: str,
+    tool: Tool, freed: Start, tmp_path: Path, dump: Callable[[Stepper, Path], Path], linked: str
 ) -> None:
     """Their programs "did not run on hakmem": its data lies above the heap's.  A static program's lies below,
     so the rest is shown, with a warning."""

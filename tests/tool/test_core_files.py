@@ -2,12 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from results import Compile
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
 from tool.processes import running
@@ -29,10 +30,7 @@ class Dump:
 
 @pytest.fixture(scope="module", params=["there", "deleted"])
 def dump(
-    request: pytest.FixtureRequest,
-    lib: Path,
-    compile_c: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, lib: Path, compile_c: Compile, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Dump]:
     """The program's file is still there, or was deleted, when it was dumped."""
     folder = tmp_path_factory.mktemp("replaced")
@@ -63,7 +61,7 @@ def test_the_same_build_has_the_names(tool: Tool, dump: Dump) -> None:
 
 
 @pytest.mark.parametrize("now", ["another build", "nothing"])
-def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Callable[..., Path], now: str) -> None:
+def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Compile, now: str) -> None:
     """Names of another build would be wrong ones."""
     dump.place.unlink(missing_ok=True)
     if now != "nothing":

@@ -3,14 +3,14 @@
 import json
 import resource
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hakmem.doctor import process_checks
 from hakmem.doctor.runtimes import runtime_of
-from tool.conftest import Tool
+from results import Compile
+from tool.conftest import StartOnHakmem, Tool
 from tool.processes import running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -124,7 +124,7 @@ def test_languages_are_told_by_names(program: str, files: list[str], name: str |
 # ---- another process --------------------------------------------------------------------------------------
 
 
-def test_a_process_on_hakmem(tool: Tool, lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_a_process_on_hakmem(tool: Tool, lib: Path, compile_c: Compile) -> None:
     """Its environment counts, not that of the tool."""
     options = {"HAKMEM_LIMIT_HARD": "40M", "HAKMEM_DECAYMS": "1", "HAKMEM_HARDEN": "0"}
     with running([compile_c(PROGRAMS / "limited.c")], lib, options) as process:
@@ -140,7 +140,7 @@ def test_a_process_on_hakmem(tool: Tool, lib: Path, compile_c: Callable[..., Pat
     assert "kernel" not in found, "the machine is asked about without a PID"
 
 
-def test_a_process_that_is_filtered_and_locks(tool: Tool, lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_a_process_that_is_filtered_and_locks(tool: Tool, lib: Path, compile_c: Compile) -> None:
     with running([compile_c(PROGRAMS / "confined.c")], lib, {"HAKMEM_CONFINED": "1"}) as process:
         found = findings(tool, process.pid)
     (item,) = found["system call filter"]
@@ -149,9 +149,7 @@ def test_a_process_that_is_filtered_and_locks(tool: Tool, lib: Path, compile_c: 
     assert (item["verdict"], "8.00 KiB" in item["found"]) == ("advice", True)
 
 
-def test_a_process_that_is_not_on_hakmem(
-    tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]
-) -> None:
+def test_a_process_that_is_not_on_hakmem(tool: Tool, on_hakmem: StartOnHakmem) -> None:
     """An address space limit of its own is told."""
     size = 8 << 30
     process = on_hakmem(
@@ -167,7 +165,7 @@ def test_a_process_that_is_not_on_hakmem(
     assert "limits" not in found
 
 
-def test_a_preload_that_the_loader_ignored(tool: Tool, lib: Path, compiled: Callable[..., Path]) -> None:
+def test_a_preload_that_the_loader_ignored(tool: Tool, lib: Path, compiled: Compile) -> None:
     program = compiled("blocks", "-static")
     environment = {"LD_PRELOAD": str(lib), "PATH": "/bin"}
     process = subprocess.Popen([program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -207,11 +205,7 @@ def test_why_the_loader_ignored_it(
     assert fix in item["advice"]
 
 
-def test_few_mappings_left(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
-) -> None:
+def test_few_mappings_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_hakmem: StartOnHakmem) -> None:
     limit = tmp_path / "max_map_count"
     limit.write_text("20\n")
     monkeypatch.setattr(process_checks, "MAX_MAP_COUNT", limit)

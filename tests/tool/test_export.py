@@ -2,14 +2,14 @@
 
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
-from results import captured
+from results import Compile, Find, captured
 from tool.forked import tool_environment
 from tool.processes import (
     TOOL,
@@ -28,7 +28,7 @@ Families = dict[str, Metric]
 
 
 @pytest.fixture(scope="module")
-def known(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def known(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     """A process whose figures stand still."""
     with running([compile_c(PROGRAMS / "known.c")], lib, {"HAKMEM_DECAY_MS": "86400000"}) as process:
         yield process
@@ -125,7 +125,7 @@ def test_openmetrics_on_request(known: subprocess.Popen[str], address: str) -> N
 
 
 def test_processes_come_and_go(
-    lib: Path, compile_c: Callable[..., Path], known: subprocess.Popen[str], address: str
+    lib: Path, compile_c: Compile, known: subprocess.Popen[str], address: str
 ) -> None:
     """Also a program that is executed under a PID that was looked at before."""
     program = compile_c(PROGRAMS / "known.c")
@@ -168,7 +168,7 @@ def test_textfile_again_and_again(known: subprocess.Popen[str], tmp_path: Path) 
     assert known.poll() is None
 
 
-def test_promtool_finds_no_fault(textfile: Path, program: Callable[[str], Path]) -> None:
+def test_promtool_finds_no_fault(textfile: Path, program: Find) -> None:
     words = [program("promtool"), "check", "metrics"]
     with textfile.open() as file:
         step = captured(words, stdin=file)

@@ -18,7 +18,7 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
-from results import captured
+from results import Compile, captured
 from tool.conftest import Tool
 from tool.forked import tool_environment
 from tool.processes import TOOL, free_port, running
@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def known(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def known(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     with running([compile_c(PROGRAMS / "known.c")], lib, {"HAKMEM_DECAY_MS": "86400000"}) as process:
         yield process
 

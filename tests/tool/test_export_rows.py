@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_families import PROCESS_LABELS
 from hakmem.views.metrics_rows import OTHERS, Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SITE_LABELS
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running
 from tool.test_export import PROGRAMS, families
@@ -227,7 +228,7 @@ def test_sites_of_all_others_are_one_sum() -> None:
 
 @pytest.fixture(scope="module")
 def pair(
-    lib: Path, compile_c: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+    lib: Path, compile_c: Compile, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """Two processes of one name that no other test uses, whose figures stand still."""
     program = tmp_path_factory.mktemp("rows") / "rows-of-a-pair"

@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from hakmem.views.metrics_sites import SiteMetrics, name_of
 from profiles.worlds import Load, drawn, profile_of, stack_of
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
-from results import captured
+from results import Find, captured
 from tool.forked import tool_environment
 from tool.processes import TOOL, answers, free_port, hakmem, running, wait_until
 from tool.test_export import OPENMETRICS, Families, families, get, openmetrics_parser, value
@@ -124,9 +124,7 @@ def test_no_sites_on_request(sites: subprocess.Popen[str], tmp_path: Path) -> No
     assert "hakmem_site_live_bytes" not in found
 
 
-def test_textfile_has_the_names_at_once(
-    sites: subprocess.Popen[str], tmp_path: Path, program: Callable[[str], Path]
-) -> None:
+def test_textfile_has_the_names_at_once(sites: subprocess.Popen[str], tmp_path: Path, program: Find) -> None:
     hakmem("profile", sites.pid, "--on")
     path = tmp_path / "hakmem.prom"
 

@@ -10,12 +10,13 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from hakmem.cli import COMMANDS, main
+from results import Compile, Tally
 from tool.conftest import Tool
 from tool.forked import NEVER, Ending, forked, is_clean, tool_environment
 from tool.fuzz_world import PROGRAMS, SECONDS, World, counted, made, process, world
@@ -94,7 +95,7 @@ def nonsense(world: World) -> list[str]:
     return [first, world.word()] if first not in COMMANDS else []
 
 
-def test_arguments(world: World, tally: Callable[[int, str], None]) -> None:
+def test_arguments(world: World, tally: Tally) -> None:
     with counted(tally) as more:
         while more():
             arguments = any_arguments(world) if world.chance.random() < 0.97 else nonsense(world)
@@ -127,7 +128,7 @@ def quick_commands(world: World) -> list[list[str]]:
     ]
 
 
-def test_environment(world: World, tally: Callable[[int, str], None]) -> None:
+def test_environment(world: World, tally: Tally) -> None:
     with counted(tally) as more:
         while more():
             names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
@@ -228,7 +229,7 @@ def forked_in(folder: Path, arguments: list[str]) -> Ending:
 # ---- completion, interruption -----------------------------------------------------------------------
 
 
-def test_completion(world: World, tally: Callable[[int, str], None]) -> None:
+def test_completion(world: World, tally: Tally) -> None:
     with counted(tally) as more:
         while more():
             words = " ".join(["hakmem", world.one_of(*COMMANDS), *(world.word() for _ in range(2))])
@@ -244,7 +245,7 @@ def test_completion(world: World, tally: Callable[[int, str], None]) -> None:
                 is_clean(ending, environment)
 
 
-def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Callable[[int, str], None]) -> None:
+def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Tally) -> None:
     """From the first instruction of ours on it dies of the signal, without a word.  What the interpreter does
     before that is its own: it is left out by waiting until SIGINT's handler is reset."""
     with counted(tally) as more:
@@ -286,9 +287,7 @@ def wait_for_entry(process: subprocess.Popen[str]) -> bool:
     return False
 
 
-def test_processes_that_die_meanwhile(
-    world: World, lib: Path, compile_c: Callable[..., Path], tally: Callable[[int, str], None]
-) -> None:
+def test_processes_that_die_meanwhile(world: World, lib: Path, compile_c: Compile, tally: Tally) -> None:
     program = compile_c(PROGRAMS / "busy.c")
     with counted(tally) as more:
         while more():

@@ -6,10 +6,10 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import Tally
 from tool.dumps import NO_GCORE
 from tool.forked import forked, is_clean
 from tool.fuzz_world import SECONDS, World, counted, made, process, world
@@ -72,7 +72,7 @@ def changed_json(data: bytes, chance: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def test_recordings(world: World, tally: Callable[[int, str], None]) -> None:
+def test_recordings(world: World, tally: Tally) -> None:
     data, path = world.recording.read_bytes(), world.folder / "bad.json"
     reported = 0
     with counted(tally) as more:
@@ -117,7 +117,7 @@ def core(world: World) -> Path:
     return path
 
 
-def test_cores_of_every_length(world: World, core: Path, tally: Callable[[int, str], None]) -> None:
+def test_cores_of_every_length(world: World, core: Path, tally: Tally) -> None:
     """From the whole one down: at each border, before and behind it, and at places in between."""
     places = headers_of(core.read_bytes())
     size = core.stat().st_size
@@ -134,7 +134,7 @@ def test_cores_of_every_length(world: World, core: Path, tally: Callable[[int, s
     tally(len(wanted), "sequences")
 
 
-def test_damaged_cores(world: World, core: Path, tally: Callable[[int, str], None]) -> None:
+def test_damaged_cores(world: World, core: Path, tally: Tally) -> None:
     """Headers, notes, and hakmem's own structures in the memory."""
     assert world.core is not None
     whole = world.core.read_bytes()
@@ -164,7 +164,7 @@ def damaged_place(world: World, file: int, size: int, headers: int) -> int:
     return min(size - 8, data + world.chance.randrange(4096 - 8))
 
 
-def test_damaged_programs(world: World, tally: Callable[[int, str], None]) -> None:
+def test_damaged_programs(world: World, tally: Tally) -> None:
     """doctor looks at a program that is asked for; nothing damaged is run."""
     data = Path(shutil.which("true") or "").read_bytes()
     program = world.folder / "program"

@@ -1,7 +1,6 @@
 """Heaps that a program has made: their figures in stat, why, what, leaks, export and record."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,8 @@ from hakmem.views.metrics_families import Families
 from hakmem.views.metrics_heaps import OTHERS, SERIES_KEPT_MAX, HeapMetrics
 from hakmem.views.metrics_rows import Grouping
 from hakmem.views.recording import HEAPS_KEPT, Recording
-from tool.conftest import Stepper, Tool
+from results import Compile
+from tool.conftest import Start, Stepper, Tool
 from tool.dumps import dumped, needs_gcore
 
 MIB = 1 << 20
@@ -65,7 +65,7 @@ def check_figures(heaps: dict[str, NamedHeapFigures], pid: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Callable[..., Stepper], mode: str) -> None:
+def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Start, mode: str) -> None:
     program = with_heaps(**MODES[mode])
     target = open_process(program.pid)
     full, quick = take(target), take(target, "counters")
@@ -83,22 +83,20 @@ def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Callable[..., 
     assert Snapshot.from_json(json.loads(json.dumps(full.to_json()))).heaps == full.heaps
 
 
-def test_a_stripped_static_program(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], static_lib: Path
-) -> None:
+def test_a_stripped_static_program(compiled: Compile, stepper: Start, static_lib: Path) -> None:
     program = stepper([compiled("heaps", "-static", "-s", static_lib)], "begun", preload=False)
     program.go_on("made")
     check_figures(heaps_of(take(open_process(program.pid))), program.pid)
 
 
-def test_a_library_without_heaps_is_read_as_before(with_heaps: Callable[..., Stepper]) -> None:
+def test_a_library_without_heaps_is_read_as_before(with_heaps: Start) -> None:
     target = open_process(with_heaps().pid)
     del target.schema.roots["named_rows"]
     assert take(target).heaps == []
     assert take(target, "counters").heaps == []
 
 
-def test_counters_do_not_fall_with_a_heap(with_heaps: Callable[..., Stepper]) -> None:
+def test_counters_do_not_fall_with_a_heap(with_heaps: Start) -> None:
     program = with_heaps()
     target = open_process(program.pid)
     before = take(target)
@@ -111,7 +109,7 @@ def test_counters_do_not_fall_with_a_heap(with_heaps: Callable[..., Stepper]) ->
 
 
 def test_figures_of_a_heap_in_which_threads_meet_are_of_all(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path
+    compiled: Compile, stepper: Start, lib: Path
 ) -> None:
     built = compiled("heap_of_threads", lib, f"-Wl,-rpath,{lib.parent}", "-pthread")
     target = open_process(stepper([built], "made", preload=False).pid)
@@ -125,7 +123,7 @@ def test_figures_of_a_heap_in_which_threads_meet_are_of_all(
 # ---- as text -------------------------------------------------------------------------------------------
 
 
-def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, with_heaps: Start) -> None:
     program = with_heaps(20)
     text = tool("stat", program.pid).stdout
     assert "“cache”" in text
@@ -140,7 +138,7 @@ def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, with_heaps: Call
     assert "more heap" not in everything
 
 
-def test_why_says_which_heap_holds_what(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+def test_why_says_which_heap_holds_what(tool: Tool, with_heaps: Start) -> None:
     program = with_heaps()
     answer = json.loads(tool("why", program.pid, "--json").stdout)
     live = CACHE_BYTES / (CACHE_BYTES + MIB)
@@ -155,7 +153,7 @@ def test_why_says_which_heap_holds_what(tool: Tool, with_heaps: Callable[..., St
     assert f"Heap {ODD_TEXT} holds 1.00 MiB, 100 % of its limit of 1.00 MiB; 3 requests refused." in text
 
 
-def test_what_says_which_heap_a_block_is_in(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+def test_what_says_which_heap_a_block_is_in(tool: Tool, with_heaps: Start) -> None:
     program = with_heaps()
     live, freed, big, of_thread = told(program)
     cache = {"number": 1, "name": "cache", "tag": 7}
@@ -170,9 +168,7 @@ def test_what_says_which_heap_a_block_is_in(tool: Tool, with_heaps: Callable[...
     assert "heap 1 “main loop”, thread" in tool("what", program.pid, of_thread).stdout
 
 
-def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(
-    tool: Tool, with_heaps: Callable[..., Stepper]
-) -> None:
+def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(tool: Tool, with_heaps: Start) -> None:
     """heaps.c forgets those of the heap with a limit, and keeps the other ones'."""
     program = with_heaps()
     answer = json.loads(tool("leaks", program.pid, "--no-profile", "--freeze", "--json").stdout)
@@ -181,7 +177,7 @@ def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(
 
 
 @needs_gcore
-def test_a_core_has_them_too(tool: Tool, with_heaps: Callable[..., Stepper], tmp_path: Path) -> None:
+def test_a_core_has_them_too(tool: Tool, with_heaps: Start, tmp_path: Path) -> None:
     program = with_heaps()
     stat = json.loads(tool("stat", program.pid, "--json").stdout)
     core = dumped(program.pid, tmp_path)
@@ -289,7 +285,7 @@ def test_what_series_have_counted_is_bounded() -> None:
     assert len(counted.totals) == SERIES_KEPT_MAX
 
 
-def test_series_of_a_process(with_heaps: Callable[..., Stepper], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_series_of_a_process(with_heaps: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     program = with_heaps(30)
     targets = [open_process(program.pid)]
     monkeypatch.setattr(Fleet, "targets", lambda _self: targets)
@@ -308,7 +304,7 @@ def test_series_of_a_process(with_heaps: Callable[..., Stepper], monkeypatch: py
         assert refused[ODD_NAME] == 3
 
 
-def test_recordings_are_bounded(with_heaps: Callable[..., Stepper], tool: Tool, tmp_path: Path) -> None:
+def test_recordings_are_bounded(with_heaps: Start, tool: Tool, tmp_path: Path) -> None:
     target = open_process(with_heaps(40).pid)
     recording, path = Recording.of(target, 1.0), tmp_path / "run.json"
     recording.samples = [take(target), take(target)]

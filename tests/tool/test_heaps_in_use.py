@@ -2,7 +2,6 @@
 of one that ended."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,16 +16,15 @@ from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
 from hakmem.views.metrics import HakmemCollector
 from hakmem.views.recording import Recording
 from hakmem.views.report_heaps import heap_charts
-from tool.conftest import Stepper, Tool
+from results import Compile
+from tool.conftest import Start, Stepper, Tool
 from tool.test_heaps import Machine, heap, heaps_of
 
 USERS, BLOCKS, MORE_BLOCKS = 3, 10, 25  # of programs/heaps_in_use.c
 
 
 @pytest.fixture
-def in_use(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path
-) -> Callable[..., Stepper]:
+def in_use(compiled: Compile, stepper: Start, lib: Path) -> Start:
     """in_use(*arguments): programs/heaps_in_use.c while its threads use a heap."""
     program = compiled("heaps_in_use", lib, f"-Wl,-rpath,{lib.parent}", "-pthread")
     return lambda *arguments: stepper([program, *arguments], "used", preload=False)
@@ -39,14 +37,14 @@ def threads_of(program: Stepper) -> dict[str, int | None]:
     return full
 
 
-def test_threads_are_counted_as_long_as_they_use_it(in_use: Callable[..., Stepper]) -> None:
+def test_threads_are_counted_as_long_as_they_use_it(in_use: Start) -> None:
     program = in_use()
     assert threads_of(program) == {"tenant": USERS, "quiet": 0, "main loop": None}
     program.go_on("left")
     assert threads_of(program) == {"tenant": 0, "quiet": 0, "main loop": None}
 
 
-def test_stat_and_why_tell_them(tool: Tool, in_use: Callable[..., Stepper]) -> None:
+def test_stat_and_why_tell_them(tool: Tool, in_use: Start) -> None:
     program = in_use()
     stat = json.loads(tool("stat", program.pid, "--json").stdout)
     assert {one["name"]: one["threads"] for one in stat["heaps"]} == {
@@ -64,7 +62,7 @@ def test_stat_and_why_tell_them(tool: Tool, in_use: Callable[..., Stepper]) -> N
     assert f" % in “tenant” (in use by {USERS} threads)" in text
 
 
-def test_export_tells_them(in_use: Callable[..., Stepper], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_tells_them(in_use: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = [open_process(in_use().pid)]
     monkeypatch.setattr(Fleet, "targets", lambda _self: targets)
     found = {family.name: family for family in HakmemCollector("counters").collect()}
@@ -72,7 +70,7 @@ def test_export_tells_them(in_use: Callable[..., Stepper], monkeypatch: pytest.M
     assert {one.labels["heap"]: one.value for one in samples} == {"tenant": USERS, "quiet": 0}
 
 
-def test_the_librarys_own_reports_tell_them(in_use: Callable[..., Stepper], tmp_path: Path) -> None:
+def test_the_librarys_own_reports_tell_them(in_use: Start, tmp_path: Path) -> None:
     text, as_json = tmp_path / "report", tmp_path / "report.json"
     in_use(text, as_json)
     found = {one["name"]: one["threads"] for one in json.loads(as_json.read_text())["heaps"]}
@@ -83,7 +81,7 @@ def test_the_librarys_own_reports_tell_them(in_use: Callable[..., Stepper], tmp_
     assert {" ".join(row[:-8]): row[place] for row in rows} == {"tenant": "3", "quiet": "0", "main loop": "0"}
 
 
-def test_a_library_that_does_not_count_them_is_read(in_use: Callable[..., Stepper]) -> None:
+def test_a_library_that_does_not_count_them_is_read(in_use: Start) -> None:
     program = in_use()
     target = open_process(program.pid)
     for name in ("users", "serial"):
@@ -92,7 +90,7 @@ def test_a_library_that_does_not_count_them_is_read(in_use: Callable[..., Steppe
     assert (tenant.live_blocks, tenant.threads, tenant.serial) == (BLOCKS, None, 0)
 
 
-def test_recordings_and_their_page_have_them(in_use: Callable[..., Stepper], tmp_path: Path) -> None:
+def test_recordings_and_their_page_have_them(in_use: Start, tmp_path: Path) -> None:
     program, path = in_use(), tmp_path / "run.json"
     target = open_process(program.pid)
     recording = Recording.of(target, 1.0)
@@ -109,7 +107,7 @@ def test_recordings_and_their_page_have_them(in_use: Callable[..., Stepper], tmp
 # ---- a record that is used again -----------------------------------------------------------------------
 
 
-def test_a_heap_that_has_anothers_record_counts_from_zero(in_use: Callable[..., Stepper]) -> None:
+def test_a_heap_that_has_anothers_record_counts_from_zero(in_use: Start) -> None:
     """Also when it has counted more than the one before."""
     program = in_use()
     target = open_process(program.pid)

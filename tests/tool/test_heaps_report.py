@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from hakmem.census.snapshot import open_process, take
-from tool.conftest import Stepper
+from results import Compile
+from tool.conftest import Start
 from tool.processes import PATIENCE_S
 from tool.test_heaps import told
 
@@ -27,9 +28,7 @@ int main(void) {
 ODD = "\N{REPLACEMENT CHARACTER}"
 
 
-def test_any_name_is_valid_json(
-    tmp_path: Path, compile_c: Callable[..., Path], plain: Callable, lib: Path
-) -> None:
+def test_any_name_is_valid_json(tmp_path: Path, compile_c: Compile, plain: Callable, lib: Path) -> None:
     source = tmp_path / "names_of_heaps.c"
     source.write_text(NAMES)
     ended = plain([compile_c(source, lib, f"-Wl,-rpath,{lib.parent}")])
@@ -50,9 +49,7 @@ def test_any_name_is_valid_json(
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_the_report_at_exit_says_what_the_tool_says(
-    with_heaps: Callable[..., Stepper], tmp_path: Path, form: str
-) -> None:
+def test_the_report_at_exit_says_what_the_tool_says(with_heaps: Start, tmp_path: Path, form: str) -> None:
     report = tmp_path / "report"
     program = with_heaps(30, HAKMEM_STATS=f"{form}:{report}")
     seen = [heap for heap in take(open_process(program.pid)).heaps if heap.kind == "program"]

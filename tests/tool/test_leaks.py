@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,8 @@ from hakmem.blocks.whose import Whose
 from hakmem.target.pages import SWAPPED
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
-from tool.conftest import Stepper, Tool
+from results import Compile
+from tool.conftest import Start, Tool
 from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
@@ -52,7 +53,7 @@ def known_of(process: subprocess.Popen[str]) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def lost(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def lost(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     with running([compile_c(PROGRAMS / "lost.c")], lib) as process:
         yield process
 
@@ -94,9 +95,7 @@ def test_a_running_process(lost: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("variables", [{"HAKMEM_HARDEN": "2"}, {"HAKMEM_GUARD": "1"}], ids=str)
-def test_closed_pages_are_not_swapped(
-    lib: Path, compile_c: Callable[..., Path], variables: dict[str, str]
-) -> None:
+def test_closed_pages_are_not_swapped(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     """The kernel's page map says so of pages that were closed by MADV_GUARD_INSTALL."""
     with running([compile_c(PROGRAMS / "lost.c")], lib, variables) as process:
         answer = unreached(process.pid, "--freeze")
@@ -136,7 +135,7 @@ def test_a_core(lost: subprocess.Popen[str], tmp_path: Path) -> None:
     assert answer["unseen_registers"] == 0
 
 
-def test_classes_of_lost_objects(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_classes_of_lost_objects(lib: Path, compile_c: Compile) -> None:
     with running([compile_c(PROGRAMS / "lost_objects.cc")], lib) as process:
         answer = unreached(process.pid, "--freeze")
     names = {
@@ -292,7 +291,7 @@ def test_nothing_is_definitely_lost_where_threads_free_each_others(busy: subproc
 
 
 @pytest.fixture(scope="module")
-def server(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def server(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     program = [compile_c(PROGRAMS / "server.c"), str(SERVER_LOST), str(3 * SERVER_LOST)]
     with running(program, lib, {"HAKMEM_PROFILE": "65536"}) as process:
         yield process
@@ -339,7 +338,7 @@ def rss_of(pid: int) -> int:
 @pytest.mark.parametrize(
     "command", [["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"], ["what"]]
 )
-def test_nothing_is_made_resident(lib: Path, compile_c: Callable[..., Path], command: list[str]) -> None:
+def test_nothing_is_made_resident(lib: Path, compile_c: Compile, command: list[str]) -> None:
     """64 MiB of the program's live blocks were never touched."""
     with running([compile_c(PROGRAMS / "known.c")], lib) as process:
         before = rss_of(process.pid)
@@ -347,7 +346,7 @@ def test_nothing_is_made_resident(lib: Path, compile_c: Callable[..., Path], com
         assert rss_of(process.pid) - before < MIB
 
 
-def test_terabytes_that_are_only_reserved(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_terabytes_that_are_only_reserved(lib: Path, compile_c: Compile) -> None:
     """Their pages are not asked for one by one: that would take minutes."""
     release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
     if release < (6, 7):
@@ -412,7 +411,7 @@ def test_a_process_that_is_debugged_already(lost: subprocess.Popen[str]) -> None
             other.kill()
 
 
-def test_a_stopped_process_stays_stopped(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_a_stopped_process_stays_stopped(lib: Path, compile_c: Compile) -> None:
     with running([compile_c(PROGRAMS / "lost.c")], lib) as process:
         process.send_signal(signal.SIGSTOP)
         wait_until(lambda: state_of(process.pid)[0] == "T", "it does not stop")
@@ -561,9 +560,7 @@ def test_scans_go_on_until_one_takes_nothing_away(
     assert verdict.is_settled == is_settled
 
 
-def test_the_tool_waits_for_no_thread_that_ends(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], tool: Tool
-) -> None:
+def test_the_tool_waits_for_no_thread_that_ends(compiled: Compile, stepper: Start, tool: Tool) -> None:
     """Threads come and go while they are stopped one by one."""
     program = stepper([compiled("crowd"), 50], "ready")
     ended = tool("leaks", *SCAN, program.pid, "--freeze")

@@ -2,7 +2,7 @@
 and know where they were asked for."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hakmem.census.census import count
 from hakmem.census.reading import read_full
 from hakmem.profile.live import read_profile
 from hakmem.target.target import open_core, open_process
+from results import Compile
 from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, running
 
@@ -37,9 +38,7 @@ def said(process: subprocess.Popen[str]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("variables", MODES)
-def test_every_lost_block_is_found(
-    lib: Path, compile_c: Callable[..., Path], variables: dict[str, str]
-) -> None:
+def test_every_lost_block_is_found(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     with running([compile_c(PROGRAMS / "lost.c")], lib, ALL | variables) as process:
         profile = read_profile(open_process(process.pid), with_counts=False)
         answer = hakmem_json("leaks", process.pid, "--no-profile", "--freeze", "--all")
@@ -58,9 +57,7 @@ def test_every_lost_block_is_found(
 
 
 @pytest.mark.parametrize("variables", MODES)
-def test_states_add_up_to_the_census(
-    lib: Path, compile_c: Callable[..., Path], variables: dict[str, str]
-) -> None:
+def test_states_add_up_to_the_census(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     """Live blocks, samples or not, by class; each sample is a live block."""
     with running([compile_c(PROGRAMS / "lost.c")], lib, ALL | variables) as process:
         target = open_process(process.pid)
@@ -88,9 +85,7 @@ def test_states_add_up_to_the_census(
 
 
 @pytest.fixture(scope="module", params=MODES)
-def asked(
-    request: pytest.FixtureRequest, lib: Path, compile_c: Callable[..., Path]
-) -> Iterator[subprocess.Popen[str]]:
+def asked(request: pytest.FixtureRequest, lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     with running([compile_c(PROGRAMS / "asked.c")], lib, ALL | request.param) as process:
         yield process
 
@@ -151,7 +146,7 @@ def test_in_a_core(asked: subprocess.Popen[str], tmp_path: Path) -> None:
         check_asked(what_is(open_core(core), at).to_json(), name, size)
 
 
-def test_without_a_profile_it_is_not_known(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_without_a_profile_it_is_not_known(lib: Path, compile_c: Compile) -> None:
     with running([compile_c(PROGRAMS / "asked.c")], lib) as process:
         at, _ = places(process)["big"]
         answer = hakmem_json("what", process.pid, hex(at))

@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +20,7 @@ from hakmem.blocks.growing import Watch, Watched, watch
 from hakmem.profile.session import READING_EVERY_S, is_on
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import open_process
+from results import Compile
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
 from tool.processes import running, wait_until
@@ -58,7 +59,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def leaky_program(compile_c: Callable[..., Path]) -> Path:
+def leaky_program(compile_c: Compile) -> Path:
     return compile_c(Path(__file__).parent / "programs" / "leaky.c", "-fno-omit-frame-pointer")
 
 

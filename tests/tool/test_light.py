@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from hakmem.target.elf import open_elf
 from hakmem.target.process import Process
 from preload import clean_environment
 from results import captured
+from tool.conftest import StartOnHakmem
 
 HEAVY = {"numpy", "rich", "textual", "elftools", "jinja2", "prometheus_client", "http", "ssl", "asyncio"}
 # The tool, with the processes of the machine replaced by these; then what it imported.
@@ -49,7 +49,7 @@ def test_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert imported(*arguments) == set()
 
 
-def test_ps_without_hakmem(on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_ps_without_hakmem(on_hakmem: StartOnHakmem) -> None:
     """Files are looked into, and a table is printed."""
     other = on_hakmem(["sleep", "300"], library=None)
     assert imported("ps", pids=(other.pid,)) <= {"rich"}
@@ -78,7 +78,7 @@ def test_numpy_is_optional(root: Path) -> None:
     assert len(project["optional-dependencies"]["numpy"]) == 1
 
 
-def test_commands_that_do_not_need_numpy(on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_commands_that_do_not_need_numpy(on_hakmem: StartOnHakmem) -> None:
     pid, other = on_hakmem(["sleep", "300"]).pid, on_hakmem(["sleep", "300"], library=None)
     listed = without_numpy("ps")
     assert (listed.returncode, listed.stderr) == (0, "")
@@ -88,7 +88,7 @@ def test_commands_that_do_not_need_numpy(on_hakmem: Callable[..., subprocess.Pop
 
 
 @pytest.mark.parametrize("command", ["stat", "top", "why", "profile", "purge", "what", "leaks", "doctor"])
-def test_commands_that_need_numpy(command: str, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_commands_that_need_numpy(command: str, on_hakmem: StartOnHakmem) -> None:
     step = without_numpy(command, on_hakmem(["sleep", "300"]).pid)
     assert step.returncode == 1
     assert step.stderr == f"hakmem: numpy is not installed, which this command needs: {FIX}\n"

@@ -1,7 +1,7 @@
 """Limits, what they refused and how near they are; the options in force: in why, stat, ps and export."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from hakmem.census.limits import LimitFigures, limit_mark, limit_notes, limit_ro
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.views.metrics import HakmemCollector
+from results import Compile
 from tool.processes import hakmem, hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -19,7 +20,7 @@ HARD, SOFT = {"HAKMEM_LIMIT_HARD": "40M"}, {"HAKMEM_LIMIT_SOFT": "10M"}
 
 
 @pytest.fixture(scope="module")
-def refused(lib: Path, compile_c: Callable[..., Path]) -> Iterator[int]:
+def refused(lib: Path, compile_c: Compile) -> Iterator[int]:
     """A process that was refused a block by its hard limit."""
     options = {**HARD, "HAKMEM_DECAY_MS": "77", "HAKMEM_GUARD": "0"}
     with running([compile_c(PROGRAMS / "limited.c")], lib, options) as process:
@@ -27,7 +28,7 @@ def refused(lib: Path, compile_c: Callable[..., Path]) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def above(lib: Path, compile_c: Callable[..., Path]) -> Iterator[int]:
+def above(lib: Path, compile_c: Compile) -> Iterator[int]:
     """A process above its soft limit."""
     with running([compile_c(PROGRAMS / "limited.c"), "20"], lib, SOFT) as process:
         yield process.pid
@@ -162,7 +163,7 @@ def test_options_in_force(refused: int) -> None:
     assert "HAKMEM_QUARANTINE_BYTES" not in text
 
 
-def test_no_options_no_section(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_no_options_no_section(lib: Path, compile_c: Compile) -> None:
     """Every default that the library tells is one that it has."""
     with running([compile_c(PROGRAMS / "limited.c"), "1"], lib, {}) as process:
         assert hakmem_json("stat", process.pid)["options_changed"] == []

@@ -3,12 +3,13 @@
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.process import Process
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running, wait_until
 
@@ -16,7 +17,7 @@ KEPT_BYTES = 5_000_000
 
 
 @pytest.fixture(scope="module")
-def program(compiled: Callable[..., Path]) -> Path:
+def program(compiled: Compile) -> Path:
     return compiled("main_ends", "-g", "-pthread")
 
 

@@ -4,8 +4,7 @@ import ctypes
 import errno
 import mmap
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +14,8 @@ from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target import live_memory as module
 from hakmem.target.live_memory import ProcessMemory
 from hakmem.target.process import Process
-from tool.conftest import Stepper
+from results import Compile
+from tool.conftest import Start
 
 ME = os.getpid()
 
@@ -89,7 +89,7 @@ def test_texts_end_at_their_nul(own: ProcessMemory, last_page: int) -> None:
 
 
 def test_a_sandbox_without_the_system_call_reads_the_same(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], monkeypatch: pytest.MonkeyPatch
+    compiled: Compile, stepper: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = stepper([compiled("blocks"), "100:1000", "70000:5"], "begun")
     program.go_on("allocated")

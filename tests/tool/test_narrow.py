@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from hakmem.target import access
 from hakmem.target.process import Process
 from hakmem.views.recording import Recording
 from hakmem.views.screen import one_line, table
+from results import Compile
 from rich.cells import cell_len
 from rich.console import Console
 from tool.forked import forked
@@ -27,7 +28,7 @@ NARROW = (20, 25, 33, 45, 60, 80)
 
 
 @pytest.fixture(scope="module")
-def still(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def still(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     """One that has worked, and is stopped."""
     with running([compile_c(PROGRAMS / "busy.c"), "300"], lib) as process:
         shown = Process(process.pid)

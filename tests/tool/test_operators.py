@@ -8,15 +8,15 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hakmem.views.metrics import CGROUP_HELP, RATIO_HELP
 from hakmem.views.metrics_heaps import HELP as HEAP_HELP
-from results import captured
-from tool.conftest import Stepper
+from results import Find, captured
+from tool.conftest import Start
 from tool.forked import tool_environment
 from tool.processes import TOOL, free_port, hakmem, running, wait_until
 from tool.test_export import families
@@ -113,19 +113,19 @@ def test_alerts_are_in_the_guide() -> None:
     assert [name for name in names if f"`{name}`" not in guide] == []
 
 
-def test_every_query_can_be_read(program: Callable[[str], Path], tmp_path: Path) -> None:
+def test_every_query_can_be_read(program: Find, tmp_path: Path) -> None:
     rules = [{"record": f"query_{n}", "expr": text} for n, (_, text) in enumerate(queries())]
     path = tmp_path / "queries.yml"
     path.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))  # JSON is YAML
     promtool(program, "check", "rules", path)
 
 
-def test_alerts_can_be_read_and_fire_when_they_should(program: Callable[[str], Path]) -> None:
+def test_alerts_can_be_read_and_fire_when_they_should(program: Find) -> None:
     promtool(program, "check", "rules", ALERTS)
     promtool(program, "test", "rules", ALERTS.with_name("alerts_test.yml"))
 
 
-def promtool(program: Callable[[str], Path], *words: str | Path) -> None:
+def promtool(program: Find, *words: str | Path) -> None:
     step = captured([program("promtool"), *words], timeout=PATIENCE_S)
     assert step.returncode == 0, step.stdout + step.stderr
 
@@ -160,10 +160,7 @@ def is_ready(address: str) -> bool:
 
 @long_test
 def test_a_real_prometheus_answers_every_query(
-    limited_sites: subprocess.Popen[str],
-    with_heaps: Callable[..., Stepper],
-    program: Callable[[str], Path],
-    tmp_path: Path,
+    limited_sites: subprocess.Popen[str], with_heaps: Start, program: Find, tmp_path: Path
 ) -> None:
     heaps, port, own = with_heaps(), free_port(), free_port()  # one of them at its limit
     exporter = ["export", "--classes", "--listen", f"127.0.0.1:{port}"]

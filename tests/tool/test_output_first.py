@@ -13,6 +13,7 @@ from hakmem.base.files import check_writable
 from hakmem.profile.files import load
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
+from results import Compile
 from tool.conftest import Tool
 from tool.forked import Ending
 from tool.processes import running, wait_until
@@ -146,7 +147,7 @@ def test_ctrl_c_twice_ends_the_names_and_not_the_profile(
 # ---- a stopped process ---------------------------------------------------------------------------------
 
 
-def test_a_stopped_process_has_no_length(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+def test_a_stopped_process_has_no_length(tool: Tool, compiled: Compile, lib: Path) -> None:
     """The heading had the length of the profile before."""
     with running([compiled("sites", "-g")], lib) as process:
         first = tool("profile", process.pid, "--for", "1s", "--period", "4096")

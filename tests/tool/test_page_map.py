@@ -6,7 +6,7 @@ import random
 import struct
 import subprocess
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from hakmem.target.corefile import CoreMemory
 from hakmem.target.pages import PAGE_BYTES, REGION_BYTES, PageMap, core_page_map, pieces, read_page_map
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
+from results import Compile
 from tool.processes import running
 from tool.test_huge import PROGRAM, pytestmark
 
@@ -87,7 +88,7 @@ def test_nothing_is_resident_in_an_empty_map() -> None:
     assert not found.present_pages(edges, 3).any()
 
 
-def test_why_of_a_huge_block_takes_little_memory(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_why_of_a_huge_block_takes_little_memory(lib: Path, compile_c: Compile) -> None:
     """It took 7 bytes and more of the tool for each page of 200 GiB."""
     with running([compile_c(PROGRAM)], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
         assert isinstance(process, subprocess.Popen)

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from hakmem.base.errors import ExitCode
 from hakmem.profile.files import load
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running, wait_until
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_profiled(tool: Tool, sites: subprocess.Popen[str], tmp_p
     assert "not the address of a server" in tool("profile", sites.pid, "--push", "nowhere").stderr
 
 
-def test_purge(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+def test_purge(tool: Tool, compiled: Compile, lib: Path) -> None:
     with running([compiled("blocks_freed")], lib, {"HAKMEM_DECAY_MS": "600000"}) as process:
         answer = tool.json("purge", process.pid)
     assert answer["done"]

@@ -1,17 +1,16 @@
 """Sampled blocks are freed as others are: by their own and by other threads, of all sizes."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running
 
 
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_frees_of_sampled_blocks(
-    tool: Tool, compiled: Callable[..., Path], build: str, request: pytest.FixtureRequest
+    tool: Tool, compiled: Compile, build: str, request: pytest.FixtureRequest
 ) -> None:
     """No free takes a sample's slab for a Large range, to file it in a magazine that is none."""
     library = request.getfixturevalue(build)

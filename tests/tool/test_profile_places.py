@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running, wait_until
 
@@ -55,7 +56,7 @@ def test_in_a_container(clock: list[str], tool: Tool, sites_program: Path, lib: 
         assert tool("profile", pid, "--off").status == 0
 
 
-def test_under_a_filter(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+def test_under_a_filter(tool: Tool, compiled: Compile, lib: Path) -> None:
     """Whatever a sample needs is among the calls that every malloc makes; others end the process."""
     with running([compiled("sites_filtered", "-g")], lib) as process:
         for _ in range(2):
@@ -65,7 +66,7 @@ def test_under_a_filter(tool: Tool, compiled: Callable[..., Path], lib: Path) ->
         assert process.poll() is None
 
 
-def test_linked_statically(tool: Tool, compiled: Callable[..., Path], static_lib: Path, lib: Path) -> None:
+def test_linked_statically(tool: Tool, compiled: Compile, static_lib: Path, lib: Path) -> None:
     """Even without a stack: what was allocated is a site's."""
     with running([compiled("sites", "-static", static_lib)], lib, {"LD_PRELOAD": ""}) as process:
         for mode in ("--live", "--allocated"):

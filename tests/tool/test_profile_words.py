@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from hakmem.profile.sites import site_table
 from hakmem.target.switch import Followed, Switch
 from hakmem.target.target import open_process
 from hakmem.views.profile_text import heading, hints, show_profile
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import running
 
@@ -20,7 +21,7 @@ THREADS = 2  # of pair.c
 
 
 @pytest.fixture
-def pair(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+def pair(compiled: Compile, lib: Path) -> Iterator[subprocess.Popen[str]]:
     with running([compiled("pair")], lib) as process:
         yield process
 

@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from preload import clean_environment, preload_environment
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import wait_until
 
@@ -37,7 +38,7 @@ class Listing:
 
 
 @pytest.fixture(scope="module")
-def listing(tool: Tool, lib: Path, static_lib: Path, compiled: Callable[..., Path]) -> Iterator[Listing]:
+def listing(tool: Tool, lib: Path, static_lib: Path, compiled: Compile) -> Iterator[Listing]:
     """One of each, all at once."""
     plain, other_format = clean_environment(), compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
     wanted: dict[str, tuple[list[Any], dict[str, str], str]] = {

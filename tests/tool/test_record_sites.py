@@ -20,6 +20,7 @@ from hakmem.target.target import open_process
 from hakmem.views.recording import Recording
 from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
+from results import Find
 from tool.conftest import Tool
 from tool.forked import tool_environment
 from tool.leases import ends_by_itself
@@ -256,9 +257,7 @@ seen.rest = [...document.querySelectorAll("#sites tfoot tr")].map(row => row.tex
 
 
 @pytest.fixture(scope="module")
-def seen(
-    history: Recording, program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, object]:
+def seen(history: Recording, program: Find, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     folder = tmp_path_factory.mktemp("browser")
     return seen_in_browser(render(history), LOOK, browser_of(program), folder)
 

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,8 @@ from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
-from results import captured
-from tool.conftest import Stepper, Tool
+from results import Compile, captured
+from tool.conftest import Start, StartOnHakmem, Tool
 from tool.forked import Ending
 from tool.processes import wait_until
 
@@ -42,7 +40,7 @@ def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
         assert word in ended.stderr
 
 
-def test_no_hakmem_in_it(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_no_hakmem_in_it(tool: Tool, on_hakmem: StartOnHakmem) -> None:
     process = on_hakmem(["sleep", "60"], library=None)
     ends_with(tool("stat", process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
 
@@ -54,7 +52,7 @@ def test_a_kernel_thread(tool: Tool) -> None:
     ends_with(tool("stat", kthreadd), ExitCode.FAILED, "kernel thread")
 
 
-def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes]], tool: Tool) -> None:
+def test_process_of_another_user(on_hakmem: StartOnHakmem, tool: Tool) -> None:
     if os.geteuid() != 0:
         ends_with(tool("stat", 1), ExitCode.REFUSED, "belongs to root", *YAMA, "sudo")
         return
@@ -69,14 +67,14 @@ def test_no_such_process(tool: Tool) -> None:
     ends_with(tool("stat", PID_MAX + 1), ExitCode.GONE, f"no such process: {PID_MAX + 1}")
 
 
-def test_zombie(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_zombie(tool: Tool, on_hakmem: StartOnHakmem) -> None:
     process = on_hakmem(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     ends_with(tool("stat", process.pid), ExitCode.GONE, "ended")
 
 
 @pytest.mark.parametrize("detail", ["full", "counters"])
-def test_dying_process(compiled: Callable[..., Path], stepper: Callable[..., Stepper], detail: str) -> None:
+def test_dying_process(compiled: Compile, stepper: Start, detail: str) -> None:
     """It is killed while it is being read again and again: at some moment, in the middle of a reading."""
     for delay_ms in range(5):
         program = stepper([compiled("crowd"), 200], "ready")
@@ -97,9 +95,7 @@ def test_a_pid_that_was_reused_is_told_by_the_start_time() -> None:
 
 @pytest.mark.skipif(not os.access(LAST_PID, os.W_OK) or os.geteuid() != 0, reason="needs root to choose PIDs")
 def test_a_pid_that_the_kernel_gave_again(
-    compiled: Callable[..., Path],
-    stepper: Callable[..., Stepper],
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
+    compiled: Compile, stepper: Start, on_hakmem: StartOnHakmem
 ) -> None:
     old = stepper([compiled("blocks")], "begun")
     target = open_process(old.pid)
@@ -115,9 +111,7 @@ def test_a_pid_that_the_kernel_gave_again(
         take(target)
 
 
-def test_a_process_that_becomes_another_program(
-    stepper: Callable[..., Stepper],
-) -> None:
+def test_a_process_that_becomes_another_program(stepper: Start) -> None:
     """exec keeps PID and start time."""
     program = stepper(["sh", "-c", "echo ready; read line; exec sleep 60"], "ready")
     target = open_process(program.pid)
@@ -131,10 +125,7 @@ def test_a_process_that_becomes_another_program(
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_another_format_is_refused_with_both_numbers(
-    tool: Tool,
-    compiled: Callable[..., Path],
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
-    number: int,
+    tool: Tool, compiled: Compile, on_hakmem: StartOnHakmem, number: int
 ) -> None:
     library = compiled("other_format", f"-DFORMAT={number}", "-shared", "-fPIC")
     process = on_hakmem(["sleep", "60"], library=library)

@@ -1,7 +1,6 @@
 """`hakmem report`: the page in a real browser, without a request, in both colour schemes."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from browser import Elements, browser_of, seen_in_browser
 from hakmem.base.sizes import bytes_text, count_text, sparkline
 from hakmem.views.charts import Chart, Series, moment, tick_step
 from hakmem.views.recording import Recording
+from results import Compile, Find
 from tool.processes import hakmem, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -17,7 +17,7 @@ PAGE_BYTES_MAX = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def run(lib: Path, compile_c: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(lib: Path, compile_c: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of threads that allocate."""
     path = tmp_path_factory.mktemp("report") / "run.json"
     with running([compile_c(PROGRAMS / "busy.c"), "60"], lib) as process:
@@ -96,9 +96,7 @@ seen.areas = document.querySelectorAll("#memory .area").length;
 
 
 @pytest.fixture(scope="module")
-def seen(
-    page: Path, program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, object]:
+def seen(page: Path, program: Find, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What the page is in a browser, told by the browser."""
     folder = tmp_path_factory.mktemp("browser")
     return seen_in_browser(page.read_text(), LOOK, browser_of(program), folder)

@@ -1,7 +1,6 @@
 """The heaps of a program in a recording and on its page: in a real browser, and as series."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,8 @@ from hakmem.views.charts import Chart
 from hakmem.views.recording import Recording
 from hakmem.views.report import render
 from hakmem.views.report_heaps import HEAPS_DRAWN, heap_charts
-from tool.conftest import Stepper, Tool
+from results import Find
+from tool.conftest import Start, Stepper, Tool
 from tool.test_heaps import CACHE_BYTES, MIB, ODD_TEXT, SMALL_BYTES, heap, told
 
 EVIL = "</script><script>alert(1)</script>"
@@ -49,9 +49,7 @@ def recorded(program: Stepper, path: Path) -> None:
     recording.write(path)
 
 
-def test_page_in_a_browser(
-    with_heaps: Callable[..., Stepper], tool: Tool, program: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_page_in_a_browser(with_heaps: Start, tool: Tool, program: Find, tmp_path: Path) -> None:
     path, page = tmp_path / "run.json", tmp_path / "run.html"
     recorded(with_heaps(40, step="begun"), path)
     assert tool("report", path, "-o", page).status == 0
@@ -76,7 +74,7 @@ def test_page_in_a_browser(
     assert EVIL not in text
 
 
-def test_what_is_recorded_has_them(with_heaps: Callable[..., Stepper], tool: Tool, tmp_path: Path) -> None:
+def test_what_is_recorded_has_them(with_heaps: Start, tool: Tool, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     words = ("--for", "100ms", "--every", "50ms", "-o", path)
     assert tool("record", with_heaps().pid, *words).status == 0

@@ -5,11 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from results import captured
+from results import Compile, captured
 from tool.conftest import PROGRAMS, Tool
 
 MALLOCS = r"lib[a-z]*(?:hakmem|malloc)\S*"
@@ -50,7 +50,7 @@ def test_no_signal_is_left_ignored(tool: Tool) -> None:
     assert tool("run", *question).stdout == without.stdout
 
 
-def test_what_was_preloaded_before_stays(tool: Tool, compiled: Callable[..., Path]) -> None:
+def test_what_was_preloaded_before_stays(tool: Tool, compiled: Compile) -> None:
     other = compiled("other_format", "-DFORMAT=1", "-shared", "-fPIC")
     for before in (str(other), f"{tool.library}:{other}", f"/nowhere/libhakmem.so.0 {other}"):
         ended = tool("run", "--", "/usr/bin/env", LD_PRELOAD=before)
@@ -91,7 +91,7 @@ def test_scripts(tool: Tool, tmp_path: Path, first_line: str) -> None:
     assert int(ended.stdout) > 0, ended
 
 
-def setuid(folder: Path, _: Callable[..., Path]) -> Path:
+def setuid(folder: Path, _: Compile) -> Path:
     path = folder / "sleep"
     shutil.copy("/bin/sleep", path)
     os.chown(path, 65534, 65534)
@@ -99,19 +99,19 @@ def setuid(folder: Path, _: Callable[..., Path]) -> Path:
     return path
 
 
-def static(_: Path, compiled: Callable[..., Path]) -> Path:
+def static(_: Path, compiled: Compile) -> Path:
     return compiled("crowd", "-static")
 
 
-def static_pie(_: Path, compiled: Callable[..., Path]) -> Path:
+def static_pie(_: Path, compiled: Compile) -> Path:
     return compiled("crowd", "-static-pie")
 
 
-def of_musl(_: Path, compiled: Callable[..., Path]) -> Path:
+def of_musl(_: Path, compiled: Compile) -> Path:
     return compiled("crowd", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
 
 
-def of_another_machine(folder: Path, _: Callable[..., Path]) -> Path:
+def of_another_machine(folder: Path, _: Compile) -> Path:
     path = folder / "program"
     data = bytearray(Path("/bin/true").read_bytes())
     here = data[E_MACHINE_AT : E_MACHINE_AT + 2]
@@ -121,18 +121,18 @@ def of_another_machine(folder: Path, _: Callable[..., Path]) -> Path:
     return path
 
 
-def script_of_a_static_shell(folder: Path, compiled: Callable[..., Path]) -> Path:
+def script_of_a_static_shell(folder: Path, compiled: Compile) -> Path:
     path = folder / "script"
     path.write_text(f"#!{compiled('crowd', '-static')}\n")
     path.chmod(0o755)
     return path
 
 
-def with_own_malloc(_: Path, compiled: Callable[..., Path]) -> Path:
+def with_own_malloc(_: Path, compiled: Compile) -> Path:
     return compiled("own_malloc", "-rdynamic")
 
 
-def that_needs_no_library(folder: Path, _: Callable[..., Path]) -> Path:
+def that_needs_no_library(folder: Path, _: Compile) -> Path:
     """A loader is asked for, and finds nothing to load: libc.a instead of libc.so, and no symbols left."""
     source, path = folder / "alone.c", folder / "alone"
     source.write_text("void _start(void) { for (;;) { __builtin_trap(); } }\n")
@@ -154,7 +154,7 @@ TRAPS = {
 
 @pytest.mark.parametrize("make", TRAPS, ids=lambda make: make.__name__)
 def test_what_cannot_be_preloaded_is_not_run(
-    tool: Tool, compiled: Callable[..., Path], tmp_path: Path, make: Callable[..., Path]
+    tool: Tool, compiled: Compile, tmp_path: Path, make: Compile
 ) -> None:
     if make is setuid and os.geteuid() != 0:
         pytest.skip("only root makes a program that gains rights")
@@ -170,9 +170,7 @@ def test_what_cannot_be_preloaded_is_not_run(
     assert [f for f in findings if f["name"] == name and f["verdict"] == "problem" and f["advice"]]
 
 
-def test_a_program_linked_with_hakmem_is_no_trap(
-    tool: Tool, compiled: Callable[..., Path], static_lib: Path
-) -> None:
+def test_a_program_linked_with_hakmem_is_no_trap(tool: Tool, compiled: Compile, static_lib: Path) -> None:
     ended = tool("run", compiled("crowd", "-static", static_lib), "1")
     assert (ended.status, ended.stdout) == (0, "ready\n")
 
@@ -187,16 +185,12 @@ def finding(tool: Tool, name: str, words: Sequence[str | Path]) -> list[dict[str
     [("RTLD_NOW|RTLD_DEEPBIND", True), ("RTLD_LAZY|RTLD_GLOBAL|RTLD_DEEPBIND", True), ("RTLD_NOW", False)],
 )
 @pytest.mark.parametrize("plt", ["-fplt", "-fno-plt"])
-def test_deepbind_is_seen(
-    tool: Tool, compiled: Callable[..., Path], flags: str, asks: bool, plt: str
-) -> None:
+def test_deepbind_is_seen(tool: Tool, compiled: Compile, flags: str, asks: bool, plt: str) -> None:
     program = compiled("plugins", f"-DFLAGS=({flags})", plt)
     assert bool(finding(tool, "deepbind", [program])) == asks
 
 
-def test_a_library_with_an_allocator_is_advice(
-    tool: Tool, compiled: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_library_with_an_allocator_is_advice(tool: Tool, compiled: Compile, tmp_path: Path) -> None:
     """Also where a link elsewhere starts the program, which looks for its library where it lies itself."""
     library = tmp_path / "libpool.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, PROGRAMS / "own_malloc.c"], check=True)

@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import wait_until
 
@@ -105,9 +105,7 @@ def test_the_watcher_is_not_the_programs_child_and_holds_nothing_of_it(tool: Too
     assert LEFT not in errors
 
 
-def test_a_program_that_is_linked_with_hakmem(
-    tool: Tool, static_lib: Path, compiled: Callable[..., Path]
-) -> None:
+def test_a_program_that_is_linked_with_hakmem(tool: Tool, static_lib: Path, compiled: Compile) -> None:
     """No library is mapped there: it is not said that it became another program."""
     program = compiled("limited", "-static", static_lib)
     words = [str(tool.path), "run", "--stats", "--", str(program), "1"]

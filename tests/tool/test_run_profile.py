@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from hakmem.base.errors import ExitCode
 from hakmem.profile.files import load
 from hakmem.profile.model import Mode, Profile
+from results import Compile
 from tool.conftest import Tool
 from tool.processes import wait_until
 
@@ -34,7 +35,7 @@ SAID_LIVE = re.compile(r": ([\d.]+) MiB live then")
 
 
 @pytest.fixture(scope="session")
-def ends(compiled: Callable[..., Path]) -> Path:
+def ends(compiled: Compile) -> Path:
     return compiled("ends", "-g")
 
 
@@ -218,7 +219,7 @@ def test_without_its_keeper_the_last_reading_is_written(tool: Tool, ends: Path, 
 
 
 def test_a_static_program_is_read_while_it_runs(
-    tool: Tool, static_lib: Path, compiled: Callable[..., Path], tmp_path: Path
+    tool: Tool, static_lib: Path, compiled: Compile, tmp_path: Path
 ) -> None:
     """It has no keeper. Looking for one once began anew with each malloc."""
     program = compiled("ends", "-static", static_lib)
@@ -304,7 +305,7 @@ def test_a_disk_that_is_full(tool: Tool, ends: Path, tmp_path: Path) -> None:
     assert load(Path(kept[1])).header.pid
 
 
-def test_an_older_library(tool: Tool, compiled: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_older_library(tool: Tool, compiled: Compile, tmp_path: Path) -> None:
     """Of another format: the program runs, and it is told why nothing was written."""
     other = compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
     ended = tool("run", "--profile", "-o", tmp_path / "x.json", "--", "sleep", "3", HAKMEM_LIBRARY=str(other))

@@ -4,13 +4,13 @@ wrong with them in a sentence of its own, and never asks for memory beyond reaso
 import contextlib
 import importlib.util
 import random
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.layout.schema import HEAD, Schema
+from results import Tally
 
 ROUNDS, DAMAGED_PER_ROUND = 40, 100
 TOUCHED_BYTES_MAX = 8
@@ -56,7 +56,7 @@ def read_all(memory: object, address: int) -> bool:
 
 
 @pytest.mark.parametrize("part", ["BLOCK", "ENTRIES", "ROOTS", "TEXTS"])
-def test_damaged(part: str, described: ModuleType, tally: Callable[[int, str], None]) -> None:
+def test_damaged(part: str, described: ModuleType, tally: Tally) -> None:
     chance, accepted = random.Random(part), 0
     for _ in range(ROUNDS * DAMAGED_PER_ROUND):
         memory = described.block(longer=chance.choice((0, 8)))

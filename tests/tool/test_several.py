@@ -4,14 +4,13 @@ A program with libhakmem.a linked in, or a wheel's library, meets an LD_PRELOAD.
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from preload import clean_environment, served
-from results import captured
-from tool.conftest import Stepper, Tool
+from results import Compile, captured
+from tool.conftest import Start, Tool
 
 HELD_BYTES = 1000 * 1000
 NAME = "several hakmems"
@@ -31,13 +30,11 @@ def findings(tool: Tool, *words: str | int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def linked(compiled: Callable[..., Path], static_lib: Path) -> Path:
+def linked(compiled: Compile, static_lib: Path) -> Path:
     return compiled("two", static_lib)
 
 
-def test_a_program_with_one_linked_in(
-    tool: Tool, linked: Path, lib: Path, stepper: Callable[..., Stepper]
-) -> None:
+def test_a_program_with_one_linked_in(tool: Tool, linked: Path, lib: Path, stepper: Start) -> None:
     program = stepper([linked], "allocated")
     (item,) = findings(tool, program.pid)
     assert item["verdict"] == "advice"
@@ -48,9 +45,7 @@ def test_a_program_with_one_linked_in(
 
 
 @pytest.mark.parametrize("command", ["stat", "why"])
-def test_what_serves_it_is_read(
-    tool: Tool, linked: Path, stepper: Callable[..., Stepper], command: str
-) -> None:
+def test_what_serves_it_is_read(tool: Tool, linked: Path, stepper: Start, command: str) -> None:
     program = stepper([linked], "allocated")
     ended = tool(command, program.pid, "--json")
     report = json.loads(ended.stdout)
@@ -61,12 +56,7 @@ def test_what_serves_it_is_read(
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_two_libraries(
-    tool: Tool,
-    compiled: Callable[..., Path],
-    lib: Path,
-    other_library: Path,
-    stepper: Callable[..., Stepper],
-    is_first: bool,
+    tool: Tool, compiled: Compile, lib: Path, other_library: Path, stepper: Start, is_first: bool
 ) -> None:
     """The loader's order decides, not where they lie."""
     libraries = [lib.resolve(), other_library][:: 1 if is_first else -1]
@@ -79,9 +69,7 @@ def test_two_libraries(
     assert json.loads(ended.stdout)["memory"]["live_bytes"] >= HELD_BYTES
 
 
-def test_one_is_nothing_to_speak_of(
-    tool: Tool, compiled: Callable[..., Path], stepper: Callable[..., Stepper]
-) -> None:
+def test_one_is_nothing_to_speak_of(tool: Tool, compiled: Compile, stepper: Start) -> None:
     program = stepper([compiled("two")], "allocated")
     assert findings(tool, program.pid) == []
     assert tool("stat", program.pid).stderr == ""
@@ -102,7 +90,7 @@ def test_a_command_that_would_have_two(tool: Tool, linked: Path, tmp_path: Path)
 
 
 def test_a_command_that_is_linked_with_another_library(
-    tool: Tool, compiled: Callable[..., Path], lib: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: Tool, compiled: Compile, lib: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a name relative to where the tool is; libraries of the same name are one to the loader."""
     program = compiled("two", lib, f"-Wl,-rpath,{lib.parent}")
@@ -118,9 +106,7 @@ def test_a_command_that_is_linked_with_another_library(
 # ---- where blocks cross ------------------------------------------------------------------------------------
 
 
-def test_a_block_of_the_other(
-    tool: Tool, compiled: Callable[..., Path], static_lib: Path, stepper: Callable[..., Stepper]
-) -> None:
+def test_a_block_of_the_other(tool: Tool, compiled: Compile, static_lib: Path, stepper: Start) -> None:
     """strdup's block is the preloaded one's, and the program's own free is given it."""
     program = stepper([compiled("two", static_lib, HIDDEN)], "allocated")
     (item,) = findings(tool, program.pid)
@@ -132,9 +118,7 @@ def test_a_block_of_the_other(
     assert "a block of another hakmem in this process" in step.stderr
 
 
-def test_a_block_of_the_other_inside_the_own_window(
-    tool: Tool, compiled: Callable[..., Path], static_lib: Path
-) -> None:
+def test_a_block_of_the_other_inside_the_own_window(tool: Tool, compiled: Compile, static_lib: Path) -> None:
     """Windows of 16 TiB begin anywhere in 16 TiB: in one run of two the other's blocks lie in the own one."""
     words = [str(compiled("two", static_lib, HIDDEN)), "on"]
     environment = clean_environment() | {"LD_PRELOAD": str(tool.library), "HAKMEM_WINDOW_GIB": "16384"}
@@ -144,9 +128,7 @@ def test_a_block_of_the_other_inside_the_own_window(
         assert "a block of another hakmem in this process" in step.stderr
 
 
-def test_both_hold_blocks(
-    tool: Tool, compiled: Callable[..., Path], static_lib: Path, stepper: Callable[..., Stepper]
-) -> None:
+def test_both_hold_blocks(tool: Tool, compiled: Compile, static_lib: Path, stepper: Start) -> None:
     program = stepper([compiled("two", "-DBOTH", static_lib, HIDDEN)], "allocated")
     (item,) = findings(tool, program.pid)
     preloaded, own = item["found"].split("; ")

@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hakmem.census.figures import Snapshot
 from hakmem.census.snapshot import open_process, take
-from results import captured
-from tool.conftest import Stepper, Tool
+from results import Compile, Find, captured
+from tool.conftest import Start, StartOnHakmem, Stepper, Tool
 
 # Sizes of every tier, and how many blocks of each.
 SHADOW = {8: 5000, 16: 300, 24: 999, 64: 20000, 100: 1234, 1000: 777, 1024: 100}
@@ -91,14 +90,12 @@ def check_shadow(program: Stepper) -> None:
 
 
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
-def test_live_blocks_match_a_shadow_count(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str
-) -> None:
+def test_live_blocks_match_a_shadow_count(compiled: Compile, stepper: Start, who: str) -> None:
     remote = ["-r"] if who == "other thread" else []
     check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
 
 
-def test_behind_the_memory_of_others(compiled: Callable[..., Path], stepper: Callable[..., Stepper]) -> None:
+def test_behind_the_memory_of_others(compiled: Compile, stepper: Start) -> None:
     """Terabytes of it lie between what is hakmem's."""
     program = stepper([compiled("blocks"), "-w", "2", *ARGUMENTS], "begun", **QUIET)
     check_shadow(program)
@@ -108,9 +105,7 @@ def test_behind_the_memory_of_others(compiled: Callable[..., Path], stepper: Cal
 
 
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
-def test_hardened_blocks_match_a_shadow_count(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str
-) -> None:
+def test_hardened_blocks_match_a_shadow_count(compiled: Compile, stepper: Start, who: str) -> None:
     """What is freed waits in its thread's quarantine, and is not live; blocks above 32 KiB are Big ones."""
     is_remote = who == "other thread"
     words = [compiled("blocks"), *(["-r"] if is_remote else []), *ARGUMENTS]
@@ -144,14 +139,14 @@ def test_hardened_blocks_match_a_shadow_count(
 
 @pytest.mark.parametrize("kind", STATIC)
 def test_linked_programs_are_read_by_symbol_or_magic(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], static_lib: Path, kind: str
+    compiled: Compile, stepper: Start, static_lib: Path, kind: str
 ) -> None:
     linked = compiled("blocks", *STATIC[kind], static_lib)
     check_shadow(stepper([linked, *ARGUMENTS], "begun", preload=False, **QUIET))
 
 
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
-def test_both_forms_agree(compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str) -> None:
+def test_both_forms_agree(compiled: Compile, stepper: Start, who: str) -> None:
     """But for what other threads freed and the owner has not collected: heaps count that as out."""
     remote = ["-r"] if who == "other thread" else []
     program = stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET)
@@ -167,17 +162,13 @@ def test_both_forms_agree(compiled: Callable[..., Path], stepper: Callable[..., 
     assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
 
 
-def test_json_brings_the_same_snapshot_back(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
-) -> None:
+def test_json_brings_the_same_snapshot_back(compiled: Compile, stepper: Start) -> None:
     snapshot = snapshot_of(stepper([compiled("blocks")], "begun").pid)
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
 @pytest.mark.parametrize("harden", [0, 1])
-def test_under_load_figures_stay_within_the_batches(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], harden: int
-) -> None:
+def test_under_load_figures_stay_within_the_batches(compiled: Compile, stepper: Start, harden: int) -> None:
     """And obey the law."""
     threads, blocks, size = 4, 50_000, 64
     words = [compiled("churn"), threads, blocks, size - harden * TRAILER_BYTES]
@@ -200,9 +191,7 @@ def test_under_load_figures_stay_within_the_batches(
 
 
 @pytest.mark.alone
-def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
-) -> None:
+def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(compiled: Compile, stepper: Start) -> None:
     """The best of several tries: others may be using the machine."""
     target = open_process(stepper([compiled("crowd"), THREADS], "ready").pid)
     assert sum(thread.thread_id != 0 for thread in take(target).threads) >= THREADS
@@ -217,9 +206,7 @@ def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
     assert best_ms < READ_QUICKLY_MS
 
 
-def test_a_stopped_process_is_read_and_stays_stopped(
-    tool: Tool, compiled: Callable[..., Path], stepper: Callable[..., Stepper]
-) -> None:
+def test_a_stopped_process_is_read_and_stays_stopped(tool: Tool, compiled: Compile, stepper: Start) -> None:
     program = stepper([compiled("blocks"), "100:1000"], "begun")
     program.go_on("allocated")
     os.kill(program.pid, signal.SIGSTOP)
@@ -230,9 +217,7 @@ def test_a_stopped_process_is_read_and_stays_stopped(
 
 
 @pytest.mark.parametrize(("words", "step"), [(["blocks", "8:1"], "begun"), (["crowd", "3"], "ready")])
-def test_threads_are_named(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], words: list[str], step: str
-) -> None:
+def test_threads_are_named(compiled: Compile, stepper: Start, words: list[str], step: str) -> None:
     """The first thread, too: it allocates before there are others."""
     program = stepper([compiled(words[0]), *words[1:]], step)
     if step == "begun":
@@ -244,9 +229,7 @@ def test_threads_are_named(
 
 
 @pytest.fixture
-def redis(
-    program: Callable[[str], Path], on_hakmem: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> tuple[int, list[str]]:
+def redis(program: Find, on_hakmem: StartOnHakmem, tmp_path: Path) -> tuple[int, list[str]]:
     """A server's PID, and the words that lead its clients to it."""
     server = program("redis-server")
     settings = ["--port", "0", "--save", "", "--unixsocket", "s"]
@@ -258,11 +241,7 @@ def redis(
     return process.pid, ["-s", str(tmp_path / "s")]
 
 
-def test_redis_under_load(
-    redis: tuple[int, list[str]],
-    program: Callable[[str], Path],
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
-) -> None:
+def test_redis_under_load(redis: tuple[int, list[str]], program: Find, on_hakmem: StartOnHakmem) -> None:
     pid, socket = redis
     work = ["-n", "200000", "-r", "50000", "-d", "100", "-P", "16", "-q", "-t", "set,lpush,lpop,hset"]
     load = on_hakmem([program("redis-benchmark"), *socket, *work], library=None, stdout=subprocess.DEVNULL)
@@ -278,7 +257,7 @@ def test_redis_under_load(
     assert used <= live <= used + (8 << 20), "what redis counts itself, and a little for its libraries"
 
 
-def test_python_on_hakmem(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_python_on_hakmem(tool: Tool, on_hakmem: StartOnHakmem) -> None:
     script = "x = [bytes(5000) for _ in range(10000)]; print(1, flush=True); import time; time.sleep(60)"
     process = on_hakmem(["/usr/bin/python3", "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None

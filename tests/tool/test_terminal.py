@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.forked import tool_environment
 from tool.processes import TOOL, running, wait_until
-from tool.terminals import Terminal, terminal, until
+from tool.terminals import Open, terminal, until
 
 __all__ = ["terminal"]
 
@@ -43,7 +43,7 @@ def offered(screen: str) -> list[str]:
 
 @every_process
 def test_the_choice_is_sorted_by_rss(
-    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
+    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Open
 ) -> None:
     shown = terminal("top", rows=70)
     text = shown.wait_for(f"{small.pid} ", f"{busy.pid} ", "sorted by RSS")
@@ -59,7 +59,7 @@ def is_alive(pid: str) -> bool:
 
 @every_process
 def test_back_to_the_choice_and_on(
-    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
+    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Open
 ) -> None:
     """Also when the PID was given; Escape goes back to the process before; the keys are told."""
     shown = terminal("top", busy.pid, "--interval", "200ms", rows=70)
@@ -81,7 +81,7 @@ def test_back_to_the_choice_and_on(
 
 @every_process
 def test_another_process_after_one_has_ended(
-    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
+    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Open
 ) -> None:
     with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms", rows=70)
@@ -166,9 +166,7 @@ def test_help(busy: subprocess.Popen[str], key: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [100, 60, 40, 24])
-def test_all_gauges_and_keys_are_there(
-    busy: subprocess.Popen[str], terminal: Callable[..., Terminal], columns: int
-) -> None:
+def test_all_gauges_and_keys_are_there(busy: subprocess.Popen[str], terminal: Open, columns: int) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
     text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "interval")
@@ -176,7 +174,7 @@ def test_all_gauges_and_keys_are_there(
     assert len(re.findall(r"[\d.]+ ?[kM]?/s", text)) >= 3
 
 
-def test_wide_tables_scroll(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+def test_wide_tables_scroll(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=60)
     assert "in use" not in shown.wait_for("tier", "fetched")
     shown.press(*["Right"] * 6)
@@ -234,9 +232,7 @@ def test_half_a_terminal_gets_plain_tables(busy: subprocess.Popen[str], plain: i
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_signals_leave_the_terminal_as_it_was(
-    busy: subprocess.Popen[str], terminal: Callable[..., Terminal], name: str
-) -> None:
+def test_signals_leave_the_terminal_as_it_was(busy: subprocess.Popen[str], terminal: Open, name: str) -> None:
     number = signal.Signals[name]
     shown = terminal("top", busy.pid)
     shown.wait_for("remote frees", "tiny")
@@ -248,7 +244,7 @@ def test_signals_leave_the_terminal_as_it_was(
         wait_until(lambda: "tiny" not in shown.screen(), "the terminal is not given back")
 
 
-def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid)
     shown.wait_for("remote frees")
     pid = shown.child()
@@ -256,9 +252,7 @@ def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Calla
     wait_until(lambda: not is_alive(str(pid)), "top lives on without its terminal")
 
 
-def test_progress_of_record_is_cleared(
-    busy: subprocess.Popen[str], tmp_path: Path, terminal: Callable[..., Terminal]
-) -> None:
+def test_progress_of_record_is_cleared(busy: subprocess.Popen[str], tmp_path: Path, terminal: Open) -> None:
     """Ctrl-C while the bar is shown: the cursor is back, the recording is there."""
     words = ["record", busy.pid, "--for", "60s", "--every", "50ms", "-o", tmp_path / "run.json"]
     shown = terminal(*words, columns=180)  # the message in one line

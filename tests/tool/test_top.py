@@ -13,7 +13,7 @@ from hakmem.views.watching import VIEWS
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.processes import hakmem, running
-from tool.terminals import COLUMNS, ROWS, Terminal, terminal, until
+from tool.terminals import COLUMNS, ROWS, Open, terminal, until
 
 __all__ = ["terminal"]
 
@@ -21,7 +21,7 @@ __all__ = ["terminal"]
 # ---- in a terminal ----------------------------------------------------------------------------------
 
 
-def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms")
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
     first = shown.wait_for("tiny", f"{busy.pid} /", *gauges, "█")
@@ -38,7 +38,7 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., 
     shown.wait_for("status 0")
 
 
-def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[..., Terminal]) -> None:
+def test_process_that_ends(lib: Path, busy_program: Path, terminal: Open) -> None:
     """A clear message, the last figures, and q still leaves."""
     with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms")
@@ -52,7 +52,7 @@ def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[...
 
 @pytest.mark.alone  # the list has every process on hakmem
 def test_choice_among_processes(
-    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
+    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Open
 ) -> None:
     with running([busy_program, "300"], lib) as other:
         shown = terminal("top")
@@ -67,7 +67,7 @@ def test_choice_among_processes(
         shown.wait_for("status 0")
 
 
-def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid)
     shown.wait_for("RSS")
     shown.press("C-c")

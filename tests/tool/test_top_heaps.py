@@ -15,9 +15,9 @@ from hakmem.views.top_tables import TABLES, Tables
 from hakmem.views.watching import HEAP_ROWS_MAX, HEAPS, Moment, Watch
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
-from tool.conftest import Stepper
+from tool.conftest import Start
 from tool.processes import hakmem
-from tool.terminals import Terminal, terminal, until
+from tool.terminals import Open, terminal, until
 from tool.test_heaps import CACHE_BLOCKS, CACHE_BYTES, ODD_TEXT, told
 
 __all__ = ["terminal"]
@@ -36,9 +36,7 @@ def cells(screen: str, name: str) -> list[str]:
 # ---- in a terminal -----------------------------------------------------------------------------------
 
 
-def test_the_table_comes_with_the_first_heap(
-    with_heaps: Callable[..., Stepper], terminal: Callable[..., Terminal]
-) -> None:
+def test_the_table_comes_with_the_first_heap(with_heaps: Start, terminal: Open) -> None:
     program = with_heaps(step="begun")
     shown = terminal("top", program.pid, "--interval", "200ms", columns=WIDE)
     assert "7 heaps" not in shown.wait_for("fetched▼", "6 sites", "Tab 1-6 tables")
@@ -75,7 +73,7 @@ def names(app: TopApp) -> list[str]:
     return [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
 
 
-def test_sorting(with_heaps: Callable[..., Stepper]) -> None:
+def test_sorting(with_heaps: Start) -> None:
     """What some heaps do not have sorts as less than what others have."""
     made = ["“cache”", ODD_TEXT, "“heap 3”", "“main loop”"]
 
@@ -95,9 +93,7 @@ def test_sorting(with_heaps: Callable[..., Stepper]) -> None:
     by_pilot(with_heaps().pid, act)
 
 
-def test_another_process_has_its_own_tables(
-    with_heaps: Callable[..., Stepper], busy: subprocess.Popen[str]
-) -> None:
+def test_another_process_has_its_own_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press(TAB)
         assert "“cache”" in names(app)
@@ -128,7 +124,7 @@ def moment_between(target: Any, *steps: Callable[[], object]) -> Moment:  # noqa
     return moment
 
 
-def test_allocations_are_counted(with_heaps: Callable[..., Stepper]) -> None:
+def test_allocations_are_counted(with_heaps: Start) -> None:
     """Also of heaps that were not there before, and of one that has got the record of another."""
     program = with_heaps(step="begun")
     target = open_process(program.pid)
@@ -147,7 +143,7 @@ def rates_of(moment: Moment) -> dict[str, float]:
     return {row[0].text: float(row[ALLOCATED].key) for row in HEAPS.rows(moment, {})}
 
 
-def test_many_heaps_are_few_rows(with_heaps: Callable[..., Stepper]) -> None:
+def test_many_heaps_are_few_rows(with_heaps: Start) -> None:
     count = HEAP_ROWS_MAX + 100
     program = with_heaps(count, step="begun")
     moment = moment_between(open_process(program.pid), lambda: program.go_on("made"))
@@ -171,7 +167,7 @@ def test_the_table_stays_when_the_last_heap_has_gone() -> None:
     assert tables.all[-1] is HEAPS
 
 
-def test_plain_tables(with_heaps: Callable[..., Stepper], busy: subprocess.Popen[str]) -> None:
+def test_plain_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
     text = hakmem("top", with_heaps(30).pid, "--once", "--interval", "100ms").stdout
     assert "“cache”" in text
     assert ODD_TEXT in text

@@ -22,7 +22,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.leases import ends_by_itself
 from tool.processes import hakmem, running, wait_until
-from tool.terminals import Terminal, terminal, until
+from tool.terminals import Open, terminal, until
 
 __all__ = ["terminal"]
 
@@ -32,7 +32,7 @@ TAB = str(TABLES.index(SITES) + 1)
 
 
 @pytest.fixture
-def wide(terminal: Callable[..., Terminal]) -> Callable[..., Terminal]:
+def wide(terminal: Open) -> Open:
     """Call stacks are long."""
     return partial(terminal, columns=130)
 
@@ -45,9 +45,7 @@ def has_profile(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("variable", ["A=1", "NO_COLOR=1"])
-def test_switched_on_shown_and_switched_off(
-    sites: subprocess.Popen[str], wide: Callable[..., Terminal], variable: str
-) -> None:
+def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: Open, variable: str) -> None:
     shown = wide("top", sites.pid, "--interval", "200ms", variable=variable)
     shown.wait_for("tiny", f"{TAB} sites", "o profile")
     shown.press(TAB)
@@ -63,7 +61,7 @@ def test_switched_on_shown_and_switched_off(
     wait_until(lambda: not has_profile(sites.pid), "it stays on")
 
 
-def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Callable[..., Terminal]) -> None:
+def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Open) -> None:
     shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
     shown.press("o")  # from another table: only shows this one
@@ -75,7 +73,7 @@ def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Callable[..
     assert not has_profile(sites.pid)
 
 
-def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Callable[..., Terminal]) -> None:
+def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Open) -> None:
     hakmem("profile", sites.pid, "--on")
     shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
@@ -88,7 +86,7 @@ def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Call
 
 @pytest.mark.alone  # the list has every process on hakmem
 def test_the_other_process_is_left_as_it_was(
-    sites: subprocess.Popen[str], busy: subprocess.Popen[str], wide: Callable[..., Terminal]
+    sites: subprocess.Popen[str], busy: subprocess.Popen[str], wide: Open
 ) -> None:
     shown = wide("top", sites.pid, "--interval", "200ms", rows=70)
     shown.wait_for("tiny")
@@ -104,9 +102,7 @@ def test_the_other_process_is_left_as_it_was(
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
-def test_whatever_ends_top_ends_the_profile(
-    sites: subprocess.Popen[str], wide: Callable[..., Terminal], name: str
-) -> None:
+def test_whatever_ends_top_ends_the_profile(sites: subprocess.Popen[str], wide: Open, name: str) -> None:
     """Killed, it cannot; then the lease does."""
     shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
@@ -121,7 +117,7 @@ def test_whatever_ends_top_ends_the_profile(
         wait_until(lambda: not has_profile(sites.pid), "it stays on")
 
 
-def test_refusal(sites_program: Path, lib: Path, wide: Callable[..., Terminal]) -> None:
+def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
     with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         shown = wide("top", process.pid, "--interval", "200ms")
         shown.wait_for("tiny")
@@ -132,7 +128,7 @@ def test_refusal(sites_program: Path, lib: Path, wide: Callable[..., Terminal]) 
 
 
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
-def test_narrow(sites: subprocess.Popen[str], wide: Callable[..., Terminal], columns: int) -> None:
+def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
     """What does not fit can be scrolled to; the bytes stay."""
     shown = wide("top", sites.pid, "--interval", "200ms", columns=columns, rows=45)
     shown.wait_for("tiny"[:2], str(sites.pid))

@@ -1,7 +1,6 @@
 """What the tool says of bytes: what has no pages is no part of RSS; what a purge would return, it does."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,8 @@ from hakmem.views.recording import Recording
 from hakmem.views.report import MEMORY_PARTS, render
 from hakmem.views.snapshot_text import MEMORY_LINES
 from hakmem.views.watching import MEMORY, VIEWS, Watch
-from tool.conftest import Stepper
+from results import Compile
+from tool.conftest import Start
 from tool.processes import hakmem, hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -28,7 +28,7 @@ def words(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def untouched(lib: Path, compile_c: Callable[..., Path]) -> Any:  # noqa: ANN401 - a generator of a process
+def untouched(lib: Path, compile_c: Compile) -> Any:  # noqa: ANN401 - a generator of a process
     """It holds 85 MiB of blocks that were never written: more than its RSS."""
     with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
         yield process
@@ -70,9 +70,7 @@ def test_help_of_metrics() -> None:
     assert "resident or not" in by_name["hakmem_live_bytes"].documentation
 
 
-def test_a_purge_returns_what_why_says(
-    stepper: Callable[..., Stepper], compiled: Callable[..., Path]
-) -> None:
+def test_a_purge_returns_what_why_says(stepper: Start, compiled: Compile) -> None:
     program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
     before = hakmem_json("why", program.pid)
     text = words(hakmem("why", program.pid).stdout)
@@ -86,9 +84,7 @@ def test_a_purge_returns_what_why_says(
     assert "in completely free pages" in text
 
 
-def test_given_pages_are_no_free_blocks(
-    stepper: Callable[..., Stepper], compiled: Callable[..., Path]
-) -> None:
+def test_given_pages_are_no_free_blocks(stepper: Start, compiled: Compile) -> None:
     """After a purge the blocks are free still: `stat` counts them, and does not say that they have pages."""
     program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
     program.go_on("purged")

@@ -6,7 +6,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from hakmem.census.reading import read_full
 from hakmem.layout.memory import Memory
 from hakmem.target.demangle import cxx_name
 from hakmem.target.target import Target, open_process
-from tool.conftest import Stepper, Tool
+from results import Compile, Tally
+from tool.conftest import Start, StartOnHakmem, Tool
 from tool.dumps import dumped, needs_gcore
 from tool.fuzz_world import SECONDS, SEED
 from tool.processes import hakmem, hakmem_json, running, wait_until
@@ -38,7 +39,7 @@ COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--fr
 
 
 @pytest.fixture(scope="module")
-def contents(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+def contents(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     program = compile_c(PROGRAMS / "contents.cc", "-rdynamic")
     with running([program], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
         yield process
@@ -190,7 +191,7 @@ def test_a_big_block(contents: subprocess.Popen[str]) -> None:
     assert answer["owner"] is None
 
 
-def test_states(compiled: Callable[..., Path], stepper: Callable[..., Stepper]) -> None:
+def test_states(compiled: Compile, stepper: Start) -> None:
     """Every block of a program that frees half of them in another thread: the states add up to the census."""
     words = [compiled("blocks"), "-r", "48:5000", "3000:200", "100000:20", "5000000:2"]
     program = stepper(words, "begun", HAKMEM_HELPER_THREAD="0")
@@ -254,10 +255,7 @@ def refused(ended: Any, status: ExitCode, *words: str) -> None:  # noqa: ANN401 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_what_cannot_be_read(
-    tool: Tool,
-    compiled: Callable[..., Path],
-    on_hakmem: Callable[..., subprocess.Popen[bytes]],
-    command: list[str],
+    tool: Tool, compiled: Compile, on_hakmem: StartOnHakmem, command: list[str]
 ) -> None:
     def run(pid: int) -> Any:  # noqa: ANN401
         return tool(command[0], pid, *command[1:])
@@ -294,7 +292,7 @@ def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path
 
 @pytest.mark.parametrize("command", COMMANDS[:3], ids=" ".join)
 def test_a_process_that_ends_in_the_middle(
-    lib: Path, compile_c: Callable[..., Path], tool: Tool, command: list[str]
+    lib: Path, compile_c: Compile, tool: Tool, command: list[str]
 ) -> None:
     """It is killed at any moment: the answer of before, or one sentence."""
     chance = random.Random(f"{SEED} {command}")
@@ -322,7 +320,7 @@ os.execv("/bin/sleep", ["sleep", "60"])
 """
 
 
-def test_a_process_that_becomes_another_program(stepper: Callable[..., Stepper]) -> None:
+def test_a_process_that_becomes_another_program(stepper: Start) -> None:
     """Between two scans."""
     program = stepper(["/usr/bin/python3", "-c", LOSE_AND_EXEC], "ready")
     target = open_process(program.pid)
@@ -365,7 +363,7 @@ class Damaged(Memory):
 
 
 @pytest.mark.timeout(SECONDS * 4 + 200)
-def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Callable[[int, str], None]) -> None:
+def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) -> None:
     """One sentence, or an answer; nothing else."""
     chance = random.Random(SEED)
     address = int(known_of(contents)["single"][0], 16)

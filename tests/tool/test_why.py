@@ -5,7 +5,7 @@ import random
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hakmem.census.advice import POOL, RANGES_CACHED, RANGES_FREE, action
 from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import Mapping
+from results import Compile, Find
 from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
@@ -55,7 +56,7 @@ def rss_of(pid: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def known(lib: Path, compile_c: Callable[..., Path]) -> Iterator[tuple[dict[str, int], Answer, int]]:
+def known(lib: Path, compile_c: Compile) -> Iterator[tuple[dict[str, int], Answer, int]]:
     """The parts that the program says, what the tool says, and RSS by the kernel."""
     with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
         said = {name: int(size) for name, size in (row.split() for row in process.said)}
@@ -147,7 +148,7 @@ def test_untouched_blocks_are_not_resident(known: tuple[dict[str, int], Answer, 
     assert not [item for item in line(answer, "live data")["details"] if item["block_bytes"] == 20480]
 
 
-def test_untouched_memory_is_told_apart(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_untouched_memory_is_told_apart(lib: Path, compile_c: Compile) -> None:
     """Of blocks above 64 KiB, too: live exceeds RSS."""
     with running([compile_c(PROGRAMS / "huge.c")], lib) as process:
         answer = hakmem_json("why", process.pid)
@@ -157,7 +158,7 @@ def test_untouched_memory_is_told_apart(lib: Path, compile_c: Callable[..., Path
         assert re.search(r"live exceeds RSS: at least 200 GiB of it is not resident", once)
 
 
-def test_advice_names_options_that_help(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_advice_names_options_that_help(lib: Path, compile_c: Compile) -> None:
     """HAKMEM_BIG_CACHE_BYTES bounds the lines whose advice names it, and no other."""
     option = "HAKMEM_BIG_CACHE_BYTES"
     program = [compile_c(PROGRAMS / "freed_memory.c")]
@@ -173,7 +174,7 @@ def test_advice_names_options_that_help(lib: Path, compile_c: Callable[..., Path
         assert (after < before / 2) == (option in action(name)), (name, before, after)
 
 
-def test_memory_beside_a_files_data_is_not_the_files(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_memory_beside_a_files_data_is_not_the_files(lib: Path, compile_c: Compile) -> None:
     with running([compile_c(PROGRAMS / "beside_data.c")], lib) as process:
         answer = hakmem_json("why", process.pid)
     assert line(answer, "other anonymous")["bytes"] >= 64 << 20
@@ -194,7 +195,7 @@ def test_text_fits_the_terminal(known: tuple[dict[str, int], Answer, int]) -> No
     assert max(map(len, text.splitlines())) <= 110
 
 
-def test_hardened(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_hardened(lib: Path, compile_c: Compile) -> None:
     """What waits in quarantine has a line of its own; quarantined ranges have no pages."""
     hardened = {**NEVER_PURGED, "HAKMEM_HARDEN": "1"}
     with running([compile_c(PROGRAMS / "known.c")], lib, hardened) as process:
@@ -230,7 +231,7 @@ def test_python(lib: Path) -> None:
     )
 
 
-def test_redis_at_rest_and_under_load(lib: Path, program: Callable[[str], Path]) -> None:
+def test_redis_at_rest_and_under_load(lib: Path, program: Find) -> None:
     program("redis-benchmark")
     with running_redis(program("redis-server"), lib) as (process, port):
         load = redis_load(port, "-t", "set", "-n", "10000000", "-r", "20000", "-d", "900", "-P", "16")
@@ -248,7 +249,7 @@ def test_redis_at_rest_and_under_load(lib: Path, program: Callable[[str], Path])
     assert of_blocks(rest, "live data", 1024)["live_blocks"] >= 10000
 
 
-def test_stopped_process(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_stopped_process(lib: Path, compile_c: Compile) -> None:
     """A hung process is read like any other."""
     with running([compile_c(PROGRAMS / "known.c")], lib) as process:
         process.send_signal(signal.SIGSTOP)
@@ -277,7 +278,7 @@ def test_forked_child(lib: Path) -> None:
     not Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").exists(),
     reason="no transparent huge pages here",
 )
-def test_huge_pages(lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_huge_pages(lib: Path, compile_c: Compile) -> None:
     """What only huge pages made resident has a line of its own."""
     with running([compile_c(PROGRAMS / "known.c")], lib, {**NEVER_PURGED, "HAKMEM_THP": "1"}) as process:
         smaps = Path(f"/proc/{process.pid}/smaps").read_text()
@@ -289,7 +290,7 @@ def test_huge_pages(lib: Path, compile_c: Callable[..., Path]) -> None:
     assert 0 < line(answer, "huge-page fill")["bytes"] < 1024 * huge_kib
 
 
-def test_statically_linked(static_lib: Path, lib: Path, compile_c: Callable[..., Path]) -> None:
+def test_statically_linked(static_lib: Path, lib: Path, compile_c: Compile) -> None:
     """The library is in the program; its data then count with the program's."""
     program = compile_c(PROGRAMS / "known.c", static_lib)
     with running([program], lib, {**NEVER_PURGED, "LD_PRELOAD": ""}) as process:
@@ -300,7 +301,7 @@ def test_statically_linked(static_lib: Path, lib: Path, compile_c: Callable[...,
 
 
 @needs_gcore
-def test_core(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
+def test_core(lib: Path, compile_c: Compile, tmp_path: Path) -> None:
     """The same parts out of a dump of the same process, all of them estimates."""
     with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
         alive = hakmem_json("why", process.pid)

@@ -1,11 +1,11 @@
 """`program(source, *flags, compiler=…)`: a program of this folder with the unwinder in it."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import target
+from results import Compile
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -16,8 +16,6 @@ SOURCES = [
     *sorted((SRC / "base").glob("*.c")),
 ]
 FLAGS = ("-D_GNU_SOURCE", "-DHAK_DEBUG=0", f"-I{SRC}", "-pthread", "-fPIC", "-fvisibility=hidden")
-
-Program = Callable[..., Path]
 
 
 def build_unwinder(folder: Path, compiler: str, *flags: str) -> Path:
@@ -48,7 +46,7 @@ def unwinder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def program(compile_c: Callable[..., Path], unwinder: Path) -> Program:
+def program(compile_c: Compile, unwinder: Path) -> Compile:
     """The unwinder is gcc's; the program, whose frames it reads, is made by what the test asks for."""
 
     def make(source: str, *flags: str | Path, compiler: str = "gcc") -> Path:

@@ -2,14 +2,12 @@
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import target
-from results import Run, captured
+from results import Compile, Run, captured
 
-Program = Callable[..., Path]
 Plain = Run
 
 HERE = Path(__file__).resolve().parent
@@ -41,20 +39,20 @@ def numbers_of(text: str) -> list[int]:
 
 @pytest.mark.parametrize("flags", CODE)
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_stacks_are_those_of_backtrace(compiler: str, flags: str, program: Program, plain: Plain) -> None:
+def test_stacks_are_those_of_backtrace(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
     assert numbers_of(run(plain, program("stacks.c", *flags.split(), compiler=compiler)))[0] > 300
 
 
 @pytest.mark.parametrize("flags", CODE[:3])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_stacks_while_cxx_unwinds(compiler: str, flags: str, program: Program, plain: Plain) -> None:
+def test_stacks_while_cxx_unwinds(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
     assert numbers_of(run(plain, program("exceptions.cc", *flags.split(), compiler=compiler)))[0] > 50
 
 
 @on_x86_64
 @pytest.mark.parametrize("flags", [f"{flags} -Wl,-z,lazy" for flags in CODE[:4]] + CODE[5:6])
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_signal_at_every_instruction(compiler: str, flags: str, program: Program, plain: Plain) -> None:
+def test_signal_at_every_instruction(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
     output = run(plain, program("every_instruction.c", *flags.split(), compiler=compiler))
     seen, different, incomplete, _ = numbers_of(output.splitlines()[-1])
     assert seen > 1000
@@ -62,9 +60,7 @@ def test_signal_at_every_instruction(compiler: str, flags: str, program: Program
     assert incomplete <= seen / 100, output
 
 
-def test_libraries_that_take_each_others_place(
-    program: Program, compile_c: Callable[..., Path], plain: Plain
-) -> None:
+def test_libraries_that_take_each_others_place(program: Compile, compile_c: Compile, plain: Plain) -> None:
     """A rule that was kept for one must not serve for the next."""
     library = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,--build-id=none"]
     plugins = [compile_c(HERE / "plugin.c", *library, f"-DFRAME_BYTES={size}") for size in (40, 72, 104)]
@@ -76,19 +72,19 @@ def test_libraries_that_take_each_others_place(
 @on_x86_64
 @pytest.mark.parametrize("flags", ["-O0", "-O2"])
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_anything_on_the_stack_is_borne(compiler: str, flags: str, program: Program, plain: Plain) -> None:
+def test_anything_on_the_stack_is_borne(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
     output = run(plain, program("corrupt.c", flags, "-fno-omit-frame-pointer", compiler=compiler))
     stacks, complete = numbers_of(output)
     assert 0 < complete < stacks / 2
 
 
 @pytest.mark.parametrize("stack", ["main", "thread", "context"])
-def test_system_calls(stack: str, program: Program, plain: Plain) -> None:
+def test_system_calls(stack: str, program: Compile, plain: Plain) -> None:
     run(plain, program("silent.c"), stack)
 
 
 @pytest.mark.parametrize("flags", ["", "-ffunction-sections -Os"])
-def test_a_large_static_program_without_a_table(flags: str, program: Program, plain: Plain) -> None:
+def test_a_large_static_program_without_a_table(flags: str, program: Compile, plain: Plain) -> None:
     """Its records are found piece by piece, and until then no frame is made up."""
     output = run(plain, program("large.c", "-O1", "-static", "-Wl,--no-eh-frame-hdr", *flags.split()))
     incomplete, complete = numbers_of(output)
@@ -99,7 +95,7 @@ def test_a_large_static_program_without_a_table(flags: str, program: Program, pl
 
 @on_x86_64
 @pytest.mark.parametrize("where", ["below", "above", "first"])
-def test_memory_beside_a_stack_is_none_of_it(where: str, program: Program, plain: Plain) -> None:
+def test_memory_beside_a_stack_is_none_of_it(where: str, program: Compile, plain: Plain) -> None:
     """It may be unmapped while the thread runs."""
     result = plain([program("foreign.c", "-O1"), where])
     if result.returncode == 77:
@@ -112,7 +108,7 @@ def test_memory_beside_a_stack_is_none_of_it(where: str, program: Program, plain
 
 
 @pytest.fixture(scope="session")
-def hook(program: Program) -> Path:
+def hook(program: Compile) -> Path:
     return program("hook.c", "-shared")
 
 
