@@ -11,7 +11,6 @@ enum { ROUNDS = 60, EACH = 4, WARM_UP = 10 };
 static void *blocks[TIER_SIZES][EACH];
 
 static void *allocate(void *unused) {
-  (void)unused;
   for (size_t i = 0; i < TIER_SIZES; i++) {
     for (size_t j = 0; j < EACH; j++) {
       blocks[i][j] = malloc(tier_sizes[i]);
@@ -19,18 +18,17 @@ static void *allocate(void *unused) {
       stamp_write(blocks[i][j], tier_sizes[i], i * EACH + j);
     }
   }
-  return NULL;
+  return unused;
 }
 
 static void *release(void *unused) {
-  (void)unused;
   for (size_t j = EACH; j-- > 0;) {
     for (size_t i = 0; i < TIER_SIZES; i++) {
       CHECK(stamp_holds(blocks[i][j], tier_sizes[i], i * EACH + j));
       free(blocks[i][j]);
     }
   }
-  return NULL;
+  return unused;
 }
 
 int main(void) {

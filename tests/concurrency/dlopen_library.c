@@ -36,9 +36,8 @@ static void use_both(void) {
 }
 
 static void *body(void *unused) {
-  (void)unused;
   use_both();
-  return NULL;
+  return unused;
 }
 
 static void *body_closing(void *library) {

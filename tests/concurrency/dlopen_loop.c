@@ -13,7 +13,6 @@
 static atomic_bool stop;
 
 static void *churn(void *unused) {
-  (void)unused;
   for (size_t i = 0; !atomic_load(&stop); i++) {
     size_t bytes = tier_sizes[i % TIER_SIZES];
     char *block = malloc(bytes);
@@ -21,7 +20,7 @@ static void *churn(void *unused) {
     block[0] = block[bytes - 1] = 1;
     free(block);
   }
-  return NULL;
+  return unused;
 }
 
 static void *load_and_close(void *path) {

@@ -13,7 +13,6 @@ enum { GENERATIONS = 20, LIMIT_S = 100, END = 42 };
 static atomic_bool started;
 
 static void *work(void *unused) {
-  (void)unused;
   for (;;) {
     for (size_t i = 0; i < TIER_SIZES; i++) {
       void *block = malloc(tier_sizes[i]);
@@ -22,7 +21,7 @@ static void *work(void *unused) {
     }
     atomic_store(&started, true);
   }
-  return NULL;
+  return unused;
 }
 
 static int generation(int number) {

@@ -68,11 +68,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < THREADS; i += 2) thread_join(threads[i]);
   for (size_t fork_number = strtoul(argv[1], NULL, 10); fork_number; fork_number--) {
     pid_t pid = fork();
-    CHECK(pid >= 0);
     if (pid == 0) child();
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
+    child_join(pid);
   }
   _exit(0);
 }

@@ -2,7 +2,6 @@
  * change, allocates in it, frees blocks that it has from its parent, empties it and makes others. */
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "api/random.h"
 #include "api/stamp.h"
@@ -76,11 +75,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < THREADS; i++) thread_start(live, (void *)i);
   for (size_t forks = strtoul(argv[1], NULL, 10); forks; forks--) {
     pid_t pid = fork();
-    CHECK(pid >= 0);
     if (pid == 0) child();
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
+    child_join(pid);
   }
   _exit(0);
 }

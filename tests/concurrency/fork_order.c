@@ -77,15 +77,13 @@ int main(int argc, char **argv) {
   start(argv[1]);
   CHECK(sem_wait(&is_locked) == 0);
   pid_t pid = fork();
-  CHECK(pid >= 0);
   alarm(LIMIT_S);
   if (pid == 0) {
     use_every_tier();
     thread_run(as_pthread, NULL);
     _exit(0);
   }
-  int status;
-  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  child_join(pid);
   CHECK(sem_wait(&has_ended) == 0);
   return 0;
 }

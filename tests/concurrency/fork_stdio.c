@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "concurrency/threads.h"
 
@@ -39,14 +38,12 @@ static void *flush_all(void *unused) {
 static void *fork_again_and_again(void *forks_wanted) {
   while (atomic_fetch_add(&forks, 1) < (size_t)forks_wanted) {
     pid_t pid = fork();
-    CHECK(pid >= 0);
     if (pid == 0) {
       alarm(LIMIT_S);
       free(malloc(LINE_BYTES));
       _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    child_join(pid);
   }
   return NULL;
 }

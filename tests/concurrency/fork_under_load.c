@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/random.h"
@@ -84,9 +83,7 @@ static void *fork_many(void *forks) {
     if (pid == 0) {
       child(i);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(status == 0, "fork %zu: the child ended with status %#x", i, (unsigned)status);
+    child_join(pid);
   }
   return NULL;
 }

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"
@@ -26,12 +25,11 @@ static void use(size_t count, size_t size) {
 }
 
 static void *sweep(void *unused) {
-  (void)unused;
   while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
     use(1, 3 * MIB);
     use(SMALL, 100);
   }
-  return NULL;
+  return unused;
 }
 
 int main(int argc, char **argv) {
@@ -46,15 +44,12 @@ int main(int argc, char **argv) {
   }
   for (size_t i = 0, forks = strtoul(argv[1], NULL, 10); i < forks; i++) {
     pid_t pid = fork();
-    CHECK(pid >= 0);
     if (pid == 0) {
       alarm(CHILD_LIMIT_S);
       use(CHILD_BLOCKS, 300);
       _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(status == 0, "fork %zu: the child ended with status %#x", i, (unsigned)status);
+    child_join(pid);
   }
   atomic_store(&stop, true);
   for (size_t i = 0; i < SWEEPERS; i++) {

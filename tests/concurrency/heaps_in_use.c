@@ -3,7 +3,6 @@
  * use where it was asked for, and the figures come out even. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "concurrency/heap_places.h"
 
@@ -98,11 +97,8 @@ static void fork_often(void) {
     hak_heap *used = i % (HEAPS + 1) < HEAPS ? heaps[i % (HEAPS + 1)] : NULL;
     CHECK(hak_heap_use(used, NULL));
     pid_t pid = fork();
-    CHECK(pid >= 0);
     if (pid == 0) live_in_child(used);
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
+    child_join(pid);
   }
   CHECK(hak_heap_use(NULL, NULL));
 }

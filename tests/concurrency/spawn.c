@@ -15,7 +15,6 @@ extern char **environ;
 static atomic_bool stop;
 
 static void *work(void *unused) {
-  (void)unused;
   while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
     for (size_t i = 0; i < TIER_SIZES; i++) {
       void *block = malloc(tier_sizes[i]);
@@ -23,7 +22,7 @@ static void *work(void *unused) {
       free(block);
     }
   }
-  return NULL;
+  return unused;
 }
 
 static void check_status(pid_t pid, int expected) {

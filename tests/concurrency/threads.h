@@ -1,8 +1,9 @@
-/* threads.h: thread calls that must succeed. */
+/* threads.h: thread calls and forks that must succeed. */
 #ifndef TESTS_CONCURRENCY_THREADS_H
 #define TESTS_CONCURRENCY_THREADS_H
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/check.h"
@@ -27,6 +28,13 @@ static inline void thread_join(pthread_t thread) { CHECK(pthread_join(thread, NU
 
 static inline void thread_run(void *(*body)(void *), void *argument) {
   thread_join(thread_start(body, argument));
+}
+
+/* What fork returned in the parent. */
+static inline void child_join(pid_t child) {
+  int status;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
 }
 
 #endif

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "api/sizes.h"
@@ -218,9 +217,7 @@ int main(int count, char **arguments) {
   }
   pid_t child = strcmp(how, "fork") == 0 ? fork() : 0;
   if (child != 0) {
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK_MSG(status == 0, "the child's status %d", status);
+    child_join(child);
     return 0;
   }
   if (strcmp(how, "none") != 0) {

@@ -23,7 +23,6 @@ static chain_link *take(void) {
 }
 
 static void *body(void *unused) {
-  (void)unused;
   pthread_barrier_wait(&exhausted);
   errno = 0;
   void *mine = malloc(size);
@@ -34,7 +33,7 @@ static void *body(void *unused) {
     free(theirs);
   }
   free(mine);
-  return NULL;
+  return unused;
 }
 
 int main(int argc, char **argv) {

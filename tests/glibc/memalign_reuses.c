@@ -48,10 +48,9 @@ static void use_large_again(void) {
 }
 
 static void *body(void *unused) {
-  (void)unused;
   use_small_again();
   use_large_again();
-  return NULL;
+  return unused;
 }
 
 int main(void) {

@@ -18,7 +18,6 @@ static void *queue[QUEUE_SLOTS];
 static atomic_size_t written, read_count;
 
 static void *free_only(void *unused) {
-  (void)unused;
   while (!atomic_load(&over)) {
     if (atomic_load(&full)) {
       blocks_free(&batch);
@@ -31,7 +30,7 @@ static void *free_only(void *unused) {
     }
     sched_yield();
   }
-  return NULL;
+  return unused;
 }
 
 static void send(size_t size, size_t number) {

@@ -17,7 +17,6 @@ static blocks owned;
 static atomic_bool filled, stop;
 
 static void *own(void *unused) {
-  (void)unused;
   blocks_fill(&owned);
   atomic_store(&filled, true);
   while (strcmp(owner_then, "sleeping") == 0) {
@@ -27,7 +26,7 @@ static void *own(void *unused) {
     free(malloc(owned.size));
     sleep_ms(1);
   }
-  return NULL;
+  return unused;
 }
 
 static void wait_for_decay(void) {

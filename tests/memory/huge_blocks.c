@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
+#include "concurrency/threads.h"
 #include "memory/blocks.h"
 #include "memory/pages.h"
 #include "ways.h"
@@ -215,8 +215,7 @@ WAY(forked) {
     require_little(6);
     _exit(0);
   }
-  int status;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  child_join(child);
   require_touched(block, huge, huge);
   require_touched(other, 200 * GIB, 200 * GIB);
   free(block);

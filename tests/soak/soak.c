@@ -62,9 +62,8 @@ static void fork_once(size_t seed) {
 }
 
 static void *release_all(void *unused) {
-  (void)unused;
   shadow_release_all();
-  return NULL;
+  return unused;
 }
 
 static size_t play_round(size_t seed, uint64_t *random) {

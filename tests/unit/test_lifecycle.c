@@ -11,15 +11,13 @@ enum { BLOCKS = 3000 };
 static void *blocks[BLOCKS];
 
 static void *make_blocks(void *unused) {
-  (void)unused;
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(64);
-  return NULL;
+  return unused;
 }
 
 static void *free_blocks(void *unused) {
-  (void)unused;
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
-  return NULL;
+  return unused;
 }
 
 CHILD_TEST(recycle_heaps) {
@@ -64,9 +62,8 @@ static void allocate_late(void *block) {
 }
 
 static void *end_with_blocks(void *unused) {
-  (void)unused;
   pthread_setspecific(late_key, must_malloc(5000));
-  return NULL;
+  return unused;
 }
 
 CHILD_TEST(allocate_after_the_end) {

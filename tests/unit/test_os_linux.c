@@ -323,11 +323,10 @@ TEST(time) {
 static ATOMIC(uint32_t) word;
 
 static void *wake(void *unused) {
-  (void)unused;
   os_sleep_ms(5);
   store_release(&word, 1);
   os_wake_one(&word);
-  return NULL;
+  return unused;
 }
 
 TEST(wait) {

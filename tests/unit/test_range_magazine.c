@@ -372,10 +372,9 @@ static void stop_here(int signal_number) {
 }
 
 static void *purge_until_stopped(void *unused) {
-  (void)unused;
   struct purge everything = PURGE_EVERYTHING;
   range_cache_purge(&everything, &counters);
-  return NULL;
+  return unused;
 }
 
 static void protect_record(size_t granule, int protection) {

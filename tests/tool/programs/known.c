@@ -94,14 +94,13 @@ static pthread_barrier_t are_ready;
 
 /* A deep stack, and cached blocks. */
 static void *other_thread(void *unused) {
-  (void)unused;
   volatile char deep[STACK_BYTES];
   for (size_t at = 0; at < STACK_BYTES; at += 1024) deep[at] = 1;
   sink = deep[0];
   make_cached();
   pthread_barrier_wait(&are_ready);
   for (;;) pause();
-  return NULL;
+  return unused;
 }
 
 int main(void) {

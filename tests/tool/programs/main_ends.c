@@ -13,7 +13,6 @@ static pthread_t first;
 void *kept[BLOCKS]; /* not static: what nobody reads would be left out */
 
 static void *goes_on(void *unused) {
-  (void)unused;
   pthread_join(first, NULL);
   for (int which = 0; which < BLOCKS; which++)
     memset(kept[which] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES);
@@ -24,7 +23,7 @@ static void *goes_on(void *unused) {
     free(malloc(BLOCK_BYTES * BLOCK_BYTES));
     usleep(1000);
   }
-  return NULL;
+  return unused;
 }
 
 static void wait_for_signal(const sigset_t *set) {
@@ -43,7 +42,6 @@ int main(int count, char **words) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   first = pthread_self();
   pthread_create(&other, NULL, goes_on, NULL);
-  if (count > 1)
-    wait_for_signal(&set);
+  if (count > 1) wait_for_signal(&set);
   pthread_exit(NULL);
 }
