@@ -1,19 +1,13 @@
 """New processes from programs with many threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 Compile = Callable[..., Path]
 
 

@@ -2,16 +2,14 @@
 
 Needs musl-tools; skipped without."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from preload import clean_environment, served
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = "musl-gcc"
@@ -40,7 +38,7 @@ PROGRAMS: dict[str, list[str]] = {
 
 def compile_with_musl(*words: str | Path) -> None:
     command = [COMPILER, *FLAGS, *map(str, words)]
-    step = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    step = captured(command, cwd=ROOT, timeout=300)
     assert step.returncode == 0, step.stderr
 
 
@@ -48,9 +46,7 @@ def compile_with_musl(*words: str | Path) -> None:
 def kernel_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Debian's musl has none of its own, and the folder they lie in has glibc's too."""
     folder = tmp_path_factory.mktemp("kernel")
-    triplet = subprocess.run(
-        ["gcc", "-print-multiarch"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    triplet = captured(["gcc", "-print-multiarch"], check=True).stdout.strip()
     for name, where in {"linux": "linux", "asm-generic": "asm-generic", "asm": f"{triplet}/asm"}.items():
         (folder / name).symlink_to(Path("/usr/include") / where)
     return folder
@@ -69,14 +65,7 @@ def whole_object(kernel_headers: Path, tmp_path_factory: pytest.TempPathFactory)
 
 def run(command: Sequence[str | Path], report: Path, **environment: str) -> None:
     options = {"HAKMEM_STATS": f"json:{report}"} | environment
-    result = subprocess.run(
-        [str(word) for word in command],
-        env=clean_environment() | options,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    result = captured(command, env=clean_environment() | options, timeout=120)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert served(json.loads(report.read_text())) > 0
 

@@ -4,8 +4,6 @@
 kernels.py with all of programs.py (ONLY=regex for some of them).
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """Every strategy of the laboratory keeps its blocks intact and its counters consistent, for a moment."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

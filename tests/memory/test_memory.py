@@ -1,22 +1,14 @@
 """Resident memory follows live memory, whoever frees it and whenever."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 HELPER = DECAY | {"HAKMEM_HELPER_THREAD": "1"}
 ALONE = DECAY | {"HAKMEM_HELPER_THREAD": "0"}  # else it may be at it while the program looks

@@ -1,20 +1,12 @@
 """libhakmem-fortify.so: no function of the C library touches more of a block than there is."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "fortify"
 HARDEN = {"HAKMEM_HARDEN": "1"}
@@ -34,7 +26,7 @@ def fortify_lib(lib: Path) -> Path:
 
 
 @pytest.fixture
-def beyond(run_program: Run, fortify_lib: Path, lib: Path) -> Callable[..., Result]:
+def beyond(run_program: Run, fortify_lib: Path, lib: Path) -> Run:
     """beyond(case, extra, **options) on both libraries."""
 
     def run(case: str, extra: int, library: Path = lib, **options: str) -> Result:
@@ -62,7 +54,7 @@ def test_the_cases_are_found() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_more_is_stopped(case: str, beyond: Callable[..., Result]) -> None:
+def test_one_more_is_stopped(case: str, beyond: Run) -> None:
     result = beyond(case, 1)
     assert result.returncode == -signal.SIGABRT, result
     first, stack, *frames = result.stderr.splitlines()
@@ -73,7 +65,7 @@ def test_one_more_is_stopped(case: str, beyond: Callable[..., Result]) -> None:
     assert "/fortify-beyond-" in frames[0], "the stack begins with who called it"
 
 
-def test_what_is_right_is_silent(beyond: Callable[..., Result], debug_lib: Path) -> None:
+def test_what_is_right_is_silent(beyond: Run, debug_lib: Path) -> None:
     for options in ({}, {"HAKMEM_HARDEN": "2"}, {"HAKMEM_HARDEN": "0"}, {"HAKMEM_GUARD": "1"}):
         result = beyond("all", 0, **options)
         assert (result.returncode, result.stderr) == (0, ""), options
@@ -81,12 +73,12 @@ def test_what_is_right_is_silent(beyond: Callable[..., Result], debug_lib: Path)
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_more_may_be_named_than_is_touched(beyond: Callable[..., Result]) -> None:
+def test_more_may_be_named_than_is_touched(beyond: Run) -> None:
     result = beyond("loose", 0)
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_warned_of_and_done_all_the_same(beyond: Callable[..., Result]) -> None:
+def test_warned_of_and_done_all_the_same(beyond: Run) -> None:
     result = beyond("all", 1, HAKMEM_ON_MISUSE="warn")
     assert result.returncode == 0
     said = [line for line in result.stderr.splitlines() if re.match(r"hakmem: over(flow|-read) in ", line)]
@@ -94,7 +86,7 @@ def test_warned_of_and_done_all_the_same(beyond: Callable[..., Result]) -> None:
     assert beyond("all", 1, HAKMEM_ON_MISUSE="ignore").stderr == ""
 
 
-def test_freed_blocks(beyond: Callable[..., Result]) -> None:
+def test_freed_blocks(beyond: Run) -> None:
     result = beyond("freed", 0)
     assert result.returncode == -signal.SIGABRT
     line = (
@@ -115,7 +107,7 @@ def test_the_size_of_a_free_block(size: str, run_program: Run) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "0\n0\n", "")
 
 
-def test_guarded_blocks(beyond: Callable[..., Result]) -> None:
+def test_guarded_blocks(beyond: Run) -> None:
     result = beyond("memset", 1, HAKMEM_HARDEN="0", HAKMEM_GUARD="1", HAKMEM_GUARD_RATE="1")
     line = (
         r"hakmem: overflow in memset of 0x\w+: writes 41 bytes, the block of 40 bytes at 0x\w+ has 40 left "
@@ -123,7 +115,7 @@ def test_guarded_blocks(beyond: Callable[..., Result]) -> None:
     assert re.match(line + r"\(guarded ", result.stderr), result.stderr
 
 
-def test_by_default_the_usable_size_counts(beyond: Callable[..., Result]) -> None:
+def test_by_default_the_usable_size_counts(beyond: Run) -> None:
     assert beyond("all", 1, HAKMEM_HARDEN="0").returncode == 0
     result = beyond("memset", 100, HAKMEM_HARDEN="0")
     assert re.match(r"hakmem: overflow in memset of 0x\w+: writes 140 bytes, the block of 48 ", result.stderr)

@@ -3,8 +3,6 @@
 gcc and g++ compile hakmem's own sources.  g++ and clang++ compile one C++ file that takes a compiler much
 memory; the program that comes of it then runs on hakmem itself."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

@@ -1,7 +1,5 @@
 """xz and zstd with two threads: the same compressed bytes, and the input back."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Callable

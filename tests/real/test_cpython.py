@@ -3,8 +3,6 @@
 A test case fails here when it passes without hakmem, in the same configuration, and on hakmem does not:
 it fails, is skipped, or is missing from the report because its interpreter died."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

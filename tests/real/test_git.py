@@ -1,7 +1,5 @@
 """git: a generated history is imported, cloned, packed by two threads, checked and read back."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

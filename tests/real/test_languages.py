@@ -1,7 +1,5 @@
 """Perl with cloned interpreters, node with worker threads, java with direct buffers: the same output."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 
 PostgreSQL refuses to run as root, so root runs it as another user, in a folder that this user owns."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

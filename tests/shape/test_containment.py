@@ -2,8 +2,6 @@
 
 Tests read the code without comments and string literals."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """libhakmem-fortify.so: what it shows to the world, what it asks of it, and that it is installed."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

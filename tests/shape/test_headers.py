@@ -1,12 +1,10 @@
 """Each header compiles alone, twice over, with gcc and clang; the public one also as C++ and strict C."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = sorted(path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*.h"))
@@ -24,7 +22,7 @@ def compile_alone(compiler: str, language: str, standard: str, header: Path) -> 
     words = [compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     words += ["-Isrc", "-Iinclude", "-fsyntax-only", "-"]
     text = f'#include "{header}"\n' * 2 + "extern int compiled;\n"
-    step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    step = captured(words, cwd=ROOT, input=text)
     assert step.returncode == 0, step.stderr
 
 

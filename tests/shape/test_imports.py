@@ -2,12 +2,10 @@
 
 The kernel is asked through syscall(), which is none, or through functions that only pass a call on."""
 
-from __future__ import annotations
-
-import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 # POSIX.1-2024, System Interfaces, 2.9.5.2: what shall be one and what may be one; then what glibc adds
 # (nptl's and sysdeps' SYSCALL_CANCEL).  Names that a header redirects (open64, __open_2) count as well.
@@ -55,7 +53,7 @@ def cancellation_points() -> set[str]:
 
 def imports_of(library: Path) -> set[str]:
     words = ["nm", "-D", "--undefined-only", str(library)]
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = captured(words, check=True).stdout.splitlines()
     return {line.split()[-1].split("@")[0] for line in lines}
 
 

@@ -1,7 +1,5 @@
 """A folder of src/ is a layer: a file includes its own folder and lower ones only."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

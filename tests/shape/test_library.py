@@ -1,13 +1,11 @@
 """What the built library shows to the world: symbols, dependencies, thread-local storage, hardening."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 
 STATIC_TLS_MAX_BYTES = 24
 # What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
@@ -15,7 +13,7 @@ SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", 
 
 
 def output_of(*words: str | Path) -> str:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stdout
+    return captured(words, check=True).stdout
 
 
 def listed_symbols(root: Path) -> set[str]:

@@ -3,8 +3,6 @@
 Tests read src/ as it is written here (clang-format): a function's head stands at the beginning of a line.
 base/atomic.h is what defines the operations, and is left out."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

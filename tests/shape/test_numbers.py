@@ -2,8 +2,6 @@
 
 A number above its gate fails, and so does one more than a hundredth below it: then the gate goes down."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

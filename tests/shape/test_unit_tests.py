@@ -1,7 +1,5 @@
 """Each source of the allocator has a unit test of its name, or is listed here with the one it has instead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a profile of ten million live blocks takes: 8 MiB and a thousandth of them, at most."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -10,8 +10,6 @@
 `program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

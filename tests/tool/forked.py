@@ -3,8 +3,6 @@ third of a second that the interpreter and its imports take.
 
 ending = forked(["stat", "1"], closed=(1,), environment={"COLUMNS": "20"})"""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import os

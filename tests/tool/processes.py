@@ -5,8 +5,6 @@ with running_redis(server, lib) as (process, port): …
 hakmem("why", process.pid, "--json")
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """hakmem core: the figures of a dump are those that the process had."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Cores of programs whose files have been replaced: names are right, or it is said that they are missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """hakmem core names the stacks of the last report of a guarded block: who misused, took and freed it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

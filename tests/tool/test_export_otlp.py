@@ -1,7 +1,5 @@
 """`hakmem export --otlp`: to a receiver that reads what arrives with OpenTelemetry's own definitions."""
 
-from __future__ import annotations
-
 import gzip
 import queue
 import signal
@@ -11,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hakmem.base.errors import HakmemError
@@ -20,6 +18,7 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
+from results import captured
 from tool.conftest import Tool
 from tool.forked import tool_environment
 from tool.processes import TOOL, free_port, running
@@ -45,7 +44,7 @@ class Receiver(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def __enter__(self) -> Receiver:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
@@ -167,9 +166,7 @@ def test_without_the_libraries() -> None:
         "import sys; sys.modules['opentelemetry'] = None; from hakmem.entry import main; "
         f"sys.exit(main(['export', '--otlp', 'http://127.0.0.1:{free_port()}']))"
     )
-    step = subprocess.run(
-        [sys.executable, "-c", script], env=tool_environment(), capture_output=True, text=True, check=False
-    )
+    step = captured([sys.executable, "-c", script], env=tool_environment())
     assert step.returncode == 1
     assert "pip install 'hakmem[otlp]'" in step.stderr
     assert "Traceback" not in step.stderr

@@ -1,7 +1,5 @@
 """`hakmem export --by` and `--top`: what is summed, and that nothing is lost or counted twice."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator

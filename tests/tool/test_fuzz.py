@@ -3,8 +3,6 @@ what is wrong, an exit status of the README, never a traceback, never a hang.
 
 How long, and which cases: fuzz_world.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Heaps that a program has made: their figures in stat, why, what, leaks, export and record."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

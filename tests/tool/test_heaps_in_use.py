@@ -1,8 +1,6 @@
 """How many threads use a heap (hak_heap_use), in all that shows its figures; and a heap that has the record
 of one that ended."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

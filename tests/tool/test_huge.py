@@ -1,7 +1,5 @@
 """A block much larger than the machine's memory, as the tool sees it: inside it chunks have no records."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """hakmem leaks: what a program has lost is found; what it can still reach is never definitely lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

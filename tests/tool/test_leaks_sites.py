@@ -1,7 +1,5 @@
 """hakmem leaks: a site that leaks 64 KiB/s is named, and those that only look as if they did are not."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """What cannot be written is told before the work; what was sampled is kept when writing fails after it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """`hakmem record`: samples at a steady pace, kept whatever ends the recording; and durations."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`hakmem record --profile` and its page: sites over time, in a file that older versions of the tool read."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Who cannot be looked into, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -16,6 +14,7 @@ from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
+from results import captured
 from tool.conftest import Stepper, Tool
 from tool.forked import Ending
 from tool.processes import wait_until
@@ -61,7 +60,7 @@ def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes
         return
     process = on_hakmem(["sleep", "60"])
     words = [sys.executable, "-c", AS_NOBODY, "stat", str(process.pid)]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     ended = Ending(step.returncode, step.stdout, step.stderr)
     ends_with(ended, ExitCode.REFUSED, "belongs to root, you are nobody", *YAMA, "CAP_SYS_PTRACE", "sudo")
 

@@ -1,7 +1,5 @@
 """The heaps of a program in a recording and on its page: in a real browser, and as series."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """hakmem run: the program is the program, on hakmem; or it is said why not."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -11,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from results import captured
 from tool.conftest import PROGRAMS, Tool
 
 MALLOCS = r"lib[a-z]*(?:hakmem|malloc)\S*"
@@ -47,7 +46,7 @@ def test_signals_reach_it(tool: Tool) -> None:
 def test_no_signal_is_left_ignored(tool: Tool) -> None:
     """Python ignores SIGPIPE; `yes | head` would never end.  What the tests inherited is another thing."""
     question = ["grep", "SigIgn", "/proc/self/status"]
-    without = subprocess.run(question, capture_output=True, text=True, check=True)
+    without = captured(question, check=True)
     assert tool("run", *question).stdout == without.stdout
 
 

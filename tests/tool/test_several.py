@@ -2,17 +2,15 @@
 
 A program with libhakmem.a linked in, or a wheel's library, meets an LD_PRELOAD."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from preload import clean_environment, served
+from results import captured
 from tool.conftest import Stepper, Tool
 
 HELD_BYTES = 1000 * 1000
@@ -129,9 +127,7 @@ def test_a_block_of_the_other(
     assert "foreign free" not in item["advice"], "until now one was enough"
     words = [str(compiled("two", static_lib, HIDDEN))]
     environment = clean_environment() | {"LD_PRELOAD": str(tool.library)}
-    step = subprocess.run(
-        words, env=environment, input="\n", capture_output=True, text=True, timeout=60, check=False
-    )
+    step = captured(words, env=environment, input="\n", timeout=60)
     assert step.returncode < 0
     assert "a block of another hakmem in this process" in step.stderr
 
@@ -143,7 +139,7 @@ def test_a_block_of_the_other_inside_the_own_window(
     words = [str(compiled("two", static_lib, HIDDEN)), "on"]
     environment = clean_environment() | {"LD_PRELOAD": str(tool.library), "HAKMEM_WINDOW_GIB": "16384"}
     for _ in range(20):
-        step = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        step = captured(words, env=environment, timeout=60)
         assert step.returncode < 0
         assert "a block of another hakmem in this process" in step.stderr
 

@@ -1,8 +1,6 @@
 """`hakmem top` in terminals of all kinds: narrow, dumb, half of one, one that disappears; the choice of a
 process; and the terminal is as it was whatever ends it."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """hakmem what: what live blocks contain, and all about one address."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

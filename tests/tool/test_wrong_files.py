@@ -1,7 +1,5 @@
 """A file that another command of the tool has written: the message names the command that reads it."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 
