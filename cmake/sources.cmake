@@ -3,10 +3,7 @@
 #   shared_sources   what it has beside those as libhakmem.so
 #   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-
-set(fortify_sources ${hakmem_sources})
-list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")
-list(REMOVE_ITEM hakmem_sources ${fortify_sources})
+file(GLOB fortify_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fortify/*.c)
 
 set(shared_sources ${hakmem_sources})
 list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl)\\.c$")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
+from shape.test_library import listed_symbols
 
 if TYPE_CHECKING:
     from conftest import Result
@@ -49,9 +49,7 @@ def entries(program: Path, plain: Callable[..., Result]) -> list[str]:
 
 
 def test_every_entry_is_called(entries: list[str], root: Path) -> None:
-    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
-    listed = set(re.findall(r"[\w.]+", script[script.index("global:") + 7 : script.index("local:")]))
-    assert set(entries) - SCENARIOS == listed - set(NOT_CALLED)
+    assert set(entries) - SCENARIOS == listed_symbols(root) - set(NOT_CALLED)
 
 
 @pytest.mark.parametrize("mode", MODES)

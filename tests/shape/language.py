@@ -90,7 +90,7 @@ PATTERNS = [
     ),
 ]
 TREES = {
-    "src": ("src",),
+    "src": ("src", "fortify"),
     "include": ("include",),
     "docs": (".", "docs"),
     "python": ("python",),

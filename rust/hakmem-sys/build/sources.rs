@@ -3,9 +3,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Not for a program that hakmem is linked into: a library of its own, and what only libhakmem.so has.
-const NEVER: [&str; 4] = [
-    "src/fortify/",
+/// Not for a program that hakmem is linked into: only libhakmem.so has them.
+const NEVER: [&str; 3] = [
     "src/api/override_next.c",
     "src/api/override_threads.c",
     "src/api/override_prctl.c",
