@@ -107,13 +107,4 @@ INLINE void *opaque_pointer(void *pointer) {
   return pointer;
 }
 
-/* ASSERT is checked in debug builds only and may be expensive; the release build has no check that costs a user time. Callers' misuse is
- * src/guard's business. */
-#if HAK_DEBUG
-void assertion_failed(const char *expression, const char *file, int line);
-#define ASSERT(condition) ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
-#else
-#define ASSERT(condition) ((void)sizeof(condition))
-#endif
-
 #endif

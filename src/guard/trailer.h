@@ -19,6 +19,7 @@
 #include "base/wide.h"
 #include "config/options.h"
 #include "guard/maker.h"
+#include "os/os.h"
 
 enum { TRAILER_BYTES = 8, SLACK_MAX_BYTES = UINT16_MAX };
 enum { TRAILER_MAKER_SHIFT = 45, MAKER_BITS = 2, SLACK_BITS = 16, SLACK_BYTE = 0xD7 };

@@ -42,7 +42,13 @@ static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigne
   enum { ATTEMPTS = 300 }; /* half a second */
   bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
   *attempts = is_own ? *attempts + 1 : 0;
-  return *attempts == ATTEMPTS && &report_endless_wait;
+  return *attempts == ATTEMPTS;
+}
+
+void report_endless_wait(void) {
+  OS_FATAL(
+      "deadlock avoided: malloc re-entered on the same thread (by a signal handler, or a child of "
+      "vfork)");
 }
 
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {

@@ -46,18 +46,6 @@ RESIDENT static void *map(void *address, size_t bytes, int protection, int flags
   return NULL;
 }
 
-#if defined(__x86_64__)
-/* The only page size of the processor; asking would touch pages of the C library that nothing else needs. */
-RESIDENT size_t os_page_bytes(void) { return 4096; }
-#else
-RESIDENT size_t os_page_bytes(void) {
-  static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
-  size_t bytes = load_relaxed(&cached);
-  if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-#endif
-
 RESIDENT static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   KEEP_ERRNO();
   void *mapped = map(address, bytes, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE);

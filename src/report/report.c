@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "os/lock.h"
+#include "os/os.h"
 #include "stack/unwind.h"
 
 enum { STANDARD_ERROR = 2 };
@@ -159,17 +159,3 @@ void report_write_beside(uintptr_t freed, uintptr_t written,
                 is_before ? freed - written : written - freed,
                 is_before ? "before" : "after the start of", block->block_bytes);
 }
-
-COLD void report_endless_wait(void) {
-  report_line(
-      "deadlock avoided: malloc re-entered on the same thread (by a signal handler, or a child of "
-      "vfork)");
-  os_abort();
-}
-
-#if HAK_DEBUG
-void assertion_failed(const char *expression, const char *file, int line_number) {
-  report_line("assertion failed: %s at %s:%u", expression, file, (unsigned)line_number);
-  os_abort();
-}
-#endif
