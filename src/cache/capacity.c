@@ -177,7 +177,7 @@ RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazin
     note_streak(heap, class);
 }
 
-LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
+bool capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   ASSERT(!magazine_count(magazine));
   unsigned slots = magazine_capacity(magazine);
@@ -193,7 +193,7 @@ LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
   return true;
 }
 
-LONG_LIVED void capacity_shrink_all(struct heap *heap, unsigned most) {
+void capacity_shrink_all(struct heap *heap, unsigned most) {
   unsigned slots = 0, each = most / SLAB_CLASS_COUNT;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     slots += magazine_capacity(&heap->magazines[class]);
@@ -203,7 +203,7 @@ LONG_LIVED void capacity_shrink_all(struct heap *heap, unsigned most) {
     }
 }
 
-LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
 }

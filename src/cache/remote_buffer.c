@@ -33,7 +33,7 @@ static bool has_gone_home(struct remote_buffer_place place) {
   return load_relaxed(&place.slab->remote[place.word]) & place.bit;
 }
 
-LONG_LIVED bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
+bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return false;
@@ -43,8 +43,7 @@ LONG_LIVED bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t 
   return is_in_it || has_gone_home(place);
 }
 
-LONG_LIVED bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
-                                  struct counters *counters) {
+bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters) {
   if (UNLIKELY(!buffer->words) && is_worth_a_buffer(counters))
     show(buffer, words, metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words));
   if (UNLIKELY(!buffer->words)) { /* straight home */

@@ -70,7 +70,7 @@ RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) 
   buffer[length > 0 ? length : 0] = 0;
 }
 
-LONG_LIVED bool os_overcommit_is_strict(void) {
+bool os_overcommit_is_strict(void) {
   static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
   char mode[4] = {load_relaxed(&overcommit_mode)};
   if (UNLIKELY(!mode[0])) {
@@ -151,7 +151,7 @@ uint32_t os_thread_id_of_libc(void) {
 }
 #endif
 
-LONG_LIVED uint32_t os_thread_id(void) {
+uint32_t os_thread_id(void) {
   uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
   return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
 }

@@ -140,7 +140,7 @@ bool os_unmap(void *address, size_t bytes) {
   return unmapped || !os_close_holes(address, bytes);
 }
 
-LONG_LIVED bool os_purge(void *address, size_t bytes) {
+bool os_purge(void *address, size_t bytes) {
   KEEP_ERRNO();
   uint64_t start_ns = start_of_call(&totals.os_purges);
   bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
