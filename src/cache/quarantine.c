@@ -3,7 +3,7 @@
 #include "cache/class_figures.h"
 #include "cache/supply.h"
 #include "config/options.h"
-#include "guard/wipe.h"
+#include "hardened/wipe.h"
 #include "map/metadata.h"
 #include "pool/purge.h"
 #include "pool/range.h"

@@ -2,7 +2,7 @@
 
 #include "slab/pending.h"
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "map/metadata.h"
 #include "slab/batch_free.h"
 

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "checked/checked.h"
+#include "checked/checked_range.h"
 #include "config/options.h"
-#include "guard/pointer.h"
-#include "hardened/checked.h"
-#include "hardened/checked_range.h"
+#include "foreign/pointer.h"
 #include "heap/lifecycle.h"
 #include "heap/reallocate.h"
 #include "heap/sampling.h"

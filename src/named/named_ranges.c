@@ -1,6 +1,6 @@
 #include "named/named_ranges.h"
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "large/big.h"
 #include "large/resize.h"
 

@@ -210,7 +210,7 @@ NORETURN void os_abort(void);
 #define OS_FATAL(message) \
   (os_write(2, "hakmem: " message "\n", sizeof "hakmem: " message), os_abort())
 /* ASSERT is checked in debug builds only and may be expensive; the release build has no check that costs a user time. Callers' misuse is
- * src/guard's business. */
+ * reported (report/report.h). */
 #define OS_TEXT_OF(number) #number
 #define OS_PLACE(file, line) file ":" OS_TEXT_OF(line)
 #if HAK_DEBUG

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,13 @@ LAYERS = (
     "slab",
     "profile",
     "large",
+    "foreign",
     "guard",
+    "hardened",
     "cache",
     "named",
     "reclaim",
-    "hardened",
+    "checked",
     "heap",
     "observe",
     "api",
@@ -59,6 +62,19 @@ def test_every_folder_is_a_layer() -> None:
 def test_includes_go_down(path: Path) -> None:
     faults = {name: fault(layer_of(path), name) for name in quoted_includes(path)}
     assert not {name: why for name, why in faults.items() if why}
+
+
+def test_functions_are_called_downwards(lib: Path) -> None:
+    """By one's own declaration, too; foreign/operators.c compares addresses of C++'s operators."""
+    folder = lib.parent / "CMakeFiles/hakmem_objects.dir/src"
+    objects = [folder / f"{name}.o" for name in NAMES if name.endswith(".c") and "operators" not in name]
+    words = ["nm", "--print-file-name", *(path for path in objects if path.exists())]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"/src/(\w+)/\S+:[ \w]* ([A-Zw]) (\S+)$", listed, re.MULTILINE)
+    defined = {name: LAYERS.index(layer) for layer, kind, name in rows if kind not in "Uw"}
+    assert "heap_free_slow" in defined
+    called = {(layer, name) for layer, kind, name in rows if kind in "Uw" and name in defined}
+    assert not [call for call in called if defined[call[1]] > LAYERS.index(call[0])]
 
 
 def unit_of(name: str) -> str:

@@ -1,4 +1,4 @@
-#include "cache/guard_sampler.h"
+#include "guard/guard_sampler.h"
 
 #include "base/bits.h"
 #include "config/options.h"

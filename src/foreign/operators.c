@@ -1,4 +1,4 @@
-#include "guard/operators.h"
+#include "foreign/operators.h"
 
 #include "base/atomic.h"
 #include "config/options.h"
