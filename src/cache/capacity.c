@@ -98,15 +98,13 @@ RESIDENT void capacity_init(struct heap *heap) {
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
 
-/* With the word below (magazine.h), so that free never reads what another thread writes to. */
-static void **make_array(unsigned kind) {
-  void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
-  return words ? words + 1 : NULL;
-}
-
 static void **take_array(struct heap *heap, unsigned kind) {
   void **array = heap->spare_arrays[kind];
-  if (!array) return make_array(kind);
+  if (!array) {
+    /* With the word below (magazine.h), so that free never reads what another thread writes to. */
+    void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
+    return words ? words + 1 : NULL;
+  }
   heap->spare_arrays[kind] = *array;
   return array;
 }

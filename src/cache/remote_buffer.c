@@ -24,10 +24,6 @@ RESIDENT void remote_buffer_empty(struct remote_buffer *buffer, struct counters 
 /* Remote frees that a thread passes on one by one before it gets a remote-free buffer: many threads never do more. */
 enum { FIRST_ALONE = 16 };
 
-static bool is_worth_a_buffer(const struct counters *counters) {
-  return load_relaxed(&counters->value[COUNT_remote_freed_blocks]) >= FIRST_ALONE;
-}
-
 static bool has_gone_home(struct remote_buffer_place place) {
   /* relaxed: if this thread set the bit, it sees it. */
   return load_relaxed(&place.slab->remote[place.word]) & place.bit;
@@ -44,7 +40,8 @@ bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
 }
 
 bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters) {
-  if (UNLIKELY(!buffer->words) && is_worth_a_buffer(counters))
+  if (UNLIKELY(!buffer->words) &&
+      load_relaxed(&counters->value[COUNT_remote_freed_blocks]) >= FIRST_ALONE)
     show(buffer, words, metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words));
   if (UNLIKELY(!buffer->words)) { /* straight home */
     batch_free(NULL, (void *[]){(void *)block}, 1, counters);

@@ -109,14 +109,10 @@ void os_call_settle(void) {
 
 /* ---- what a refused call has left ------------------------------------------------------------------ */
 
-/* Asks the kernel whether every page is mapped, by advice that changes nothing and fails if there is a hole. */
-static bool is_whole(void *address, size_t bytes) {
-  return madvise(address, bytes, MADV_NORMAL) == 0;
-}
-
 /* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
-  if (is_whole(address, bytes)) return true;
+  /* Advice that changes nothing, and fails if there is a hole. */
+  if (madvise(address, bytes, MADV_NORMAL) == 0) return true;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
   if (mapped == address) return true;
   if (!mapped && errno != EEXIST) return false;
@@ -173,12 +169,11 @@ static ATOMIC(bool) has_full_pages;
 bool os_can_write(void *page) { return syscall(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
 
 /* Emulators accept advice that they do not know: so the kernel itself is asked to write there. */
-static bool is_closed(void *page) { return !os_can_write(page) && errno == EFAULT; }
-
 static bool try_guard_regions(void) {
   void *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
   if (!page) return false;
-  bool they_work = madvise(page, os_page_bytes(), MADV_GUARD_INSTALL) == 0 && is_closed(page);
+  bool they_work = madvise(page, os_page_bytes(), MADV_GUARD_INSTALL) == 0 && !os_can_write(page) &&
+                   errno == EFAULT;
   munmap(page, os_page_bytes());
   return they_work;
 }

@@ -91,22 +91,19 @@ static void report_stack_here(const char *verb, uintptr_t from) {
   if (here.frame_count) report_stack(verb, &here);
 }
 
-static void append_heap(struct text *text, const char *name) {
-  text_string(text, ", of heap \"");
-  text_name(text, name);
-  text_char(text, '"');
-}
-
 static void append_class(struct text *text, const struct block_description *block) {
   if (!block) {
     text_string(text, " (class none)");
     return;
   }
   text_format(text, " (%s class %u", block->tier, block->class_number);
-  if (block->heap_name)
-    append_heap(text, block->heap_name);
-  else if (block->thread_id)
+  if (block->heap_name) {
+    text_string(text, ", of heap \"");
+    text_name(text, block->heap_name);
+    text_char(text, '"');
+  } else if (block->thread_id) {
     text_format(text, ", of thread %u", block->thread_id);
+  }
   text_char(text, ')');
 }
 

@@ -95,17 +95,14 @@ static bool scan_slab(struct slab *slab, struct scan *scan) {
   return is_done;
 }
 
-static void count_refaults(uint64_t pages) {
-  fetch_add_relaxed(&totals.refaulted_bytes, (uint64_t)count_bits(pages) << page_shift());
-}
-
 void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count) {
   uint64_t used = 0;
   for (unsigned index = 0; slab->given_pages && index < block_count; index++) {
     uintptr_t offset = (uintptr_t)blocks[index] - slab->base;
     used |= pages_of_bytes(offset, offset + slab->block_bytes - 1);
   }
-  count_refaults(slab->given_pages & used);
+  uint64_t refaulted_pages = count_bits(slab->given_pages & used);
+  fetch_add_relaxed(&totals.refaulted_bytes, refaulted_pages << page_shift());
   slab->given_pages &= ~used;
   slab->waiting_pages = 0;
   slab->has_free_pages = slab->given_pages != 0;
