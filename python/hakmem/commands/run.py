@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -211,7 +210,7 @@ def command(
 
     def execute() -> NoReturn:
         if stats or json_file:
-            launch_watched(words, environment, report, examined.linked)
+            launch_watched(words, environment, report)
         launch(words, environment)
 
     if profiling is None:
@@ -307,16 +306,14 @@ def run_profiled(
     child.leave()
 
 
-def launch_watched(
-    words: tuple[str, ...], environment: dict[str, str], json_file: Path | None, linked: Path | None
-) -> NoReturn:
+def launch_watched(words: tuple[str, ...], environment: dict[str, str], json_file: Path | None) -> NoReturn:
     """Requests the report, and a message if the program exits without it."""
     from hakmem.launch.leaving import expected_file, expected_mark, watch
 
     expected, option = (
         (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
     )
-    cancel = watch(replace(expected, linked=linked), words[0]) if expected else None
+    cancel = watch(expected, words[0]) if expected else None
     if expected and cancel is None and not json_file:
         option = "1"  # without a watcher, no marker
     environment[STATS_VARIABLE] = option
