@@ -108,7 +108,7 @@ class Output:
         beside = path.with_name(f".hakmem-{secrets.token_hex(8)}")
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, WRITABLE)
         try:
-            with suppress(FileNotFoundError):  # what others could not read they cannot read now
+            with suppress(FileNotFoundError):  # a private file stays private
                 os.fchmod(file, path.stat().st_mode & PERMISSIONS)
             write_all(file, data)
             os.fsync(file)

@@ -1,4 +1,4 @@
-"""The catalogue of figures: each with its name, unit, meaning, and what reduces it.
+"""The catalogue of figures: each with its name, unit, meaning and advice.
 
 `stat`, `top`, `report`, `export`, OTLP, `why` and docs/STATS.md are loops over it.  The library's own
 counters and totals have their lines in src/base/counters.def, and come with their texts from the process
@@ -29,9 +29,9 @@ class Figure:
     key: str
     meaning: str
     label: str = ""  # in tables and legends
-    advice: str = ""  # what reduces it
+    advice: str = ""  # the way to reduce it
     role: str = "gauge"  # or "counter": it only grows
-    fold: Fold = sum  # what several processes, or heaps, have together
+    fold: Fold = sum  # how figures of several processes or heaps make one
     metric: str = ""  # for Prometheus, without hakmem_ and _total
     labels: tuple[str, ...] = PROCESS_LABELS
     pick: Callable[[Any], float | None] | None = None  # out of the record, if it is not the field
@@ -55,7 +55,7 @@ class Figure:
 
     @property
     def explained(self) -> str:
-        """What it is, and what reduces it."""
+        """The meaning, and the advice."""
         return f"{sentence(self.meaning)} {self.advice}"
 
     @property
@@ -254,12 +254,11 @@ HEAP_GAUGES = _group(
     HEAP_LABELS,
     Figure(
         "live_bytes",
-        "in live blocks, rounding included; of a thread's own heap with a name (kind `thread`) also the "
-        "blocks that it keeps for reuse",
+        "in live blocks, rounding included; for a thread's own heap with the blocks it keeps for reuse",
     ),
     Figure(
         "live_blocks",
-        "live blocks of heaps that the program has made",
+        "live blocks; none for a thread's own heap",
         pick=lambda heap: (heap.live_blocks or 0) if heap.is_made else None,
     ),
     Figure("peak_bytes", "the most live bytes that a heap has had", fold=max),

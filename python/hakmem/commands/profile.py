@@ -81,7 +81,7 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @SITES_MAX
 @click.option(
     "--push", "push_url", metavar="URL",
-    help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
+    help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST.",
 )  # fmt: skip
 @INTERNALS
 @JSON

@@ -92,8 +92,8 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
 
 
 def name_file(path: Path, offsets: Iterable[int], sources: Sources) -> Names | None:
-    """The names in a file by the offset from where it is loaded, as the dynamic linker tells it; None if that
-    is no program or library."""
+    """The names in a file by the offset from where it is loaded, as the dynamic linker tells it; None for
+    other files than programs and libraries."""
     try:
         files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod)
         if files.file is None:

@@ -102,7 +102,7 @@ def all_charts(timeline: Timeline) -> list[Chart]:
 
 def memory_chart(timeline: Timeline) -> Chart:
     """RSS over the parts that hakmem knows."""
-    shown = [figure for figure in MEMORY_PARTS if figure is not RANGES_CLEAN]  # that one is no memory
+    shown = [figure for figure in MEMORY_PARTS if figure is not RANGES_CLEAN]  # addresses without pages
     parts = [timeline.gauge(figure.label, memory_part(figure)) for figure in shown]
     rss = timeline.gauge("RSS", lambda sample: sample.process.rss_bytes if sample.process else None, True)
     return Chart(
