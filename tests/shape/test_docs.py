@@ -154,10 +154,10 @@ def test_operators_have_the_options_of_the_first_group(load_script: Callable[[st
 
 
 def test_operators_have_the_lines_of_why() -> None:
-    advice = pytest.importorskip("hakmem.census.advice")
+    catalogue = pytest.importorskip("hakmem.census.catalogue")
     page = (ROOT / "docs/OPERATING.md").read_text()
     cells = set(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE))
-    own = {name for name in advice.ADVICE if type(name) is str}
+    own = {line.label for line in catalogue.OWN_LINES}
     assert own
     assert own <= cells
 
