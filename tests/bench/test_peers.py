@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from harness.execute import allocator_environment
 from harness.new_peers import NEW_PEERS, NewPeer
 from harness.real_program import preload_variables
 from harness.recipes import Commands, Compiled, Found, PeerError, Unpacked, fetch
-from results import captured
+from results import Compile, captured
 
 SOURCE = "void *malloc(unsigned long size) { return (void *)(size - size); }\n"
 
@@ -193,7 +192,7 @@ def test_a_fetch_that_fails_leaves_nothing_that_looks_complete(
     assert not list(tmp_path.glob("sources/*/complete"))
 
 
-def fake_library(tmp_path: Path) -> Callable[..., Path]:
+def fake_library(tmp_path: Path) -> Compile:
     def library_of(peer: NewPeer, _tell: object) -> Path:
         if peer.name == "scudo":
             raise PeerError("could not be built: no such file")

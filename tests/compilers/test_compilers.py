@@ -17,7 +17,7 @@ import fast_path
 import pytest
 from compilers.compilers import COMPILERS, Compiler, make_root
 from mirrors import CannotFetchError
-from results import captured
+from results import Find, captured
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_FULL = os.environ.get("COMPILERS") == "all"
@@ -63,7 +63,7 @@ class Tried:
     compiler: Compiler
     run: Run
     folder: Path
-    file: Callable[[str], Path]
+    file: Find
 
     def must(self, *words: str, **variables: str) -> str:
         step = self.run(*words, timeout_s=TIMEOUT_S, **variables)

@@ -1,11 +1,11 @@
 """No entry of the library is a cancellation point: a thread that ended inside would keep what it holds."""
 
-import re
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
 from results import Compile, Run
+from shape.test_library import listed_symbols
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "cancelled.c"
@@ -43,9 +43,7 @@ def entries(program: Path, plain: Run) -> list[str]:
 
 
 def test_every_entry_is_called(entries: list[str], root: Path) -> None:
-    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
-    listed = set(re.findall(r"[\w.]+", script[script.index("global:") + 7 : script.index("local:")]))
-    assert set(entries) - SCENARIOS == listed - set(NOT_CALLED)
+    assert set(entries) - SCENARIOS == listed_symbols(root) - set(NOT_CALLED)
 
 
 @pytest.mark.parametrize("mode", MODES)

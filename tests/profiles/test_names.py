@@ -84,7 +84,7 @@ def without_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check_lines(frames: tuple[Frame, ...]) -> None:
     inner, outer = frames
-    assert inner.function.startswith("raw") or "::raw" in inner.function
+    assert re.match(r"(.*::)?raw|\(inlined\)$", inner.function)
     assert outer.function == GROW
     assert [(Path(frame.file).name, frame.line) for frame in frames] == [
         ("sites.cc", LINES["raw"]),
@@ -108,16 +108,36 @@ def test_lines_and_inlined_calls_by_symbolic(
     check_lines(named(server, call))
 
 
-def test_lines_and_inlined_calls_by_ourselves(
+def test_lines_and_inlined_calls_by_addr2line(
+    server: Path, call: int, monkeypatch: pytest.MonkeyPatch, program: Find
+) -> None:
+    program("addr2line")
+    without_symbolic(monkeypatch)
+    monkeypatch.setattr(lines, "_by_llvm", lambda *_: None)
+    check_lines(named(server, call))
+    said: list[str] = []
+    monkeypatch.setattr(lines, "ADDR2LINE_TIMEOUT_S", 0.0)
+    assert functions(named(server, call, complain=said.append)) == [GROW]
+    assert said == [f"{server}: no lines: it took too long; {lines.TO_FIX}"]
+
+
+def test_functions_where_nothing_reads_lines(
     server: Path, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_symbolic(monkeypatch)
     monkeypatch.setenv("PATH", "/nonesuch")
-    check_lines(named(server, call))
     said: list[str] = []
-    monkeypatch.setattr(lines, "OWN_READER_BYTES_MAX", 100)
-    assert functions(named(server, call, complain=said.append)) == [GROW]
-    assert said == [f"{server} is large: for lines install llvm-symbolizer, or pipx install 'hakmem[lines]'"]
+    assert named(server, call, complain=said.append) == (Frame(GROW),)
+    assert said == [f"{server}: no lines: nothing here reads them; {lines.TO_FIX}"]
+
+
+def test_a_debug_file_by_its_link(server: Path, call: int, tmp_path: Path) -> None:
+    stripped, debug = tmp_path / "server", tmp_path / ".debug" / "server.debug"
+    debug.parent.mkdir()
+    subprocess.run(["objcopy", "--only-keep-debug", server, debug], check=True)
+    subprocess.run(["strip", server, "-o", stripped], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
+    check_lines(named(stripped, call))
 
 
 def test_functions_alone(server: Path, call: int) -> None:

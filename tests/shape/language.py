@@ -88,7 +88,7 @@ PATTERNS = [
     ),
 ]
 TREES = {
-    "src": ("src",),
+    "src": ("src", "fortify"),
     "include": ("include",),
     "docs": (".", "docs"),
     "python": ("python",),

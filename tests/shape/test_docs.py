@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 from results import captured
+from shape.sources import ROOT, sources
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     ROOT / name
     for name in captured(
@@ -154,10 +154,10 @@ def test_operators_have_the_options_of_the_first_group(load_script: Callable[[st
 
 
 def test_operators_have_the_lines_of_why() -> None:
-    advice = pytest.importorskip("hakmem.census.advice")
+    catalogue = pytest.importorskip("hakmem.census.catalogue")
     page = (ROOT / "docs/OPERATING.md").read_text()
     cells = set(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE))
-    own = {name for name in advice.ADVICE if type(name) is str}
+    own = {line.label for line in catalogue.OWN_LINES}
     assert own
     assert own <= cells
 
@@ -234,9 +234,9 @@ def place(folder: str, name: str) -> Path:
 
 def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
     """docs/RELIABILITY.md: "no suppressions"."""
-    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.[ch]")))
-    assert re.findall(r"no_sanitize.*?\(", sources) == ["no_sanitize("]
-    assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", sources, re.MULTILINE) == ["word_at"]
+    text = "".join(path.read_text() for path in sources(".c", ".h"))
+    assert re.findall(r"no_sanitize.*?\(", text) == ["no_sanitize("]
+    assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", text, re.MULTILINE) == ["word_at"]
     assert "(`word_at`)" in (ROOT / "docs/RELIABILITY.md").read_text()
 
 

@@ -16,9 +16,9 @@ def output_of(*words: str | Path) -> str:
     return captured(words, check=True).stdout
 
 
-def listed_symbols(root: Path) -> set[str]:
+def listed_symbols(root: Path, name: str = "src/api/hakmem.map") -> set[str]:
     """The global names of the version script."""
-    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
+    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / name).read_text(), flags=re.DOTALL)
     body = script[script.index("global:") + len("global:") : script.index("local:")]
     return set(re.findall(r"[\w.]+", body))
 

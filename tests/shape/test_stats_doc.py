@@ -6,6 +6,8 @@ from dataclasses import fields
 from types import ModuleType
 
 import pytest
+from hakmem.census.catalogue import MEMORY
+from hakmem.census.figures import MemoryFigures
 from hakmem.census.heap_figures import NamedHeapFigures
 
 
@@ -37,6 +39,11 @@ def test_names_carry_their_units(generator: ModuleType) -> None:
 
 
 def test_figures_of_heaps_are_those_of_the_tool(generator: ModuleType) -> None:
-    known = {field.name for field in fields(NamedHeapFigures)}
-    told = set(re.findall(r"^\| `(\w+)`", generator.HEAPS, re.MULTILINE))
+    known = {field.name for field in fields(NamedHeapFigures)} | {"limit_used_ratio"}
+    told = {figure.name for figure in generator.heaps()}
     assert told == known - {"number", "name", "tag", "kind", "thread_id", "serial"}
+
+
+def test_every_figure_of_memory_is_in_the_catalogue() -> None:
+    known = {field.name for field in fields(MemoryFigures)} - {"superslabs_by_fill"}
+    assert {figure.key for figure in MEMORY} == known

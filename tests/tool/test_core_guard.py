@@ -4,11 +4,11 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from preload import clean_environment
+from results import Find
 from tool.conftest import Tool
 from tool.test_symbolize_guard import FLAGS, SOURCE
 
@@ -40,7 +40,7 @@ MISUSES = {
 
 
 @pytest.fixture(scope="module")
-def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Find:
     """The core of a program that misuses a guarded block, written by gdb where hakmem has reported it."""
     folder = tmp_path_factory.mktemp("cores")
     program = folder / "misuse"
@@ -66,7 +66,7 @@ def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
 
 @pytest.mark.parametrize("what", MISUSES)
-def test_the_stacks_have_names(tool: Tool, dumped: Callable[[str], Path], what: str) -> None:
+def test_the_stacks_have_names(tool: Tool, dumped: Find, what: str) -> None:
     core, (words, functions) = dumped(what), MISUSES[what]
     report = json.loads(tool("core", core, "--json").stdout)["guard_report"]
     assert [stack["what"] for stack in report["stacks"]] == list(functions)
@@ -80,7 +80,7 @@ def test_the_stacks_have_names(tool: Tool, dumped: Callable[[str], Path], what: 
     assert re.search(taken, shown), shown
 
 
-def test_a_core_without_a_report_has_none(tool: Tool, dumped: Callable[[str], Path]) -> None:
+def test_a_core_without_a_report_has_none(tool: Tool, dumped: Find) -> None:
     """The program handles the fault itself: hakmem does not hear of it."""
     core = dumped("handled")
     answer = json.loads(tool("core", core, "--json").stdout)

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from hakmem.base.errors import AccessRefusedError, ProcessGoneError
+from hakmem.census.catalogue import LIMITS, PROCESS_LABELS, SITES, SITES_OTHER, Figure
 from hakmem.census.snapshot import take
 from hakmem.target.container import container_of, parse
 from hakmem.target.target import Target, open_process
 from hakmem.views import metrics, metrics_rows
 from hakmem.views.metrics import HakmemCollector
-from hakmem.views.metrics_families import PROCESS_LABELS
 from hakmem.views.metrics_rows import OTHERS, Grouping, Member, Sums, Totals, rows_of
-from hakmem.views.metrics_sites import SITE_LABELS
 from results import Compile
 from tool.conftest import Tool
 from tool.processes import running
@@ -95,6 +94,9 @@ def target(pid: int, start_ticks: int = 1) -> Any:  # noqa: ANN401 - it stands f
     return SimpleNamespace(pid=pid, process=Process(start_ticks))
 
 
+COUNTED = Figure("c", "a counter", role="counter", labels=(*PROCESS_LABELS, "class"))
+
+
 class Machine:
     """Scrapes of processes with the counter `c` and the gauge `g`."""
 
@@ -110,10 +112,9 @@ class Machine:
         sums = Sums(self.grouping, members, rows, self.totals)
         for member, (*_, counter) in zip(members, processes, strict=True):
             labels = (member.pid, member.command)
-            sums.counter("c", "C.", (*PROCESS_LABELS, "class"), (*labels, "64"), counter)
-            sums.gauge("g", "G.", PROCESS_LABELS, labels, member.rss_bytes)
-            sums.gauge("limit_hard_bytes", "L.", PROCESS_LABELS, labels, member.rss_bytes)
-            sums.gauge("limit_hard_used_ratio", "R.", PROCESS_LABELS, labels, member.rss_bytes)
+            sums.add(COUNTED, (*labels, "64"), counter)
+            for figure in (Figure("g", "a gauge"), LIMITS[1], LIMITS[3]):  # of the hard limit
+                sums.add(figure, labels, member.rss_bytes)
         return values(sums.all())
 
 
@@ -214,9 +215,9 @@ def test_sites_of_all_others_are_one_sum() -> None:
     sums = Sums(grouping, members, rows_of(members, grouping), totals)
     for one in members:
         for site, size in (("f", 100), ("g", 30)):
-            sums.gauge("site_live_bytes", "S.", SITE_LABELS, (one.pid, one.command, site, site, "x.c"), size)
-            sums.gauge("site_live_blocks", "B.", SITE_LABELS, (one.pid, one.command, site, site, "x.c"), 1)
-        sums.gauge("sites_other_live_bytes", "O.", PROCESS_LABELS, (one.pid, one.command), 7)
+            sums.add(SITES[0], (one.pid, one.command, site, site, "x.c"), size)
+            sums.add(SITES[-1], (one.pid, one.command, site, site, "x.c"), 1)
+        sums.add(SITES_OTHER, (one.pid, one.command), 7)
     found = values(sums.all())
     assert found["hakmem_site_live_bytes"] == {("1", "large", "f", "f", "x.c"): 100}
     assert set(found["hakmem_site_live_blocks"]) == {("1", "large", "f", "f", "x.c")}

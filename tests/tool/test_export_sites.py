@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hakmem.census.catalogue import SITES
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Mapping, Profile
 from hakmem.profile.session import is_on
@@ -226,7 +227,7 @@ def test_evil_names_are_escaped() -> None:
     """The parser gives back what went in."""
     evil = 'a"b\\c\nd ← <e>'
     made = metrics.Families()
-    made.gauge("site_live_bytes", "x.", metrics_sites.SITE_LABELS, ["1", "c", evil, evil, evil], 1)
+    made.add(SITES[0], ["1", "c", evil, evil, evil], 1)
     registry = CollectorRegistry()
     registry.register(Collected(made.all()))
     (found,) = families(generate_latest(registry).decode()).values()

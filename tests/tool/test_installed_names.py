@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hakmem.commands.run import preload_list
+from hakmem.launch.preloadable import preload_list
 from hakmem.layout import occupancy
 from hakmem.target import library
 from tool.conftest import Tool

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hakmem.views.metrics import CGROUP_HELP, RATIO_HELP
-from hakmem.views.metrics_heaps import HELP as HEAP_HELP
+from hakmem.census.catalogue import HEAP_COUNTERS, HEAP_GAUGES, LIMITS
 from results import Find, captured
 from tool.conftest import Start
 from tool.forked import tool_environment
@@ -27,11 +26,11 @@ ALERTS = ROOT / "packaging" / "prometheus" / "alerts.yml"
 GUIDE = ROOT / "docs" / "guides" / "PROMETHEUS.md"
 NAME = re.compile(r"\bhakmem_\w+")
 # Only of processes whose cgroup has a limit, which a test cannot count on.
-OF_CGROUPS = {f"hakmem_{name}" for name, _ in CGROUP_HELP.values()} | {
-    f"hakmem_{name}" for name in RATIO_HELP if name.startswith("cgroup")
-}
+OF_CGROUPS = {f"hakmem_{figure.name}" for figure in LIMITS if figure.name.startswith("cgroup")}
 # Only of programs that have made heaps; tests/tool/test_heaps.py looks at those.
-OF_HEAPS = {f"hakmem_{name}{end}" for name in HEAP_HELP for end in ("", "_total")}
+OF_HEAPS = {f"hakmem_{figure.name}" for figure in HEAP_GAUGES} | {
+    f"hakmem_{figure.name}_total" for figure in HEAP_COUNTERS
+}
 OF_CLASSES = "hakmem_class_"  # with --classes only
 VARIABLES = {"$instance": ".*", "$command": ".*", "$pid": ".*", "$__rate_interval": "4s"}
 PATIENCE_S = 60.0

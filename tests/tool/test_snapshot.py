@@ -32,7 +32,7 @@ STATIC = {
 }
 
 
-TRAILER_BYTES = 8  # of src/guard/trailer.h: what hardened mode adds to each block
+TRAILER_BYTES = 8  # of src/hardened/trailer.h: what hardened mode adds to each block
 SLAB_MAX_BYTES = 32 << 10
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
 READY_BYTES = 128 << 10  # beside that: of each class, of src/cache/quarantine.c

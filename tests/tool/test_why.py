@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hakmem.census.advice import POOL, RANGES_CACHED, RANGES_FREE, action
+from hakmem.census.catalogue import POOL, RANGES_CACHED, RANGES_FREE
 from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import Mapping
@@ -168,10 +168,11 @@ def test_advice_names_options_that_help(lib: Path, compile_c: Compile) -> None:
     ):
         wait_until(lambda: rss_of(other.pid) < 0.8 * rss_of(one.pid), f"{option}=0 frees nothing")
         default, lowest = (hakmem_json("why", process.pid) for process in (one, other))
-    for name in (POOL, RANGES_CACHED, RANGES_FREE):
+    for figure in (POOL, RANGES_CACHED, RANGES_FREE):
+        name = figure.label
         before, after = (line(answer, name)["bytes"] for answer in (default, lowest))
         assert before > 1 << 20, name
-        assert (after < before / 2) == (option in action(name)), (name, before, after)
+        assert (after < before / 2) == (option in figure.advice), (name, before, after)
 
 
 def test_memory_beside_a_files_data_is_not_the_files(lib: Path, compile_c: Compile) -> None:

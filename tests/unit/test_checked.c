@@ -1,9 +1,9 @@
-/* src/hardened/checked and src/cache/quarantine: the hardened mode. */
-#include "hardened/checked.h"
+/* src/checked/checked and src/cache/quarantine: the hardened mode. */
+#include "checked/checked.h"
 
 #include "cache/quarantine.h"
-#include "guard/nothing.h"
 #include "hardened/live.h"
+#include "hardened/nothing.h"
 #include "heaps.h"
 #include "observe/report_glibc.h"
 #include "slab/slab.h"

@@ -1,4 +1,4 @@
-/* src/guard/guarded and src/cache/guard_sampler: guarded blocks, and who gets one. */
+/* src/guard/guarded and src/guard/guard_sampler: guarded blocks, and who gets one. */
 #include "guard/guarded.h"
 
 #include "cache/heap.h"

@@ -1,8 +1,8 @@
-/* src/heap/in_named.c and src/hardened/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
+/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
  * between. */
-#include "guard/wipe.h"
-#include "hardened/checked.h"
+#include "checked/checked.h"
 #include "hardened/live.h"
+#include "hardened/wipe.h"
 #include "heap/in_named.h"
 #include "heaps.h"
 #include "report/report.h"

@@ -1,5 +1,5 @@
-/* src/guard/nothing: the addresses that malloc(0) returns in hardened mode. */
-#include "guard/nothing.h"
+/* src/hardened/nothing: the addresses that malloc(0) returns in hardened mode. */
+#include "hardened/nothing.h"
 
 #include "child.h"
 #include "fake/os_fake.h"

@@ -1,5 +1,5 @@
-/* src/guard/pointer: what is said, or done, about pointers that are no live blocks of ours. */
-#include "guard/pointer.h"
+/* src/foreign/pointer: what is said, or done, about pointers that are no live blocks of ours. */
+#include "foreign/pointer.h"
 
 #include "heaps.h"
 #include "map/window.h"

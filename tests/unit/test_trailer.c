@@ -1,5 +1,5 @@
-/* src/guard/trailer: the canary of hardened blocks. */
-#include "guard/trailer.h"
+/* src/hardened/trailer: the canary of hardened blocks. */
+#include "hardened/trailer.h"
 
 #include <string.h>
 

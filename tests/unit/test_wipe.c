@@ -1,5 +1,5 @@
-/* src/guard/wipe: what of a freed block reads as zero, and what of it is looked at. */
-#include "guard/wipe.h"
+/* src/hardened/wipe: what of a freed block reads as zero, and what of it is looked at. */
+#include "hardened/wipe.h"
 
 #include <string.h>
 

@@ -56,6 +56,10 @@ class NamedHeapFigures:
     def is_near_limit(self) -> bool:
         return self.limit_bytes is not None and self.live_bytes > NEAR_SHARE * self.limit_bytes
 
+    @property
+    def limit_used_ratio(self) -> float | None:
+        return self.live_bytes / self.limit_bytes if self.limit_bytes else None
+
     def counted_since(self, before: NamedHeapFigures | None) -> tuple[int, int]:
         """Refusals and allocations since the record had these figures.  A heap may have ended meanwhile, and
         this one have taken its record: then all that it has counted."""

@@ -37,6 +37,19 @@ class LimitFigures:
     cgroup_oom_kills: int = 0
 
     @property
+    def soft_used_ratio(self) -> float | None:
+        return self.committed_bytes / self.soft_bytes if self.soft_bytes else None
+
+    @property
+    def hard_used_ratio(self) -> float | None:
+        return self.committed_bytes / self.hard_bytes if self.hard_bytes else None
+
+    @property
+    def cgroup_used_ratio(self) -> float | None:
+        used, limit = self.cgroup_used_bytes, self.cgroup_bytes
+        return used / limit if used is not None and limit else None
+
+    @property
     def any(self) -> bool:
         """Is there a limit, or was a request refused?"""
         known = (self.soft_bytes, self.hard_bytes, self.cgroup_bytes)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hakmem.census.advice import (
+from hakmem.census.catalogue import (
     CACHED,
     FREE,
     HUGE,
+    LINES,
     LIVE,
     METADATA,
     POOL,
@@ -17,7 +18,7 @@ from hakmem.census.advice import (
     RANGES_CACHED,
     RANGES_FREE,
     ROUNDING,
-    advice,
+    Figure,
 )
 from hakmem.census.census import ClassCensus
 from hakmem.census.residency import Residency
@@ -52,7 +53,7 @@ def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
     """The parts of hakmem's window; `names` are those of threads."""
     residency = scan.residency
     quarantine_bytes = residency.quarantine_bytes
-    parts: list[tuple[str, int, bool, list[Detail]]] = [
+    parts: list[tuple[Figure, int, bool, list[Detail]]] = [
         (LIVE, residency.requested_bytes, False, live_details(residency)),
         (ROUNDING, residency.live_bytes - residency.requested_bytes, False, rounding_details(residency)),
         (FREE, residency.free_block_bytes, True, free_details(residency)),
@@ -65,7 +66,7 @@ def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
         (METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
     ]
     return sorted_lines(
-        Line(name, count, exact, advice(name), details) for name, count, exact, details in parts
+        Line(figure.label, count, exact, figure.explained, details) for figure, count, exact, details in parts
     )
 
 
@@ -73,7 +74,7 @@ def other_lines(scan: Scan) -> list[Line]:
     """The parts outside hakmem.  Stacks are recognised by guard pages, which other mappings may have too."""
     sums = dict(scan.outside)
     sums[Outside.ANONYMOUS] = sums.get(Outside.ANONYMOUS, 0) + scan.residency.foreign_bytes
-    return [Line(kind.value, sums[kind], kind is not Outside.STACKS, advice(kind)) for kind in sums]
+    return [Line(kind.value, sums[kind], kind is not Outside.STACKS, LINES[kind].explained) for kind in sums]
 
 
 def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:

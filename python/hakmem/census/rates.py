@@ -16,7 +16,6 @@ SLOW_PATH_COUNTERS = (
     "big_frees",
 )
 REMOTE_FREE_COUNTERS = ("remote_freed_blocks",)
-OS_CALL_NAMES = ("map", "unmap", "purge")
 SHORTEST_S = 1e-6
 
 

@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.census.advice import (
-    CACHED,
-    FREE,
-    HUGE,
-    LIVE,
-    POOL,
-    QUARANTINE,
-    RANGES_CACHED,
-    RANGES_FREE,
-    ROUNDING,
-    action,
-)
+from hakmem.census.catalogue import CACHED, FREE, LINES, LIVE, METADATA, OWN_LINES, QUARANTINE
 from hakmem.census.lines import Line
 
 MENTION_SHARE = 0.1  # of the whole: larger parts are named
 MOSTLY_LIVE_SHARE = 0.75
 MOST_SHARE = 0.5
-BEYOND_LIVE = (ROUNDING, FREE, CACHED, QUARANTINE, POOL, RANGES_CACHED, RANGES_FREE, HUGE)
+BEYOND_LIVE = [line.label for line in OWN_LINES if line not in (LIVE, METADATA)]
 
 
 def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
@@ -30,8 +19,8 @@ def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
     if not whole_bytes:
         return "Nothing is resident."
     sizes = {line.name: line.bytes for line in lines}
-    live_bytes = sizes.get(LIVE, 0)
-    others = [line for line in lines if line.name != LIVE and line.bytes >= MENTION_SHARE * whole_bytes]
+    live_bytes = sizes.get(LIVE.label, 0)
+    others = [line for line in lines if line.name != LIVE.label and line.bytes >= MENTION_SHARE * whole_bytes]
     first = f"{share_text(live_bytes, whole_bytes)} of {whole} is live data of the program"
     if not others:
         beyond = share_text(sum(sizes.get(name, 0) for name in BEYOND_LIVE), whole_bytes)
@@ -40,15 +29,17 @@ def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
     if live_bytes >= MOSTLY_LIVE_SHARE * whole_bytes:
         return f"{first}; the rest is mostly {parts}."
     return " ".join(
-        filter(None, (f"{first}; other large parts: {parts}.", cause(others[0]), action(others[0].name)))
+        filter(
+            None, (f"{first}; other large parts: {parts}.", cause(others[0]), LINES[others[0].name].advice)
+        )
     )
 
 
 def cause(line: Line) -> str:
     """The trait of the largest part."""
-    if line.name == FREE and line.details:
+    if line.name == FREE.label and line.details:
         return cause_of_free_blocks(line)
-    if line.name in (CACHED, QUARANTINE) and line.details:
+    if line.name in (CACHED.label, QUARANTINE.label) and line.details:
         held = f"They are held by {counted(len(line.details), 'thread')}"
         largest = bytes_text(line.details[0]["bytes"])
         return f"{held}, up to {largest} each." if len(line.details) > 1 else f"{held}."

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PID = re.compile("[0-9]{1,19}")
 Command = TypeVar("Command", bound=Callable[..., Any])
+Asked = TypeVar("Asked")  # a dataclass
 
 
 def complete_pids(
@@ -80,6 +81,23 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
     return decorate
 
 
+def options_as(kind: type[Asked]) -> Callable[[Callable[[Asked], None]], Callable[..., None]]:
+    """The command gets its arguments and options as one object, whose fields have their names."""
+
+    def decorate(command: Callable[[Asked], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:  # noqa: ANN401 - of many types
+            command(kind(**values))
+
+        return with_options
+
+    return decorate
+
+
+def warn(what: str) -> None:
+    click.echo(f"hakmem: warning: {what}", err=True)
+
+
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
     """The process or core that an argument PID|CORE names."""
     if PID.fullmatch(text):
@@ -97,9 +115,7 @@ def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path
 
     opened = open_core(path, executable, libraries)
     if opened.memory.truncation:
-        click.echo(
-            f"hakmem: warning: {opened.memory.truncation}; memory beyond its end is missing here", err=True
-        )
+        warn(f"{opened.memory.truncation}; memory beyond its end is missing here")
     return opened
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES, open_core_file
+from hakmem.commands.arguments import (
+    EVERY_FIGURE,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    moved_files,
+    open_core_file,
+    warn,
+)
 
 if TYPE_CHECKING:
     from hakmem.blocks.guards import GuardReport
@@ -45,7 +53,7 @@ def command(
     from hakmem.views.snapshot_text import show_snapshot
 
     target = open_core_file(file, executable, libraries)
-    moved = [*([executable] if executable else []), *libraries]
+    moved = moved_files(executable, libraries)
     profile, report = profile_of(target, moved), report_of(target, moved)
     more = {"profile": sites_to_json(profile)} if profile else {}
     more |= {"guard_report": report.to_json()} if report else {}
@@ -58,10 +66,6 @@ def command(
         click.echo("\n".join(guard_lines(report)))
 
 
-def complain(what: str) -> None:
-    click.echo(f"hakmem: warning: {what}", err=True)
-
-
 def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
     """None if there was none, or the dump holds too little of it, which is said."""
     from hakmem.base.errors import HakmemError
@@ -70,9 +74,9 @@ def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
 
     try:
         with making_sense(target):
-            return last_report(target, moved, complain)
+            return last_report(target, moved, warn)
     except HakmemError as error:
-        complain(f"the last report of a guarded block cannot be read: {error}")
+        warn(f"the last report of a guarded block cannot be read: {error}")
         return None
 
 
@@ -89,8 +93,8 @@ def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
             if not is_known(target.schema) or not is_on(target):
                 return None
         profile = read_profile(target)
-        name_addresses(profile, Sources(complain=complain, moved=moved))
+        name_addresses(profile, Sources(complain=warn, moved=moved))
     except HakmemError as error:
-        complain(f"the heap profile in {target.command[0]}'s dump cannot be read: {error}")
+        warn(f"the heap profile in {target.command[0]}'s dump cannot be read: {error}")
         return None
     return profile

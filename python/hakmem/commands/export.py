@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,10 +14,12 @@ from urllib.parse import urlsplit
 import click
 
 from hakmem.base.durations import Duration
+from hakmem.commands.arguments import options_as
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from hakmem.census.snapshot import Detail
     from hakmem.views.metrics_rows import By
 
 DEFAULT_HOST = "127.0.0.1"
@@ -56,6 +59,23 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         if not is_url or parts.query or parts.fragment:
             self.fail(f"{value!r} is not the URL of a collector; example: http://127.0.0.1:4318", param, ctx)
         return value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    listen: tuple[str, int] | None
+    textfile: Path | None
+    otlp_url: str | None
+    every_s: float | None
+    by: By
+    top: int | None
+    quick: bool
+    sites_shown: int
+    heaps_shown: int
+    classes: bool
+    switches_on: bool
 
 
 @click.command("export")
@@ -117,19 +137,8 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     is_flag=True,
     help="Switch heap profiles on in these processes, and off at the end.",
 )
-def command(
-    listen: tuple[str, int] | None,
-    textfile: Path | None,
-    otlp_url: str | None,
-    every_s: float | None,
-    by: By,
-    top: int | None,
-    quick: bool,
-    sites_shown: int,
-    heaps_shown: int,
-    classes: bool,
-    switches_on: bool,
-) -> None:
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
 
     The processes need no preparation. Those of other users are visible only with sudo.
@@ -153,31 +162,36 @@ def command(
     from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
 
-    if sum(where is not None for where in (listen, textfile, otlp_url)) != 1:
-        raise click.UsageError("give one of --listen ADDRESS, --textfile FILE, --otlp URL")
-    if every_s is not None and listen is not None:
-        raise click.UsageError(
-            "--every needs --textfile or --otlp; with --listen Prometheus sets the interval"
-        )
-    if switches_on and listen is None and every_s is None:
-        raise click.UsageError("--profile needs time to sample: give it with --listen, or with --every")
-    if switches_on and not sites_shown:
-        raise click.UsageError("--profile is for sites: leave out --sites 0")
-    sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=listen is None)
-    grouping = Grouping(by, top, sites_shown)
-    metrics = registry("counters" if quick else "full", sites, grouping, heaps_shown, classes)
+    check(asked)
+    sites = SiteMetrics(asked.sites_shown, switches_on=asked.switches_on, waits=asked.listen is None)
+    grouping = Grouping(asked.by, asked.top, asked.sites_shown)
+    detail: Detail = "counters" if asked.quick else "full"
+    metrics = registry(detail, sites, grouping, asked.heaps_shown, asked.classes)
     try:
-        if listen is not None:
-            _listen(listen, metrics)
-        elif textfile is not None:
-            _write(textfile, metrics, every_s)
-        elif otlp_url is not None:
-            _send(otlp_url, metrics, every_s)
+        if asked.listen is not None:
+            _listen(asked.listen, metrics)
+        elif asked.textfile is not None:
+            _write(asked.textfile, metrics, asked.every_s)
+        elif asked.otlp_url is not None:
+            _send(asked.otlp_url, metrics, asked.every_s)
     except Stopped as stopped:
         if stopped.number != signal.SIGINT:
             raise
     finally:
         sites.close()
+
+
+def check(asked: Asked) -> None:
+    if sum(where is not None for where in (asked.listen, asked.textfile, asked.otlp_url)) != 1:
+        raise click.UsageError("give one of --listen ADDRESS, --textfile FILE, --otlp URL")
+    if asked.every_s is not None and asked.listen is not None:
+        raise click.UsageError(
+            "--every needs --textfile or --otlp; with --listen Prometheus sets the interval"
+        )
+    if asked.switches_on and asked.listen is None and asked.every_s is None:
+        raise click.UsageError("--profile needs time to sample: give it with --listen, or with --every")
+    if asked.switches_on and not asked.sites_shown:
+        raise click.UsageError("--profile is for sites: leave out --sites 0")
 
 
 def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +22,36 @@ from hakmem.commands.arguments import (
     TARGET,
     moved_files,
     open_target,
+    options_as,
+    warn,
 )
 from hakmem.commands.profile import profile_bar
 
 if TYPE_CHECKING:
     from hakmem.blocks.conclusion import Conclusion
-    from hakmem.blocks.growing import Watch, Watched
-    from hakmem.blocks.leaks import Options
+    from hakmem.blocks.growing import Watched
     from hakmem.target.target import Target
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    target: str
+    for_s: float | None
+    no_profile: bool
+    period_bytes: int | None
+    cost_percent: int | None
+    wait_s: float
+    freeze: bool
+    swapped: bool
+    depth: int
+    with_internals: bool
+    examples: bool
+    executable: Path | None
+    libraries: tuple[Path, ...]
+    as_json: bool
+    everything: bool
 
 
 @click.command("leaks")
@@ -70,23 +92,8 @@ if TYPE_CHECKING:
 @LIBRARIES
 @JSON
 @EVERY_CONTENT
-def command(
-    target: str,
-    for_s: float | None,
-    no_profile: bool,
-    period_bytes: int | None,
-    cost_percent: int | None,
-    wait_s: float,
-    freeze: bool,
-    swapped: bool,
-    depth: int,
-    with_internals: bool,
-    examples: bool,
-    executable: Path | None,
-    libraries: tuple[Path, ...],
-    as_json: bool,
-    everything: bool,
-) -> None:  # fmt: skip
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Find out what a process (PID) leaks, or did when it died (CORE): which call sites keep growing, how
     long their blocks live, and which live blocks no pointer leads to any more.
 
@@ -106,57 +113,52 @@ def command(
       hakmem leaks core.1234 --json | jq -r .verdict
     """
     from hakmem.base.signals import die_of
-    from hakmem.blocks.growing import Watch
-    from hakmem.blocks.leaks import Options
-    from hakmem.target.switch import Settings
     from hakmem.views.leaks_text import print_leaks
     from hakmem.views.screen import console, print_json
 
-    opened = open_target(target, executable, libraries)
-    if freeze and opened.process is None:
-        raise click.UsageError("--freeze is for processes; a core dump does not change")
-    if no_profile and (for_s is not None or period_bytes or cost_percent):
-        raise click.UsageError(
-            "--no-profile samples nothing; leave out --for, --period and --cost, or --no-profile"
-        )
-    if period_bytes and cost_percent:
-        raise click.UsageError("--period fixes what --cost adapts; use one of them")
-    settings = Settings(period_bytes or 0, cost_percent=cost_percent or 0)
-    how = Watch(for_s, settings, may_switch=not no_profile)
-    options = Options(wait_s, freeze, swapped, examples)
-    moved = moved_files(executable, libraries)
-    found, stopped_by = conclude(opened, how, options, moved, depth, with_internals=with_internals)
-    if as_json:
+    found, stopped_by = conclude(checked(asked), asked)
+    if asked.as_json:
         print_json(found.to_json())
     else:
-        print_leaks(console(), found, everything)
+        print_leaks(console(), found, asked.everything)
     if stopped_by is not None:
         die_of(stopped_by)
 
 
-def conclude(
-    opened: Target,
-    how: Watch,
-    options: Options,
-    moved: Sequence[Path],
-    depth: int,
-    *,
-    with_internals: bool,
-) -> tuple[Conclusion, int | None]:
+def checked(asked: Asked) -> Target:
+    opened = open_target(asked.target, asked.executable, asked.libraries)
+    if asked.freeze and opened.process is None:
+        raise click.UsageError("--freeze is for processes; a core dump does not change")
+    if asked.no_profile and (asked.for_s is not None or asked.period_bytes or asked.cost_percent):
+        raise click.UsageError(
+            "--no-profile samples nothing; leave out --for, --period and --cost, or --no-profile"
+        )
+    if asked.period_bytes and asked.cost_percent:
+        raise click.UsageError("--period fixes what --cost adapts; use one of them")
+    return opened
+
+
+def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     """Reads the samples, scans for unreachable blocks; and the signal that ended it early, if any."""
     from hakmem.base.errors import HakmemError
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.evidence import gather_evidence
-    from hakmem.blocks.growing import watch
-    from hakmem.blocks.leaks import find_leaks
+    from hakmem.blocks.growing import Watch, watch
+    from hakmem.blocks.leaks import Options, find_leaks
     from hakmem.blocks.samples import sources_of
     from hakmem.blocks.whose import Whose
+    from hakmem.target.switch import Settings
     from hakmem.views.screen import progress_bar
 
-    sources = sources_of(opened, moved, warn)
+    settings = Settings(asked.period_bytes or 0, cost_percent=asked.cost_percent or 0)
+    how = Watch(asked.for_s, settings, may_switch=not asked.no_profile)
+    sources = sources_of(opened, moved_files(asked.executable, asked.libraries), warn)
+    evidence_of = partial(
+        gather_evidence, sources=sources, depth=asked.depth, with_internals=asked.with_internals
+    )
 
     def is_told(watched: Watched) -> bool:
-        evidence = gather_evidence(watched, None, sources, depth, with_internals=with_internals)
+        evidence = evidence_of(watched, None)
         return evidence is None or evidence.is_told
 
     with profile_bar(how.seconds) as seconds:
@@ -165,17 +167,14 @@ def conclude(
     if not watched.is_gone and watched.stopped_by is None:
         try:
             with progress_bar("scanning") as progress:
-                asked = replace(options, samples=samples, described=watched.described)
-                reached = find_leaks(opened, replace(asked, progress=progress))
+                options = Options(asked.wait_s, asked.freeze, asked.swapped, asked.examples)
+                known = replace(options, samples=samples, described=watched.described)
+                reached = find_leaks(opened, replace(known, progress=progress))
         except HakmemError as error:
             if not samples:
                 raise
             watched.notes.append(f"unreachable blocks are not known: {error}")
-    evidence = gather_evidence(watched, reached, sources, depth, with_internals=with_internals)
+    evidence = evidence_of(watched, reached)
     head = Whose.head_of(opened)
     found = Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes, spent=watched.spent)
     return found, watched.stopped_by
-
-
-def warn(what: str) -> None:
-    click.echo(f"hakmem: warning: {what}", err=True)

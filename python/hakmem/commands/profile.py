@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,13 @@ from hakmem.commands.arguments import (
     complete_pids,
     one_of,
     open_target,
+    options_as,
+    warn,
 )
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
-    from hakmem.profile.model import Mode, Profile
+    from hakmem.profile.model import Profile
     from hakmem.profile.session import Gathered, Progress
     from hakmem.target.switch import Settings
     from hakmem.target.target import Target
@@ -43,6 +46,31 @@ SWITCH = {
 }
 FOR_S = 10.0
 ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    target: str
+    for_s: float | None
+    mode: str | None
+    switch: str | None
+    outputs: tuple[Path, ...]
+    period_bytes: int | None
+    rate: int | None
+    stack_depth: int | None
+    depth: int
+    rows_max: int
+    push_url: str | None
+    with_internals: bool
+    as_json: bool
+
+    @property
+    def settings(self) -> Settings:
+        from hakmem.target.switch import Settings
+
+        return Settings(self.period_bytes or 0, self.rate or 0, self.stack_depth or 0, self.for_s or 0.0)
 
 
 @contextmanager
@@ -81,25 +109,12 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @SITES_MAX
 @click.option(
     "--push", "push_url", metavar="URL",
-    help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
+    help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST.",
 )  # fmt: skip
 @INTERNALS
 @JSON
-def command(
-    target: str,
-    for_s: float | None,
-    mode: str | None,
-    switch: str | None,
-    outputs: tuple[Path, ...],
-    period_bytes: int | None,
-    rate: int | None,
-    stack_depth: int | None,
-    depth: int,
-    rows_max: int,
-    push_url: str | None,
-    with_internals: bool,
-    as_json: bool,
-) -> None:
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
 
     Sampling is switched on from outside: bytes are written into hakmem's own control record, with the same
@@ -116,51 +131,28 @@ def command(
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
     from hakmem.base.errors import ExitCode
-    from hakmem.base.files import check_writable
-    from hakmem.doctor.runtimes import hidden_in
-    from hakmem.profile.model import Mode
-    from hakmem.profile.push import place_of
-    from hakmem.profile.session import is_on, last_profile, own_settings
-    from hakmem.target.switch import Settings
-    from hakmem.views.profile_file import writer
     from hakmem.views.profile_text import show_profile
 
-    settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
-    check_usage(switch, settings)
-    if switch and (mode or outputs):
-        raise click.UsageError(f"--{switch} shows nothing; ask for a table or a file afterwards, without it")
-    writers = {path: writer(path) for path in outputs}
-    for path in outputs:
-        check_writable(path)
-    if push_url:
-        place_of(push_url)
-    opened = open_profiled(target)
-    if switch:
-        click.echo(turn(opened, settings if switch == "on" else None))
+    writers = checked(asked)
+    opened = open_profiled(asked.target)
+    if asked.switch:
+        click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
         return
-    wanted = Mode(mode or Mode.LIVE)
-    if opened.process is None or (is_on(opened) and for_s is None):
-        gathered = last_profile(opened, wanted)
-        if opened.process is not None:
-            gathered.notes += own_settings(settings)
-    else:
-        gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
+    gathered = gathered_as(asked, opened)
     name_unless_stopped(opened, gathered)
     is_saved = saved(gathered.profile, writers)
-    hidden = hidden_in(opened.process) if opened.process is not None else None
-    for note in [*gathered.notes, *([hidden] if hidden else [])]:
+    for note in gathered.notes:
         click.echo(f"hakmem: {note}", err=True)
-    advice = ADVICE if opened.process is not None else ""
     show_profile(
         gathered.profile,
-        depth=depth,
-        rows_max=rows_max,
-        as_json=as_json,
-        advice=advice,
-        with_internals=with_internals,
+        depth=asked.depth,
+        rows_max=asked.rows_max,
+        as_json=asked.as_json,
+        advice=ADVICE if opened.process is not None else "",
+        with_internals=asked.with_internals,
     )
-    if push_url:
-        pushed(gathered.profile, push_url, is_kept=bool(outputs))
+    if asked.push_url:
+        pushed(gathered.profile, asked.push_url, is_kept=bool(asked.outputs))
     if not is_saved:
         raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
@@ -169,13 +161,50 @@ def command(
         die_of(gathered.stopped_by)
 
 
-def check_usage(switch: str | None, settings: Settings) -> None:
-    if switch == "off" and any(vars(settings).values()):
+def checked(asked: Asked) -> dict[Path, Write]:
+    """The writers of the files; whatever can be refused is refused before the work."""
+    from hakmem.base.files import check_writable
+    from hakmem.profile.push import place_of
+    from hakmem.views.profile_file import writer
+
+    settings = asked.settings
+    if asked.switch == "off" and any(vars(settings).values()):
         raise click.UsageError(
             "--off ends a profile: it has no length, rate or depth; leave the other options out"
         )
     if settings.period_bytes and settings.samples_per_second:
         raise click.UsageError("--period fixes what --rate adapts; use one of them")
+    if asked.switch and (asked.mode or asked.outputs):
+        raise click.UsageError(
+            f"--{asked.switch} shows nothing; ask for a table or a file afterwards, without it"
+        )
+    writers = {path: writer(path) for path in asked.outputs}
+    for path in asked.outputs:
+        check_writable(path)
+    if asked.push_url:
+        place_of(asked.push_url)
+    return writers
+
+
+def gathered_as(asked: Asked, opened: Target) -> Gathered:
+    """A profile that is on is read as it is; else one is gathered, with a progress bar on the terminal."""
+    from hakmem.doctor.runtimes import hidden_in
+    from hakmem.profile.model import Mode
+    from hakmem.profile.session import Plan, gather, is_on, last_profile, own_settings
+
+    wanted, settings = Mode(asked.mode or Mode.LIVE), asked.settings
+    if opened.process is None:
+        return last_profile(opened, wanted)
+    if is_on(opened) and asked.for_s is None:
+        gathered = last_profile(opened, wanted)
+        gathered.notes += own_settings(settings)
+    else:
+        for_s = asked.for_s or FOR_S
+        with profile_bar(for_s) as progress:
+            gathered = gather(opened, Plan(wanted, for_s, replace(settings, lease_s=0.0)), progress)
+    if hidden := hidden_in(opened.process):
+        gathered.notes.append(hidden)
+    return gathered
 
 
 def open_profiled(name: str) -> Target:
@@ -230,13 +259,8 @@ def name(target: Target, profile: Profile) -> None:
     """Functions, lines and inlined calls of its addresses, as far as they can be found."""
     from hakmem.profile.names import Sources, name_addresses
 
-    def complain(what: str) -> None:
-        click.echo(f"hakmem: warning: {what}", err=True)
-
-    if target.process is not None:
-        sources = Sources.of_process(target.process, complain=complain)
-    else:
-        sources = Sources(complain=complain)
+    process = target.process
+    sources = Sources.of_process(process, complain=warn) if process else Sources(complain=warn)
     name_addresses(profile, sources)
 
 
@@ -258,13 +282,3 @@ def turn(target: Target, settings: Settings | None) -> str:
             f"process {target.pid}: sampling is on {end}, in {followed.following} of {followed.heaps} threads"
             f"{'' if followed.is_all else '; the others follow when they allocate or free'}"
         )
-
-
-def gather_shown(target: Target, mode: Mode, for_s: float, settings: Settings) -> Gathered:
-    """Gathers a profile, with a progress bar on the terminal."""
-    from dataclasses import replace
-
-    from hakmem.profile.session import Plan, gather
-
-    with profile_bar(for_s) as progress:
-        return gather(target, Plan(mode, for_s, replace(settings, lease_s=0.0)), progress)

@@ -6,13 +6,13 @@ import errno
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hakmem.commands.arguments import one_of
+from hakmem.commands.arguments import one_of, options_as, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -68,6 +68,23 @@ class Run(click.Command):
                 args[number] = f"{HARDEN}=1"
             number += 2 if args[number] in WITH_VALUE else 1
         return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    stats: bool
+    json_file: str | None
+    harden: int | None
+    is_python: bool
+    settings: dict[str, str]
+    is_profiled: bool
+    outputs: tuple[Path, ...]
+    conditions: tuple[Condition, ...]
+    period_bytes: int | None
+    mode: str | None
+    words: tuple[str, ...]
 
 
 @click.command("run", cls=Run, context_settings={"allow_interspersed_args": False})
@@ -133,19 +150,8 @@ class Run(click.Command):
 )
 @one_of("mode", PROFILE_MODES)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
-def command(
-    stats: bool,
-    json_file: str | None,
-    harden: int | None,
-    is_python: bool,
-    settings: dict[str, str],
-    is_profiled: bool,
-    outputs: tuple[Path, ...],
-    conditions: tuple[Condition, ...],
-    period_bytes: int | None,
-    mode: str | None,
-    words: tuple[str, ...],
-) -> None:
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Launch PROGRAM on hakmem.
 
     If the library cannot be preloaded into the program, the reason is printed and nothing is run. Otherwise
@@ -171,55 +177,88 @@ def command(
     Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
     127 if there is no such program.
     """
-    from hakmem.base.errors import DEBUG_VARIABLE, CommandError
-    from hakmem.base.files import check_writable
-    from hakmem.launch.preload import SEVERAL, examine
-    from hakmem.target.library import VARIABLE, find_library
+    from hakmem.launch.preload import examine
+    from hakmem.target.library import find_library
 
-    if stats and json_file:
+    report = checked_report(asked)
+    results = prepared(asked) if asked.is_profiled else None
+    library = find_library()
+    examined = examine(asked.words, library)
+    complain(examined)
+    environment = environment_of(asked, examined, library)
+
+    def execute() -> NoReturn:
+        if asked.stats or report is not None:
+            launch_watched(asked.words, environment, report)
+        launch(asked.words, environment)
+
+    if results is None:
+        execute()
+    if hidden := hidden_objects(examined, environment):
+        say(hidden)
+    run_profiled(execute, environment, results, asked)
+
+
+def checked_report(asked: Asked) -> Path | None:
+    """The file of --json; what excludes each other on the command line is refused."""
+    from hakmem.base.files import check_writable
+
+    name = asked.json_file
+    if asked.stats and name:
         raise click.UsageError("--stats and --json exclude each other: there is only one report")
-    if json_file == "":
+    if name == "":
         raise click.UsageError("--json needs the name of a file, and this one is empty")
-    if json_file == "-":
+    if name == "-":
         raise click.UsageError(
             "the report needs a file: standard output belongs to the program. For standard error use "
             "--env HAKMEM_STATS=json"
         )
-    options = {"-o": outputs, "--when": conditions, "--period": period_bytes, f"--{mode}": mode}
-    if (first := next((name for name, value in options.items() if value), None)) and not is_profiled:
+    of_profiles = {
+        "-o": asked.outputs,
+        "--when": asked.conditions,
+        "--period": asked.period_bytes,
+        f"--{asked.mode}": asked.mode,
+    }
+    if (
+        first := next((word for word, value in of_profiles.items() if value), None)
+    ) and not asked.is_profiled:
         raise click.UsageError(f"{first} needs --profile")
-    profiling = prepared(outputs, settings) if is_profiled else None
-    library = find_library()
-    examined = examine(words, library)
+    report = absolute(name) if name else None
+    if report is not None:
+        check_writable(report.with_name(report.name.replace("%p", "0")))
+    return report
+
+
+def complain(examined: Examined) -> None:
+    """CommandError for a program that cannot run on hakmem; a word about two hakmems in one."""
+    from hakmem.base.errors import CommandError
+    from hakmem.launch.preload import SEVERAL
+
     if examined.fatal is not None:
         message = f"cannot run it on hakmem: {examined.fatal.what}. To fix: {examined.fatal.advice}"
         raise CommandError(message, CommandError.NOT_EXECUTABLE)
     for trap in examined.traps:
         if trap.name == SEVERAL:
             say(f"{trap.what}; {trap.advice}")
-    environment = os.environ | (python_settings(examined, settings) if is_python else settings)
+
+
+def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str, str]:
+    from hakmem.base.errors import DEBUG_VARIABLE
+    from hakmem.launch.preloadable import preload_list
+    from hakmem.target.library import VARIABLE
+
+    settings = python_settings(examined, asked.settings) if asked.is_python else asked.settings
+    environment = os.environ | settings
     for name in (VARIABLE, DEBUG_VARIABLE):  # the tool's own, not options of the library
         environment.pop(name, None)
     libraries = [library]
-    if harden is not None:
-        environment[HARDEN_VARIABLE] = str(harden)
-        libraries = hardened(library, harden)
+    if asked.harden is not None:
+        environment[HARDEN_VARIABLE] = str(asked.harden)
+        libraries = hardened(library, asked.harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
-    report = absolute(json_file) if json_file else None
-    if report is not None:
-        check_writable(report.with_name(report.name.replace("%p", "0")))
-
-    def execute() -> NoReturn:
-        if stats or json_file:
-            launch_watched(words, environment, report, examined.linked)
-        launch(words, environment)
-
-    if profiling is None:
-        execute()
-    if hidden := hidden_objects(examined, environment):
-        say(hidden)
-    environment[PROFILE_VARIABLE] = str(period_bytes or 1)
-    run_profiled(execute, environment, profiling, mode, period_bytes or 0, conditions)
+    if asked.is_profiled:
+        environment[PROFILE_VARIABLE] = str(asked.period_bytes or 1)
+    return environment
 
 
 def say(text: str) -> None:
@@ -264,30 +303,25 @@ def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | Non
     return hidden(runtime_named(examined), environment, examined.words)
 
 
-def prepared(outputs: tuple[Path, ...], settings: dict[str, str]) -> Results:
+def prepared(asked: Asked) -> Results:
     """Checks what can be checked before the program is started."""
     from hakmem.launch.results import Results, checked
     from hakmem.views.profile_file import ending, writer
     from hakmem.views.profile_text import show_profile
 
-    if (asked := settings.get(PROFILE_VARIABLE)) is not None:
+    if (value := asked.settings.get(PROFILE_VARIABLE)) is not None:
         raise click.UsageError(
-            f"--profile sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={asked}"
+            f"--profile sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={value}"
         )
 
     def show(profile: Profile) -> None:
         show_profile(profile, stderr=True, advice=PROFILE_ADVICE)
 
-    return Results([checked(path, ending(path), writer(path)) for path in outputs], say, show)
+    return Results([checked(path, ending(path), writer(path)) for path in asked.outputs], say, show)
 
 
 def run_profiled(
-    execute: Callable[[], NoReturn],
-    environment: dict[str, str],
-    results: Results,
-    mode: str | None,
-    period_bytes: int,
-    conditions: tuple[Condition, ...],
+    execute: Callable[[], NoReturn], environment: dict[str, str], results: Results, asked: Asked
 ) -> NoReturn:
     """As the program's parent; ends as it does."""
     from hakmem.launch.child import start
@@ -295,7 +329,7 @@ def run_profiled(
     from hakmem.launch.profiling import Plan, Profiling
     from hakmem.profile.model import Mode
 
-    plan = Plan(Mode(mode or Mode.LIVE), period_bytes, conditions)
+    plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
     with Listener() as listener:
         environment[VARIABLE] = str(listener.path)
         child = start(execute)
@@ -307,16 +341,14 @@ def run_profiled(
     child.leave()
 
 
-def launch_watched(
-    words: tuple[str, ...], environment: dict[str, str], json_file: Path | None, linked: Path | None
-) -> NoReturn:
+def launch_watched(words: tuple[str, ...], environment: dict[str, str], json_file: Path | None) -> NoReturn:
     """Requests the report, and a message if the program exits without it."""
     from hakmem.launch.leaving import expected_file, expected_mark, watch
 
     expected, option = (
         (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
     )
-    cancel = watch(replace(expected, linked=linked), words[0]) if expected else None
+    cancel = watch(expected, words[0]) if expected else None
     if expected and cancel is None and not json_file:
         option = "1"  # without a watcher, no marker
     environment[STATS_VARIABLE] = option
@@ -343,25 +375,11 @@ def hardened(library: Path, level: int) -> list[Path]:
 
     fortify = fortify_beside(library)
     if fortify is None and level:
-        click.echo(
-            f"hakmem: warning: {FORTIFY} is not beside {library}: hardened mode is on, but without bounds "
-            "checks in C library functions",
-            err=True,
+        warn(
+            f"{FORTIFY} is not beside {library}: hardened mode is on, but without bounds checks in C library "
+            "functions"
         )
     return [fortify, library] if fortify is not None and level else [library]
-
-
-def preload_list(libraries: list[Path], present: str) -> str:
-    """hakmem first, then the libraries of LD_PRELOAD, without other versions of hakmem (libhakmem.so.0)."""
-    from hakmem.launch.preloadable import preloadable
-
-    ours = {_stem(path) for path in libraries}
-    others = [name for name in present.replace(":", " ").split() if _stem(Path(name)) not in ours]
-    return ":".join([*(str(preloadable(path)) for path in libraries), *others])
-
-
-def _stem(path: Path) -> str:
-    return path.name.partition(".so")[0]
 
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:

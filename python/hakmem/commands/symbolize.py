@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, INTERNALS, LIBRARIES
+from hakmem.commands.arguments import EXECUTABLE, INTERNALS, LIBRARIES, moved_files, options_as, warn
 
 
 class InputFile(click.File):
@@ -25,6 +25,18 @@ class InputFile(click.File):
         if value == "-" and sys.stdin is None:
             self.fail("standard input is closed; name a file", param, ctx)
         return super().convert(value, param, ctx)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    report: BinaryIO
+    executable: Path | None
+    libraries: tuple[Path, ...]
+    with_internals: bool
+    output: Path | None
+    debuginfod: bool
 
 
 @click.command("symbolize")
@@ -43,14 +55,8 @@ class InputFile(click.File):
     is_flag=True,
     help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
 )
-def command(
-    report: BinaryIO,
-    executable: Path | None,
-    libraries: tuple[Path, ...],
-    with_internals: bool,
-    output: Path | None,
-    debuginfod: bool,
-) -> None:
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Resolve each frame in REPORT (default: standard input) to function, file and line, with inlined calls.
 
     The report is hakmem's output on standard error, possibly mixed with other output. Files and lines need a
@@ -70,22 +76,16 @@ def command(
     from hakmem.base.errors import HakmemError
     from hakmem.views.symbolize import Symbolizer
 
-    def complain(what: str) -> None:
-        click.echo(f"hakmem: warning: {what}", err=True)
-
     if sys.stdout is None:
         raise HakmemError("standard output is closed")
-    if is_profile(report):
-        moved = ((executable,) if executable else ()) + libraries
-        if output is not None and with_internals:
-            raise click.UsageError("files have whole stacks: use --internals without -o, for printed tables")
-        name_profile(report, moved, output, debuginfod, complain, with_internals=with_internals)
+    if is_profile(asked.report):
+        name_profile(asked)
         return
-    if output is not None or debuginfod or with_internals:
+    if asked.output is not None or asked.debuginfod or asked.with_internals:
         raise HakmemError(
-            f"{report.name} is not a heap profile; -o, --debuginfod and --internals are for those only"
+            f"{asked.report.name} is not a heap profile; -o, --debuginfod and --internals are for those only"
         )
-    for line in Symbolizer(executable, libraries, complain).lines(report):
+    for line in Symbolizer(asked.executable, asked.libraries, warn).lines(asked.report):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
 
@@ -96,15 +96,7 @@ def is_profile(report: BinaryIO) -> bool:
     return peek is not None and peek(16)[:16].startswith((b"\x1f\x8b", b'{"format":'))
 
 
-def name_profile(
-    report: BinaryIO,
-    moved: Sequence[Path],
-    output: Path | None,
-    wants_debuginfod: bool,
-    complain: Callable[[str], None],
-    *,
-    with_internals: bool,
-) -> None:
+def name_profile(asked: Asked) -> None:
     """Prints the profile with names, or writes it."""
     from hakmem.base.files import check_writable
     from hakmem.profile.debug_files import Debuginfod, servers
@@ -113,16 +105,20 @@ def name_profile(
     from hakmem.views.profile_file import save_profile, writer
     from hakmem.views.profile_text import show_profile
 
+    output = asked.output
+    if output is not None and asked.with_internals:
+        raise click.UsageError("files have whole stacks: use --internals without -o, for printed tables")
     if output is not None:
         writer(output)
         check_writable(output)
-    if wants_debuginfod and not servers():
-        complain("DEBUGINFOD_URLS is not set: no server is asked")
-    asked = Debuginfod(servers(), complain=complain) if wants_debuginfod else None
-    profile = loaded(report.read(), report.name)
-    name_addresses(profile, Sources(debuginfod=asked, complain=complain, moved=moved))
+    if asked.debuginfod and not servers():
+        warn("DEBUGINFOD_URLS is not set: no server is asked")
+    debuginfod = Debuginfod(servers(), complain=warn) if asked.debuginfod else None
+    profile = loaded(asked.report.read(), asked.report.name)
+    moved = moved_files(asked.executable, asked.libraries)
+    name_addresses(profile, Sources(debuginfod=debuginfod, complain=warn, moved=moved))
     if output is None:
-        show_profile(profile, with_internals=with_internals)
+        show_profile(profile, with_internals=asked.with_internals)
         return
     save_profile(profile, output)
     click.echo(f"wrote {output}")

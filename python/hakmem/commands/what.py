@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from hakmem.commands.arguments import (
     TARGET,
     moved_files,
     open_target,
+    options_as,
 )
 
 ADDRESS_END = 1 << 64
@@ -35,6 +37,22 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         if not 0 <= number < ADDRESS_END:
             self.fail(f"{value!r} is not an address; write it as 0x7f12…", param, ctx)
         return number
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    target: str
+    address: int | None
+    block_bytes: int | None
+    draws: int
+    examples: bool
+    with_path: bool
+    executable: Path | None
+    libraries: tuple[Path, ...]
+    as_json: bool
+    everything: bool
 
 
 @click.command("what")
@@ -61,18 +79,8 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
 @LIBRARIES
 @JSON
 @EVERY_CONTENT
-def command(
-    target: str,
-    address: int | None,
-    block_bytes: int | None,
-    draws: int,
-    examples: bool,
-    with_path: bool,
-    executable: Path | None,
-    libraries: tuple[Path, ...],
-    as_json: bool,
-    everything: bool,
-) -> None:  # fmt: skip
+@options_as(Asked)
+def command(asked: Asked) -> None:
     """Tell what the live blocks of a process (PID) or of a core dump (CORE) contain: C++ classes, Python
     types, text, pointers, numbers. A few thousand blocks are drawn at random and read; shares have 95 %
     intervals.
@@ -94,21 +102,21 @@ def command(
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.what_text import print_block, print_what
 
-    if address is None and with_path:
+    if asked.address is None and asked.with_path:
         raise click.UsageError("--path needs an address: hakmem what PID 0x7f12… --path")
-    opened = open_target(target, executable, libraries)
-    if address is not None:
+    opened = open_target(asked.target, asked.executable, asked.libraries)
+    if asked.address is not None:
         with progress_bar("scanning") as progress:
-            moved = moved_files(executable, libraries)
-            block = what_is(opened, address, with_path, progress, moved)
-        if as_json:
-            print_json(block.to_json(examples))
+            moved = moved_files(asked.executable, asked.libraries)
+            block = what_is(opened, asked.address, asked.with_path, progress, moved)
+        if asked.as_json:
+            print_json(block.to_json(asked.examples))
         else:
-            print_block(console(), block, examples)
+            print_block(console(), block, asked.examples)
         return
     with progress_bar("reading") as progress:
-        answer = what_lives(opened, block_bytes, draws, examples, progress)
-    if as_json:
+        answer = what_lives(opened, asked.block_bytes, asked.draws, asked.examples, progress)
+    if asked.as_json:
         print_json(answer.to_json())
     else:
-        print_what(console(), answer, everything)
+        print_what(console(), answer, asked.everything)

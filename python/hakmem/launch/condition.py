@@ -14,9 +14,8 @@ from pathlib import Path
 from hakmem.base.sizes import bytes_text
 from hakmem.target.cgroup import cgroup_limits
 
-RULE = re.compile(r"([a-z]+)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", re.IGNORECASE)
+RULE = re.compile(r"(rss|live)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(%)|([BKMGT])(?:I?B)?)", re.IGNORECASE)
 UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-EXAMPLES = "'rss>80%', 'rss>2G' or 'live>500M'"
 KIB = 1024
 
 
@@ -43,27 +42,13 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
     """ValueError with a sentence for the user; `memory_bytes` is what percents are of."""
     match = RULE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a condition; examples: {EXAMPLES}")
-    name, number, unit = match[1].lower(), float(match[2]), match[3].upper()
-    if name not in tuple(Figure):
-        raise ValueError(f"{name!r} in {text!r} is not a figure; use rss or live: {EXAMPLES}")
-    if unit == "%":
-        if not 0 < number < 100:
-            raise ValueError(f"{text!r} never comes true, or always: use more than 0 % and less than 100 %")
-        return Condition(text.strip(), Figure(name), int(memory_bytes * number / 100))
-    if not unit:
-        raise ValueError(f"{text!r} lacks a unit; did you mean {text.strip()}%, or {text.strip()}M?")
-    factor = UNITS.get(unit.removesuffix("IB").removesuffix("B") or unit)
-    if factor is None:
-        raise ValueError(f"{match[3]!r} in {text!r} is not a unit; use %, K, M, G or T: {EXAMPLES}")
-    size = int(number * factor)
-    if size <= 0:
-        raise ValueError(f"{text!r} is always true: use more than 0 bytes")
-    if size >= memory_bytes:
+        raise ValueError(f"{text!r} is not a condition; examples: 'rss>80%', 'rss>2G' or 'live>500M'")
+    size = int(float(match[2]) * (memory_bytes / 100 if match[3] else UNITS[match[4].upper()]))
+    if not 0 < size < memory_bytes:
         raise ValueError(
-            f"{text!r} never comes true: there are only {bytes_text(memory_bytes)} for the process"
+            f"{text!r} is always true, or never: there are {bytes_text(memory_bytes)} for the process"
         )
-    return Condition(text.strip(), Figure(name), size)
+    return Condition(text.strip(), Figure(match[1].lower()), size)
 
 
 def usable_bytes() -> int:

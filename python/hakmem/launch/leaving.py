@@ -26,12 +26,9 @@ from pathlib import Path
 from hakmem.launch.scratch import Scratch
 
 INIT = 1
-POLLS_S = (0.01, 0.1)  # between two checks of which program runs: in the first second, and later
-FIRST_S = 1.0
-REAPED_S = 0.5  # time limit for the status: the parent has to wait for the program first
-LIBRARY = "libhakmem"
-OR_EXECUTED = ", or executed a program without hakmem just before it ended"  # between two polls
-# linux/pidfd.h: the first version of struct pidfd_info, and the request; since Linux 6.15.
+POLL_S = 0.1  # between two looks at the program's user
+OR_LEFT = "called _exit, which skips exit handlers, or executed a program without hakmem"
+# linux/pidfd.h: the first version of struct pidfd_info, and the request.
 PIDFD_INFO = struct.Struct("=QQ11Ii")
 PIDFD_GET_INFO, PIDFD_INFO_EXIT = 0xC040FF0B, 1 << 3
 
@@ -42,7 +39,6 @@ class Expected:
 
     is_there: Callable[[], bool]
     folder: Scratch | None = None
-    linked: Path | None = None  # a program linked with hakmem, without the shared library
 
     def clear(self) -> None:
         if self.folder is not None:
@@ -125,56 +121,14 @@ def keep_only(kept: set[int]) -> None:
 def be_watcher(program: int, pid: int, expected: Expected, name: str) -> None:
     """Reports why, if the program has ended without its report.  A program that changed its user could not
     create the file."""
-    became, is_other_user = wait_for_end(program, pid, expected.linked)
-    if not expected.is_there() and not is_other_user:
-        said = f"hakmem: {name} (PID {pid}) exited without its report: {why_it_left(program, pid, became)}\n"
-        os.write(2, said.encode(errors="replace"))
-
-
-def wait_for_end(program: int, pid: int, linked: Path | None) -> tuple[str | None, bool]:
-    """The last program of the process if hakmem was not in it, else None; and whether it changed its user."""
-    began_s, last, became, is_other_user = time.monotonic(), "", None, False
-    poller = select.poll()
+    poller, is_other_user = select.poll(), False
     poller.register(program, select.POLLIN)
-    while True:
-        is_young = time.monotonic() - began_s < FIRST_S
-        if poller.poll(1000 * POLLS_S[0 if is_young else 1]):
-            return became, is_other_user
+    while not poller.poll(1000 * POLL_S):
         with suppress(OSError, IndexError):
-            now = str(Path(f"/proc/{pid}/exe").readlink())
-            if is_young or now != last:
-                maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
-                is_there = LIBRARY in maps or (linked is not None and Path(now) == linked)
-                became = now if maps and not is_there else None
-            last = now
             is_other_user |= user_of(pid) != os.geteuid()
-
-
-def why_it_left(program: int, pid: int, became: str | None) -> str:
-    """The reason, as far as it is known."""
-    status = exit_status(program, pid)
-    if status is not None and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return f"it was killed by signal {number} ({signal.strsignal(number)})"
-    if became is not None:
-        return f"it executed {became}, which does not use hakmem"
-    if status is not None:
-        return f"it called _exit, which skips exit handlers{OR_EXECUTED}"
-    return f"it called _exit, which skips exit handlers, or was killed by a signal{OR_EXECUTED}"
-
-
-def exit_status(program: int, pid: int) -> int | None:
-    """As from waitpid; None if unknown.  Until its parent has waited for the program it is in /proc,
-    afterwards available from the pidfd (Linux 6.15)."""
-    until_s = time.monotonic() + REAPED_S
-    while time.monotonic() < until_s:
-        status = status_of_zombie(pid)
-        if status is None:
-            status = status_of_reaped(program)
-        if status is not None:
-            return status
-        time.sleep(POLLS_S[0])
-    return None
+    if not expected.is_there() and not is_other_user:
+        said = f"hakmem: {name} (PID {pid}) exited without its report: {why_it_left(program, pid)}\n"
+        os.write(2, said.encode(errors="replace"))
 
 
 def user_of(pid: int) -> int:
@@ -182,19 +136,21 @@ def user_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().partition("\nUid:")[2].split()[1])
 
 
-def status_of_zombie(pid: int) -> int | None:
-    """The last field of /proc/PID/stat; the kernel shows 0 for processes of other users."""
-    try:
+def why_it_left(program: int, pid: int) -> str:
+    """The reason, as far as it is known."""
+    status = exit_status(program, pid)
+    if status is not None and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"it was killed by signal {number} ({signal.strsignal(number)})"
+    return f"it {'was killed by a signal, or ' if status is None else ''}{OR_LEFT}"
+
+
+def exit_status(program: int, pid: int) -> int | None:
+    """As from waitpid: in /proc until its parent has waited for it, then by the pidfd (Linux 6.15)."""
+    with suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        user = user_of(pid)
-    except (OSError, IndexError):
-        return None
-    status = int(fields[-1])
-    is_told = status or os.geteuid() in (0, user)
-    return status if fields[0] == "Z" and is_told else None
-
-
-def status_of_reaped(program: int) -> int | None:
+        if fields[0] == "Z":
+            return int(fields[-1])
     answer = bytearray(PIDFD_INFO.pack(PIDFD_INFO_EXIT, *[0] * 13))
     try:
         fcntl.ioctl(program, PIDFD_GET_INFO, answer)

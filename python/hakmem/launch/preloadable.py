@@ -67,3 +67,14 @@ def _link(place: Path, folder: Path) -> Path:
         new.symlink_to(folder)
         new.replace(link)
     return link
+
+
+def preload_list(libraries: list[Path], present: str) -> str:
+    """hakmem first, then the libraries of LD_PRELOAD, without other versions of hakmem (libhakmem.so.0)."""
+    ours = {_stem(path) for path in libraries}
+    others = [name for name in present.replace(":", " ").split() if _stem(Path(name)) not in ours]
+    return ":".join([*(str(preloadable(path)) for path in libraries), *others])
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".so")[0]

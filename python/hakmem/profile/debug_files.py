@@ -16,13 +16,13 @@ from pathlib import Path
 
 from hakmem.base.errors import DamagedFileError
 from hakmem.profile.model import Mapping
-from hakmem.target import debug_info
 from hakmem.target.elf import ElfFile, open_elf
 
 DOWNLOAD_BYTES_MAX = 2 << 30
 PIECE_BYTES = 1 << 20
 BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
 DELETED = " (deleted)"
+DEBUG_ROOT = Path("/usr/lib/debug")
 
 
 @dataclass
@@ -126,13 +126,25 @@ def find(
     build_id = mapping.build_id or (file.build_id if file is not None else "") or ""
     if BUILD_ID.fullmatch(build_id):
         for top in dict.fromkeys((*([root] if root else []), Path("/"))):
-            folder = top / str(debug_info.DEBUG_ROOT).lstrip("/") / ".build-id"
+            folder = top / str(DEBUG_ROOT).lstrip("/") / ".build-id"
             debug = debug or _same(folder / build_id[:2] / f"{build_id[2:]}.debug", build_id)
+    if debug is None and file is not None:
+        debug = _linked(file)
+    if debug is None and BUILD_ID.fullmatch(build_id):
         has_symbols = file is not None and file.has_section(".symtab")
-        if debug is None and not has_symbols and debuginfod is not None:
+        if not has_symbols and debuginfod is not None:
             fetched = debuginfod.fetch(build_id)
             debug = _same(fetched, build_id) if fetched is not None else None
     return FileToName(file, debug)
+
+
+def _linked(file: ElfFile) -> ElfFile | None:
+    """By its .gnu_debuglink, where debuggers look for it."""
+    name = (file.section(".gnu_debuglink") or b"").split(b"\0")[0].decode(errors="surrogateescape")
+    path = Path(file.name)
+    folders = (path.parent, path.parent / ".debug", DEBUG_ROOT / str(path.parent).lstrip("/"))
+    places = (folder / name for folder in folders if name and folder / name != path)
+    return next(filter(None, (_same(place, file.build_id or "") for place in places)), None)
 
 
 def _same(path: Path, build_id: str) -> ElfFile | None:

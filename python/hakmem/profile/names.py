@@ -23,6 +23,7 @@ from hakmem.target.process import Process
 
 DWARF_SECTIONS = (".debug_info", ".zdebug_info")
 DELETED = " (deleted)"
+Names = dict[int, tuple[Frame, ...]]
 
 
 def ignore(_text: str) -> None:
@@ -87,9 +88,32 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
             for address in addresses:
                 if name := sources.perf_map.name_at(address):
                     raw[address] = [_compiled(name)]
+    profile.names |= _demangled(raw)
+
+
+def name_file(path: Path, offsets: Iterable[int], sources: Sources) -> Names | None:
+    """The names in a file by the offset from where it is loaded, as the dynamic linker tells it; None for
+    other files than programs and libraries."""
+    try:
+        files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod)
+        if files.file is None:
+            return None
+        base = _page_of(min((one.address for one in files.file.segments), default=0))
+        return _demangled(_named(files, {offset: base + offset for offset in offsets}, sources))
+    except DamagedFileError:
+        return None
+
+
+def _page_of(address: int) -> int:
+    return address & ~0xFFF
+
+
+def _demangled(raw: dict[int, list[Frame]]) -> Names:
     names = demangled(frame.function for frames in raw.values() for frame in frames)
-    for address, frames in raw.items():
-        profile.names[address] = tuple(replace(f, function=names[f.function]) for f in frames)
+    return {
+        address: tuple(replace(one, function=names[one.function]) for one in frames)
+        for address, frames in raw.items()
+    }
 
 
 def _compiled(name: str) -> Frame:
@@ -113,7 +137,11 @@ def _by_mapping(
 def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
     """The names in one file, mangled."""
     files = find(mapping, sources.root, sources.debuginfod, sources.moved)
-    places = _places_in(files, mapping, addresses)
+    return _named(files, _places_in(files, mapping, addresses), sources)
+
+
+def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[int, list[Frame]]:
+    """`places`: the addresses before loading."""
     if not places:
         return {}
     known = list(places)

@@ -2,7 +2,6 @@
 
 http://host:4040            Pyroscope: /ingest, with the program's name and the time
 pyroscope+http://host/path  the same, where the server is below a path
-parca+http://host:7070      Parca: WriteRaw, as gRPC-Web, which needs no more than HTTP/1.1
 http://host/any/path        anything that takes the file itself as the body of a POST
 
 https in the same way; `user:password@` before the host becomes basic authentication."""
@@ -18,20 +17,17 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hakmem.base.errors import HakmemError
-from hakmem.profile.grpc_web import GRPC_WEB, framed, status_of
-from hakmem.profile.model import Header, Mode, Profile
+from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import ALLOCATED_PREFIX, COLUMNS, LIVE_PREFIX, to_pprof
-from hakmem.profile.protobuf import Message
 
 TIMEOUT_S = 20.0
 ANSWER_BYTES_MAX = 1 << 16
 SAID_LENGTH_MAX = 300
-SERVERS = ("pyroscope", "parca")
-WRITE_RAW = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+PYROSCOPE = "pyroscope+"  # before an address
 # Pyroscope refuses other signs in the name of a service.
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_./-]")
 
@@ -40,16 +36,14 @@ NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_./-]")
 class Place:
     """Where a profile is sent, and how one speaks there."""
 
-    server: str  # one of SERVERS; "" for any that takes the file
+    is_pyroscope: bool  # else any that takes the file
     url: str  # without user and password: errors show it
     authorization: str = ""
 
 
 def place_of(address: str) -> Place:
     """HakmemError unless it is an address: call it before the work, not after it."""
-    server, plus, url = address.partition("+")
-    if not plus or server not in SERVERS:
-        server, url = "", address
+    url = address.removeprefix(PYROSCOPE)
     try:
         parts = urllib.parse.urlsplit(url)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -57,15 +51,14 @@ def place_of(address: str) -> Place:
         is_right = False
     if not is_right:
         raise HakmemError(
-            f"{address} is not the address of a server; use one such as http://localhost:4040 (Pyroscope) "
-            "or parca+http://localhost:7070"
+            f"{address} is not the address of a server; use one such as http://localhost:4040 (Pyroscope)"
         )
     user, _, host = parts.netloc.rpartition("@")
-    if not server and parts.path in ("", "/") and not parts.query:
-        server = "pyroscope"
+    is_pyroscope = url != address or (parts.path in ("", "/") and not parts.query)
     known = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
     shown = urllib.parse.urlunsplit(parts._replace(netloc=host))
-    return Place(server, shown.rstrip("/") if server else shown, f"Basic {known}" if user else "")
+    shown = shown.rstrip("/") if is_pyroscope else shown
+    return Place(is_pyroscope, shown, f"Basic {known}" if user else "")
 
 
 def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -76,8 +69,8 @@ def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
         request.add_header("Authorization", place.authorization)
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            body = answer_of(answer, time.monotonic() + timeout_s)
-            refusal = status_of(answer.headers, body) if place.server == "parca" else ""
+            read_to_end(answer, time.monotonic() + timeout_s)
+            return
     except urllib.error.HTTPError as error:
         said = error.read(SAID_LENGTH_MAX).decode(errors="replace").strip()
         refusal = f"{error.code} {error.reason}: {said}"
@@ -85,25 +78,21 @@ def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
         reason = getattr(error, "reason", error)
         why = getattr(reason, "strerror", None) or reason
         raise HakmemError(f"cannot send the profile to {place.url}: {why}") from None
-    if refusal:
-        raise HakmemError(f"{place.url} refused the profile: {refusal}")
+    raise HakmemError(f"{place.url} refused the profile: {refusal}")
 
 
-def answer_of(answer: http.client.HTTPResponse, end_s: float) -> bytes:
-    """The start of it; TimeoutError if it has not come in time, and also if it goes on and on."""
-    body = b""
-    while len(body) < ANSWER_BYTES_MAX and (piece := answer.read1(ANSWER_BYTES_MAX)):
-        body += piece
+def read_to_end(answer: http.client.HTTPResponse, end_s: float) -> None:
+    """TimeoutError if it has not come in time, and also if it goes on and on."""
+    left_bytes = ANSWER_BYTES_MAX
+    while left_bytes > 0 and (piece := answer.read1(left_bytes)):
+        left_bytes -= len(piece)
         if time.monotonic() > end_s:
             raise TimeoutError("timed out")
-    return body
 
 
 def request_for(profile: Profile, place: Place) -> urllib.request.Request:
-    if place.server == "pyroscope":
+    if place.is_pyroscope:
         return pyroscope_request(profile, place.url)
-    if place.server == "parca":
-        return parca_request(profile, place.url)
     return urllib.request.Request(place.url, to_pprof(profile), {"Content-Type": "application/octet-stream"})
 
 
@@ -148,22 +137,4 @@ def pyroscope_request(profile: Profile, url: str) -> urllib.request.Request:
         f"{url}/ingest?{urllib.parse.urlencode(query)}",
         body,
         {"Content-Type": f"multipart/form-data; boundary={mark}"},
-    )
-
-
-def parca_request(profile: Profile, url: str) -> urllib.request.Request:
-    """WriteRaw of one series: `memory`, with the labels `job` and `pid`."""
-    header = profile.header
-    if header.mode is not Mode.ALLOCATED:
-        # A duration makes Parca add up the profiles of a time span; live bytes are of one moment.
-        profile = replace(profile, header=replace(header, began_s=header.ended_s))
-    labels = Message()
-    for name, value in (("__name__", "memory"), ("job", program_of(header)), ("pid", str(header.pid))):
-        text = value.encode(errors="replace")
-        labels.nested(1, Message().data(1, name.encode()).data(2, text))
-    series = Message().nested(1, labels).nested(2, Message().data(1, to_pprof(profile)))
-    return urllib.request.Request(
-        url + WRITE_RAW,
-        framed(bytes(Message().nested(2, series))),
-        {"Content-Type": GRPC_WEB, "X-Grpc-Web": "1"},
     )

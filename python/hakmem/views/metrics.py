@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
@@ -24,72 +27,27 @@ from prometheus_client.registry import Collector
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output
+from hakmem.census.catalogue import (
+    CLASSES,
+    EXPORTER,
+    FAULTS,
+    HEAPS_BY_STATE,
+    LIMITS,
+    MEMORY,
+    PAGE_FAULTS,
+    PROCESS,
+    Figure,
+    of_library,
+)
 from hakmem.census.figures import ClassFigures, Snapshot
-from hakmem.census.limits import LimitFigures
-from hakmem.census.snapshot import Detail, take
+from hakmem.census.snapshot import CLASS_COUNTERS, Detail, take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target
-from hakmem.views.metrics_families import PREFIX, PROCESS_LABELS, Families
+from hakmem.views.metrics_families import PREFIX, Families
 from hakmem.views.metrics_heaps import HEAPS_SHOWN, HeapMetrics
 from hakmem.views.metrics_rows import Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SiteMetrics
-
-CLASS_LABELS = (*PROCESS_LABELS, "class", "tier")
-NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
-
-MEMORY_HELP = {  # blocks and addresses, resident or not: not parts of RSS
-    "live_bytes": "Bytes in blocks that the program holds, rounding included, resident or not.",
-    "cached_bytes": "Bytes in magazines, remote-free buffers and quarantines, resident or not.",
-    "quarantine_bytes": "Cached bytes in quarantines (hardened mode).",
-    "free_slab_bytes": "Bytes in free blocks of slabs in use, resident or purged.",
-    "ranges_dirty_bytes": "Bytes in free ranges above 64 KiB that have not been purged.",
-    "ranges_clean_bytes": "Bytes in free ranges above 64 KiB that were purged, or never used.",
-    "ranges_cached_bytes": "Bytes in freed Large and Big blocks kept whole for reuse, resident or not.",
-    "metadata_bytes": "Bytes of hakmem's own records, touched or not.",
-    "mapped_bytes": "Address space of SuperSlabs and ranges, in bytes.",
-}
-LIMIT_HELP = {  # refusals: enomem_total, limit_hard_refusals_total, limit_soft_hits_total
-    "soft_bytes": "Soft limit on committed_bytes: HAKMEM_LIMIT_SOFT, or 3/4 of the cgroup's limit.",
-    "hard_bytes": "Hard limit on committed_bytes: HAKMEM_LIMIT_HARD.",
-}
-CGROUP_HELP = {
-    "cgroup_bytes": (
-        "cgroup_limit_bytes",
-        "Memory limit of the process's cgroup, the tightest of its ancestors.",
-    ),
-    "cgroup_used_bytes": ("cgroup_used_bytes", "Memory used by all processes of that cgroup."),
-}
-RATIO_HELP = {
-    "limit_soft_used_ratio": "Part of the soft limit that committed_bytes is: 1 is the whole limit.",
-    "limit_hard_used_ratio": "Part of the hard limit that committed_bytes is: 1 is the whole limit.",
-    "cgroup_used_ratio": "Part of the cgroup's memory limit in use by all its processes: 1 is all of it.",
-}
-PROCESS_HELP = {
-    "rss_bytes": "Resident memory of the process, hakmem's and other.",
-    "rss_anonymous_bytes": "Resident anonymous memory of the process.",
-    "swap_bytes": "Swapped-out memory of the process.",
-    "threads": "Current threads of the process.",
-}
-CLASS_COUNTERS: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
-    "refilled_blocks": ("Blocks fetched by malloc below the magazines.", lambda c: c.refilled_blocks),
-    "flushed_blocks": ("Blocks flushed by free below the magazines.", lambda c: c.flushed_blocks),
-    "sampled_requests": ("Requests that missed the magazine.", lambda c: c.sampled_requests),
-    "sampled_bytes": ("Bytes requested by those.", lambda c: c.sampled_bytes),
-}
-CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
-    "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
-    "live_bytes": (
-        "Bytes in those blocks, rounding included.",
-        lambda c: None if c.live_blocks is None else c.live_bytes,
-    ),
-    "free_blocks": ("Free blocks in slabs in use.", lambda c: c.free_blocks),
-    "cached_blocks": (
-        "Blocks in magazines, remote-free buffers and quarantines.",
-        lambda c: c.cached_blocks,
-    ),
-    "slabs": ("Slabs in use.", lambda c: c.slabs),
-}
 
 
 class HakmemCollector(Collector):
@@ -130,20 +88,13 @@ class HakmemCollector(Collector):
                 labels = process_labels(target)
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
                 for item in snapshot.classes if self._has_classes else ():
-                    add_class(families, item, labels)
+                    add_class(families, item, target.schema.meta("class_counters"), labels)
                 self._heaps.add(families, target, snapshot, labels, rows[target.pid])
                 if self._sites is not None:
-                    self._sites.add(families.gauge, target, snapshot, labels)
-            seconds = time.monotonic() - began_s
-            families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), len(snapshots))
-            families.gauge(
-                "exporter_refused_processes",
-                "Processes to which the kernel denies the exporter access.",
-                (),
-                (),
-                self._fleet.refused,
-            )
-            families.gauge("exporter_read_seconds", "Duration of reading all processes.", (), (), seconds)
+                    self._sites.add(families.add, target, snapshot, labels)
+            own = (len(snapshots), self._fleet.refused, time.monotonic() - began_s)
+            for figure, value in zip(EXPORTER, own, strict=True):
+                families.add(figure, (), value)
             return [info, *families.all()]
 
     def _snapshots(self, targets: list[Target]) -> Iterable[tuple[Target, Snapshot]]:
@@ -189,89 +140,36 @@ def add_snapshot(
     families: Families, snapshot: Snapshot, meta: dict[str, FieldMeta], labels: tuple[str, str]
 ) -> None:
     """All figures of one process."""
-    add_gauges(families, snapshot.memory, MEMORY_HELP, labels)
-    if snapshot.process is not None:
-        add_gauges(families, snapshot.process, PROCESS_HELP, labels)
-        process = snapshot.process
-        for kind, faults in (("minor", process.minor_faults), ("major", process.major_faults)):
-            families.counter(
-                "page_faults",
-                "Page faults of the process.",
-                (*PROCESS_LABELS, "kind"),
-                (*labels, kind),
-                faults,
-            )
-        families.counter("cpu_seconds", "CPU time of the process.", PROCESS_LABELS, labels, process.cpu_s)
-    if snapshot.limits is not None:
-        add_limits(families, snapshot.limits, labels)
-    for name, value in (snapshot.counters | snapshot.totals).items():
-        if name not in MEMORY_HELP:
-            add_figure(families, name, value, meta.get(name), labels)
-    for state in sorted({thread.state for thread in snapshot.threads}):
-        heaps = sum(thread.state == state for thread in snapshot.threads)
-        families.gauge(
-            "heaps",
-            "Heaps by the state of their thread.",
-            (*PROCESS_LABELS, "state"),
-            (*labels, state),
-            heaps,
-        )
+    families.add_all(MEMORY, snapshot.memory, labels)
+    process, limits = snapshot.process, snapshot.limits
+    if process is not None:
+        families.add_all(PROCESS, process, labels)
+        for kind in FAULTS:
+            families.add(PAGE_FAULTS, (*labels, kind), getattr(process, f"{kind}_faults"))
+    if limits is not None:
+        families.add_all(LIMITS, limits, labels)
+    values = snapshot.counters | snapshot.totals
+    told = {figure.name for figure in MEMORY}
+    families.add_all(
+        (of_library(name, meta.get(name)) for name in values if name not in told), values, labels
+    )
+    for state, heaps in sorted(Counter(thread.state for thread in snapshot.threads).items()):
+        families.add(HEAPS_BY_STATE, (*labels, state), heaps)
 
 
-def add_gauges(
-    families: Families, figures: object, help_texts: dict[str, str], labels: tuple[str, str]
+def add_class(
+    families: Families, item: ClassFigures, meta: dict[str, FieldMeta], labels: tuple[str, str]
 ) -> None:
-    """The fields of a record that have a help text; unknown values are omitted."""
-    for name, help_text in help_texts.items():
-        value = getattr(figures, name)
-        if value is not None:
-            families.gauge(name, help_text, PROCESS_LABELS, labels, value)
-
-
-def add_limits(families: Families, limits: LimitFigures, labels: tuple[str, str]) -> None:
-    """The existing limits."""
-    named = {name: (f"limit_{name}", text) for name, text in LIMIT_HELP.items()} | CGROUP_HELP
-    for field, (name, help_text) in named.items():
-        value = getattr(limits, field)
-        if value is not None:
-            families.gauge(name, help_text, PROCESS_LABELS, labels, value)
-    for name, used, limit in (
-        ("limit_soft_used_ratio", limits.committed_bytes, limits.soft_bytes),
-        ("limit_hard_used_ratio", limits.committed_bytes, limits.hard_bytes),
-        ("cgroup_used_ratio", limits.cgroup_used_bytes, limits.cgroup_bytes),
-    ):
-        if used is not None and limit:
-            families.gauge(name, RATIO_HELP[name], PROCESS_LABELS, labels, used / limit)
-
-
-def add_figure(
-    families: Families, name: str, value: float, meta: FieldMeta | None, labels: tuple[str, str]
-) -> None:
-    """One of the library's own figures."""
-    if name.endswith(NS_SUFFIX):
-        name, value = name.removesuffix(NS_SUFFIX) + SECONDS_SUFFIX, value / NS_PER_S
-    is_gauge = meta is not None and meta.role == "gauge"
-    add = families.gauge if is_gauge else families.counter
-    add(name, sentence(meta.meaning if meta else name), PROCESS_LABELS, labels, value)
-
-
-def sentence(meaning: str) -> str:
-    """A help text from a figure's meaning."""
-    return meaning[:1].upper() + meaning[1:] + "."
-
-
-def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -> None:
     """One size class; classes that were never used are omitted."""
-    values = (*labels, str(item.block_bytes), item.tier)
-    counters = {name: pick(item) for name, (_, pick) in CLASS_COUNTERS.items()}
-    gauges = {name: pick(item) for name, (_, pick) in CLASS_GAUGES.items()}
-    if not any(counters.values()) and not any(gauges.values()):
-        return
-    for name, value in counters.items():
-        families.counter(f"class_{name}", CLASS_COUNTERS[name][0], CLASS_LABELS, values, value or 0)
-    for name, value in gauges.items():
-        if value is not None:
-            families.gauge(f"class_{name}", CLASS_GAUGES[name][0], CLASS_LABELS, values, value)
+    figures = (*(class_counter(name, meta.get(name)) for name in CLASS_COUNTERS), *CLASSES)
+    if any(figure.of(item) for figure in figures):
+        families.add_all(figures, item, (*labels, str(item.block_bytes), item.tier))
+
+
+def class_counter(name: str, meta: FieldMeta | None) -> Figure:
+    """One of the library's."""
+    made = of_library(name, meta)
+    return replace(made, metric=f"class_{name}", labels=CLASSES[0].labels, pick=attrgetter(name))
 
 
 # ---- output ---------------------------------------------------------------------------------------

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from hakmem.census.catalogue import Figure
+
 PREFIX = "hakmem_"
-PROCESS_LABELS = ("pid", "command")
 
 
 class Families:
-    """Metric families by name, created with their first value."""
+    """Metric families by name, created with their first value; a counter's name gets _total."""
 
     def __init__(self) -> None:
         self._families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
 
-    def gauge(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """Adds one value of a gauge."""
-        self._family(GaugeMetricFamily, name, help_text, labels).add_metric(values, value)
+    def add(self, figure: Figure, values: Sequence[str], value: float) -> None:
+        """One value; `values`: of the figure's labels."""
+        if figure.name not in self._families:
+            kind = CounterMetricFamily if figure.role == "counter" else GaugeMetricFamily
+            made = kind(PREFIX + figure.name, figure.help, labels=list(figure.labels))
+            self._families[figure.name] = made
+        self._families[figure.name].add_metric(values, value)
 
-    def counter(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """Adds one value of a counter; its name gets _total."""
-        self._family(CounterMetricFamily, name, help_text, labels).add_metric(values, value)
-
-    def _family(
-        self,
-        kind: type[GaugeMetricFamily | CounterMetricFamily],
-        name: str,
-        help_text: str,
-        labels: Sequence[str],
-    ) -> GaugeMetricFamily | CounterMetricFamily:
-        full = PREFIX + name
-        if full not in self._families:
-            self._families[full] = kind(full, help_text, labels=list(labels))
-        return self._families[full]
+    def add_all(self, figures: Iterable[Figure], record: object, values: Sequence[str]) -> None:
+        """The figures of a record that are known."""
+        for figure in figures:
+            value = figure.of(record)
+            if value is not None:
+                self.add(figure, values, value)
 
     def all(self) -> list[Metric]:
         return list(self._families.values())

@@ -20,28 +20,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hakmem.census.catalogue import HEAP_COUNTERS, HEAP_GAUGES
 from hakmem.census.figures import Snapshot
 from hakmem.census.heap_figures import NamedHeapFigures, Series
 from hakmem.target.target import Target
-from hakmem.views.metrics_families import PROCESS_LABELS, Families
+from hakmem.views.metrics_families import Families
 
 HEAPS_SHOWN = 20  # of each row
 SERIES_KEPT_MAX = 1000  # of one process, with what they have counted
-HEAP_LABELS = (*PROCESS_LABELS, "heap", "tag", "kind")
 OTHERS = ("(others)", "", "")
 Row = tuple[str, ...]
-
-HELP = {
-    "heap_live_bytes": "Bytes in live blocks of heaps that the program has made, rounding included; of a "
-    "thread's own heap with a name (kind=thread) also the blocks that it keeps for reuse.",
-    "heap_live_blocks": "Live blocks of heaps that the program has made.",
-    "heap_peak_bytes": "The most live bytes that one of these heaps has had.",
-    "heap_limit_bytes": "The lowest limit of these heaps (hak_set_limit).",
-    "heap_limit_used_ratio": "Part of its limit that a heap's live bytes are: 1 is the whole; the highest.",
-    "heap_threads": "Threads whose malloc gives blocks of these heaps (hak_heap_use).",
-    "heap_refusals": "Requests that the limits of these heaps have refused.",
-    "heap_allocations": "Blocks that these heaps have given out.",
-}
 
 
 @dataclass
@@ -104,9 +92,9 @@ class HeapMetrics:
         for series, heaps in by_series.items():
             add_series(families, heaps, (*labels, *series))
             if any(heap.is_made for heap in heaps):
-                refusals, allocations = counted.grow(series, (heap for heap in heaps if heap.is_made))
-                for name, value in (("heap_refusals", refusals), ("heap_allocations", allocations)):
-                    families.counter(name, HELP[name], HEAP_LABELS, (*labels, *series), value)
+                grown = counted.grow(series, (heap for heap in heaps if heap.is_made))
+                for figure, value in zip(HEAP_COUNTERS, grown, strict=True):
+                    families.add(figure, (*labels, *series), value)
 
 
 def largest(sizes: Counter[Series], count: int) -> list[Series]:
@@ -115,18 +103,7 @@ def largest(sizes: Counter[Series], count: int) -> list[Series]:
 
 def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Sequence[str]) -> None:
     """The gauges of the heaps of one series."""
-    limited = [heap for heap in heaps if heap.limit_bytes]
-    threads = [heap.threads for heap in heaps if heap.threads is not None]
-    values: dict[str, list[float]] = {
-        "heap_live_bytes": [sum(heap.live_bytes for heap in heaps)],
-        "heap_live_blocks": [sum(heap.live_blocks or 0 for heap in heaps if heap.is_made)]
-        if any(heap.is_made for heap in heaps)
-        else [],
-        "heap_peak_bytes": [heap.peak_bytes for heap in heaps if heap.peak_bytes is not None],
-        "heap_limit_bytes": [-heap.limit_bytes for heap in limited if heap.limit_bytes],
-        "heap_limit_used_ratio": [heap.live_bytes / heap.limit_bytes for heap in limited if heap.limit_bytes],
-        "heap_threads": [sum(threads)] if threads else [],
-    }
-    for name, found in values.items():
-        if found:
-            families.gauge(name, HELP[name], HEAP_LABELS, labels, abs(max(found)))
+    for figure in HEAP_GAUGES:
+        known = [value for value in map(figure.of, heaps) if value is not None]
+        if known:
+            families.add(figure, labels, figure.fold(known))

@@ -5,7 +5,8 @@
     --by container  {container_id,pod_uid,cgroup}   all processes of a container, or of a cgroup outside any
     --top N         the N rows with most RSS are exported, all others are one row, "(others)" in each label
 
-Gauges of a row are the sums of its members'; limits, peaks and what a cgroup uses are exceptions (EXTREMES).
+Gauges of a row are the sums of its members'; for limits, peaks and what a cgroup uses it shows its member's
+most telling figure: the closest to a limit, and the most that one has held (Figure.fold).
 
 Counters of a row never fall: a row counts by how much each process's counter has grown while the process was
 in it; a process that is new to the exporter has grown from 0.  What ended members have counted stays in; a
@@ -15,16 +16,17 @@ has counted is kept for when it has members again.  A process's own row (--top) 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.census.catalogue import PROCESS_LABELS, PROCESSES, SITES, SITES_OTHER, Figure
 from hakmem.target.container import container_of
 from hakmem.target.target import Target
-from hakmem.views.metrics_families import PREFIX, PROCESS_LABELS, Families
+from hakmem.views.metrics_families import Families
 from hakmem.views.metrics_sites import SITES_SHOWN
 
 By = Literal["process", "command", "container"]
@@ -38,25 +40,6 @@ LABELS: dict[By, tuple[str, ...]] = {
 }
 OTHERS = "(others)"
 ROWS_KEPT_MAX = 10_000  # of those without members: the oldest is forgotten
-PROCESSES_HELP = "Processes whose figures are summed here."
-# A row shows its member's most telling figure: the closest to a limit, and the most that one has held.
-EXTREMES: dict[str, Callable[[float, float], float]] = {
-    "limit_soft_bytes": min,
-    "limit_hard_bytes": min,
-    "cgroup_limit_bytes": min,
-    "cgroup_used_bytes": max,
-    "limit_soft_used_ratio": max,
-    "limit_hard_used_ratio": max,
-    "cgroup_used_ratio": max,
-    "big_peak_bytes": max,
-    "big_peak_blocks": max,
-    "committed_peak_bytes": max,
-    "heap_peak_bytes": max,
-    "heap_limit_bytes": min,
-    "heap_limit_used_ratio": max,
-}
-SITE_BYTES, SITES_OTHER_BYTES = "site_live_bytes", "sites_other_live_bytes"
-SITE_METRICS = (SITE_BYTES, f"{SITE_BYTES}_low", f"{SITE_BYTES}_high", "site_live_blocks")
 
 
 @dataclass(frozen=True)
@@ -133,10 +116,12 @@ class Totals:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], _Seen] = {}  # by PID and start time
         self._rows: dict[Row, dict[Key, float]] = {}  # the last one is the row that was exported last
-        self._described: dict[str, tuple[str, Row]] = {}  # help text, names of the labels after the row's
+        self._figures: dict[str, Figure] = {}  # also those that only members which have ended had
 
-    def count(self, target: Target, row: Row, key: Key, value: float) -> None:
+    def count(self, target: Target, row: Row, figure: Figure, own: Row, value: float) -> None:
         """A process's counter as it is now, in the row that the process is in now."""
+        key = figure.name, own
+        self._figures[figure.name] = figure
         seen = self._of(target)
         before = seen.values.get(key)
         if before is None:
@@ -147,10 +132,6 @@ class Totals:
         seen.rows.add(row)
         counted = self._rows.setdefault(row, {})
         counted[key] = counted.get(key, 0) + now - before
-
-    def describe(self, name: str, help_text: str, labels: Row) -> None:
-        """For a counter that only members which have ended had."""
-        self._described[name] = help_text, labels
 
     def _of(self, target: Target) -> _Seen:
         identity = _identity(target)
@@ -174,19 +155,16 @@ class Totals:
 
     def families(self, rows: Iterable[Row], labels: Row) -> list[Metric]:
         """The counters of these rows; of all others ROWS_KEPT_MAX are kept."""
-        made: dict[str, CounterMetricFamily] = {}
+        made = Families()
         exported = set(rows)
         for row in sorted(exported):
             counted = self._rows[row] = self._rows.pop(row, {})
             for (name, values), value in counted.items():
-                if name not in made:
-                    help_text, own = self._described[name]
-                    made[name] = CounterMetricFamily(PREFIX + name, help_text, labels=[*labels, *own])
-                made[name].add_metric([*row, *values], value)
+                made.add(self._figures[name].by(labels), (*row, *values), value)
         surplus = len(self._rows) - len(exported) - ROWS_KEPT_MAX
         for row in [*self._rows][: max(0, surplus)]:
             del self._rows[row]
-        return list(made.values())
+        return made.all()
 
 
 def _identity(target: Target) -> tuple[int, int]:
@@ -207,10 +185,6 @@ def _has_ended(target: Target) -> bool:
 # ---- sums ----------------------------------------------------------------------------------------------
 
 
-def _sum(one: float, other: float) -> float:
-    return one + other
-
-
 class Sums(Families):
     """Figures are given for each process, and come out by rows."""
 
@@ -222,53 +196,43 @@ class Sums(Families):
         self._totals = totals
         self._targets = {member.pid: member.target for member in members}
         self._rows = {str(pid): row for pid, row in rows.items()}
-        self._help: dict[str, tuple[str, Row]] = {}
+        self._figures = {figure.name: figure for figure in (*SITES, SITES_OTHER)}
         self._values: dict[str, dict[tuple[Row, Row], float]] = defaultdict(dict)
 
-    def gauge(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """A process's value is added to its row's; one of no process stands for itself."""
-        if tuple(labels[: len(PROCESS_LABELS)]) != PROCESS_LABELS:
-            super().gauge(name, help_text, labels, values, value)
+    def add(self, figure: Figure, values: Sequence[str], value: float) -> None:
+        """A process's gauge is folded into its row's; a counter of a row grows by as much as the process's.
+        A figure of no process stands for itself."""
+        if figure.labels[: len(PROCESS_LABELS)] != PROCESS_LABELS:
+            super().add(figure, values, value)
             return
-        row, own = self._split(values)
-        self._help[name] = help_text, tuple(labels[len(PROCESS_LABELS) :])
-        sums = self._values[name]
-        known = sums.get((row, own))
-        sums[row, own] = value if known is None else EXTREMES.get(name, _sum)(known, value)
-
-    def counter(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """A process's counter: the row's has grown by as much."""
-        row, own = self._split(values)
-        self._totals.describe(name, help_text, tuple(labels[len(PROCESS_LABELS) :]))
-        self._totals.count(self._targets[values[0]], row, (name, own), value)
-
-    def _split(self, values: Sequence[str]) -> tuple[Row, Row]:
-        return self._rows[values[0]], tuple(values[len(PROCESS_LABELS) :])
+        row, own = self._rows[values[0]], tuple(values[len(PROCESS_LABELS) :])
+        if figure.role == "counter":
+            self._totals.count(self._targets[values[0]], row, figure, own, value)
+            return
+        self._figures[figure.name] = figure
+        known = self._values[figure.name]
+        known[row, own] = figure.fold((known[row, own], value)) if (row, own) in known else value
 
     def all(self) -> list[Metric]:
         self._fold_sites()
         labels = self._grouping.labels
         for row, count in sorted(Counter(self._rows.values()).items()):
-            super().gauge("processes", PROCESSES_HELP, labels, row, count)
-        for name, sums in self._values.items():
-            for (row, own), value in sums.items():
-                help_text, own_labels = self._help[name]
-                super().gauge(name, help_text, (*labels, *own_labels), (*row, *own), value)
+            super().add(PROCESSES.by(labels), row, count)
+        for name, values in self._values.items():
+            figure = self._figures[name].by(labels)
+            for (row, own), value in values.items():
+                super().add(figure, (*row, *own), value)
         return [*super().all(), *self._totals.families(self._rows.values(), labels)]
 
     def _fold_sites(self) -> None:
         """Each row keeps its largest sites, the row of all others none: the rest is summed."""
         sites: dict[Row, dict[Row, float]] = defaultdict(dict)
-        for (row, site), value in self._values.get(SITE_BYTES, {}).items():
+        for (row, site), value in self._values.get(SITES[0].name, {}).items():
             sites[row][site] = value
-        others = self._values[SITES_OTHER_BYTES]
+        others = self._values[SITES_OTHER.name]
         for row, sizes in sites.items():
             shown = 0 if row == self._grouping.others else self._grouping.sites_shown
             for site in sorted(sizes, key=lambda one: (-sizes[one], one))[shown:]:
                 others[row, ()] = others.get((row, ()), 0) + sizes[site]
-                for name in SITE_METRICS:
-                    self._values[name].pop((row, site), None)
+                for figure in SITES:
+                    self._values[figure.name].pop((row, site), None)

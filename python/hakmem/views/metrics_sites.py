@@ -21,6 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from hakmem.base.errors import HakmemError
+from hakmem.census.catalogue import (
+    LOST_SAMPLES,
+    PROFILE_ON,
+    SITES,
+    SITES_BEFORE,
+    SITES_OTHER,
+    SITES_UNSAMPLED,
+    Figure,
+)
 from hakmem.census.figures import Snapshot
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.labels import DEPTH, Labels
@@ -34,24 +43,10 @@ from hakmem.views.profile_text import CALLER
 
 SITES_SHOWN = 20
 SITES_KNOWN_MAX = 200
-PROCESS_LABELS = ("pid", "command")
-SITE_LABELS = (*PROCESS_LABELS, "site", "function", "file")
 UNKNOWN, ANONYMOUS = "unknown", "anonymous"
 ADDRESS = re.compile("0x|anonymous[+]0x")  # code in no file: another place with each start
-GaugeOf = Callable[[str, str, tuple[str, ...], tuple[str, ...], float], None]
+Add = Callable[[Figure, tuple[str, ...], float], None]
 Name = tuple[str, str, str]  # site, function, file
-
-HELP = {
-    "profile_on": "Whether a heap profile is on (1) or not (0).",
-    "profile_lost_samples": "Samples of the heap profile without room in a table: missing from the sites.",
-    "site_live_bytes": "Bytes in live blocks of a call site, estimated by sampling.",
-    "site_live_bytes_low": "Lower end of the 95 % interval of site_live_bytes.",
-    "site_live_bytes_high": "Upper end of the 95 % interval of site_live_bytes.",
-    "site_live_blocks": "Live blocks of a call site, estimated by sampling.",
-    "sites_other_live_bytes": "Bytes in live blocks of all call sites without a metric of their own.",
-    "sites_before_live_bytes": "Bytes in live blocks that are older than the heap profile.",
-    "sites_unsampled_live_bytes": "Bytes in live blocks of size classes without a sample.",
-}
 
 
 @dataclass
@@ -74,7 +69,7 @@ class SiteMetrics:
         self._waits = waits
         self._followed: dict[int, tuple[Target, _Followed]] = {}  # by PID
 
-    def add(self, gauge: GaugeOf, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
+    def add(self, add: Add, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         """The metrics of one process; of one that cannot be read now, none."""
         if not is_known(target.schema) or target.process is None:
             return
@@ -84,9 +79,9 @@ class SiteMetrics:
             if self._switches_on:
                 with suppress(HakmemError):  # it refuses: then it is not on
                     watch.switch_on()
-            gauge("profile_on", HELP["profile_on"], PROCESS_LABELS, labels, float(watch.is_on))
+            add(PROFILE_ON, labels, float(watch.is_on))
             if self._sites_shown and watch.is_on:
-                self._add_sites(gauge, followed, snapshot, labels)
+                self._add_sites(add, followed, snapshot, labels)
 
     def _follow(self, target: Target) -> _Followed:
         known = self._followed.get(target.pid)
@@ -94,34 +89,26 @@ class SiteMetrics:
             known = self._followed[target.pid] = (target, _Followed(SiteWatch(target)))
         return known[1]
 
-    def _add_sites(
-        self, gauge: GaugeOf, followed: _Followed, snapshot: Snapshot, labels: tuple[str, str]
-    ) -> None:
+    def _add_sites(self, add: Add, followed: _Followed, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         is_full = snapshot.detail == "full"
         profile = followed.watch.read(snapshot if is_full else None, with_counts=is_full)
         names = followed.watch.names
         if self._waits:
             names.find(profile)
         names.find_soon(profile)
-        lost = profile.header.lost_samples
-        gauge("profile_lost_samples", HELP["profile_lost_samples"], PROCESS_LABELS, labels, lost)
+        add(LOST_SAMPLES, labels, profile.header.lost_samples)
         table = site_table(profile)
         shown, other_bytes = self._chosen(table, profile, followed)
         for name, (of_bytes, of_blocks) in shown.items():
-            low, high = of_bytes.interval
-            for metric, value in (
-                ("site_live_bytes", of_bytes.value),
-                ("site_live_bytes_low", low),
-                ("site_live_bytes_high", high),
-                ("site_live_blocks", of_blocks.value),
-            ):
-                gauge(metric, HELP[metric], SITE_LABELS, (*labels, *name), round(value))
-        for metric, value in (
-            ("sites_other_live_bytes", other_bytes),
-            ("sites_before_live_bytes", table.before.value),
-            ("sites_unsampled_live_bytes", table.unsampled_bytes),
+            values = (of_bytes.value, *of_bytes.interval, of_blocks.value)
+            for figure, value in zip(SITES, values, strict=True):
+                add(figure, (*labels, *name), round(value))
+        for figure, value in (
+            (SITES_OTHER, other_bytes),
+            (SITES_BEFORE, table.before.value),
+            (SITES_UNSAMPLED, table.unsampled_bytes),
         ):
-            gauge(metric, HELP[metric], PROCESS_LABELS, labels, round(value))
+            add(figure, labels, round(value))
 
     def _chosen(
         self, table: SiteTable, profile: Profile, followed: _Followed

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.census.catalogue import LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RANGES_CLEAN, Figure
 from hakmem.census.figures import Snapshot, ThreadFigures
-from hakmem.census.rates import OS_CALL_NAMES, Rates, between
+from hakmem.census.rates import Rates, between
 from hakmem.views.charts import Chart, Series
 from hakmem.views.page import Tile, rendered
 from hakmem.views.recording import Recording
@@ -21,15 +22,6 @@ CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
 NS_PER_MS = 1e6
 REFILL_PREFIX = "refill_"
-
-MEMORY_PARTS: tuple[tuple[str, str], ...] = (
-    ("live blocks", "live_bytes"),
-    ("free blocks in slabs", "free_slab_bytes"),
-    ("magazines, remote-free buffers, quarantines", "cached_bytes"),
-    ("cached Large and Big blocks", "ranges_cached_bytes"),
-    ("free ranges not purged", "ranges_dirty_bytes"),
-    ("hakmem's records", "metadata_bytes"),
-)
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,8 @@ def all_charts(timeline: Timeline) -> list[Chart]:
 
 def memory_chart(timeline: Timeline) -> Chart:
     """RSS over the parts that hakmem knows."""
-    parts = [timeline.gauge(name, memory_part(key)) for name, key in MEMORY_PARTS]
+    shown = [figure for figure in MEMORY_PARTS if figure is not RANGES_CLEAN]  # addresses without pages
+    parts = [timeline.gauge(figure.label, memory_part(figure)) for figure in shown]
     rss = timeline.gauge("RSS", lambda sample: sample.process.rss_bytes if sample.process else None, True)
     return Chart(
         "memory",
@@ -127,9 +120,9 @@ def memory_chart(timeline: Timeline) -> Chart:
     )
 
 
-def memory_part(key: str) -> Callable[[Snapshot], float | None]:
+def memory_part(figure: Figure) -> Callable[[Snapshot], float | None]:
     """Reads one of the memory figures, from full snapshots only: parts of different moments do not add up."""
-    return lambda sample: getattr(sample.memory, key) if sample.detail == "full" else None
+    return lambda sample: figure.of(sample.memory) if sample.detail == "full" else None
 
 
 def class_chart(timeline: Timeline) -> Chart:
@@ -219,7 +212,7 @@ def fault_chart(timeline: Timeline) -> Chart:
 
 def os_call_chart(timeline: Timeline) -> Chart:
     """System calls."""
-    pairs = (("mmap", "os_maps"), ("munmap", "os_unmaps"), ("madvise", "os_purges"))
+    pairs = [(call.name, call.count) for call in OS_CALLS]
     return Chart(
         "os_calls",
         "System calls",
@@ -232,12 +225,10 @@ def os_call_chart(timeline: Timeline) -> Chart:
 
 def os_time_chart(timeline: Timeline) -> Chart:
     """Time in system calls."""
-    names = ("mmap", "munmap", "madvise")
-    keys = [f"os_{name}_ns" for name in OS_CALL_NAMES]
     series = [
-        timeline.rate(name, counter_rate(key, NS_PER_MS))
-        for name, key in zip(names, keys, strict=True)
-        if any(rates.counters.get(key) for rates in timeline.rates)
+        timeline.rate(call.name, counter_rate(call.time, NS_PER_MS))
+        for call in OS_CALLS
+        if any(rates.counters.get(call.time) for rates in timeline.rates)
     ]
     return Chart(
         "os_time",
@@ -330,16 +321,15 @@ def tiles(timeline: Timeline) -> list[Tile]:
     last = timeline.samples[-1]
     rss = [sample.process.rss_bytes for sample in timeline.samples if sample.process]
     faults = sum(rates.minor_faults_per_s * rates.seconds for rates in timeline.rates)
-    os_ns = sum(
-        rates.sum_of(tuple(f"os_{n}_ns" for n in OS_CALL_NAMES)) * rates.seconds for rates in timeline.rates
-    )
+    times = tuple(call.time for call in OS_CALLS)
+    os_ns = sum(rates.sum_of(times) * rates.seconds for rates in timeline.rates)
     result = []
     if rss:
         course = f"{bytes_text(rss[0])} at start, {bytes_text(rss[-1])} at end"
         live_bytes = last.memory.live_bytes
         result += [
             Tile("Peak RSS", bytes_text(max(rss)), course),
-            Tile("Live at end", bytes_text(live_bytes), "in blocks, rounding included, resident or not"),
+            Tile("Live at end", bytes_text(live_bytes), f"{LIVE_BLOCKS.meaning}, resident or not"),
         ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.census.catalogue import MEMORY, OS_CALLS, QUARANTINE, RSS, SWAP, grouped
 from hakmem.census.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
 from hakmem.census.heap_figures import HEAPS_SHOWN, limits_of_heaps
 from hakmem.census.limits import LimitFigures, limit_notes, limit_rows
@@ -22,36 +23,7 @@ from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
 from hakmem.views.screen import console, one_line, print_json, progress_bar, table
 
 THREADS_SHOWN = 20
-# Counters by prefix, in the order of the report; the longest prefix decides.
-GROUPS = {
-    "Magazines": ("refills", "refilled_", "flush"),
-    "Refills served by": ("refill_",),
-    "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
-    "Route P: slabs adopted from idle threads": ("route_p_",),
-    "Remote frees": ("remote_buffer_", "remote_", "pending_"),
-    "Shared pool": ("acquire_", "released_", "cas_"),
-    "Large and Big blocks": ("large_", "big_"),
-    "Locks": ("lock_",),
-    "Heaps": ("heaps_",),
-}
-OTHERS = "Other"
-OS_CALLS = (
-    ("mmap", "os_maps", "os_map_ns"),
-    ("munmap", "os_unmaps", "os_unmap_ns"),
-    ("madvise", "os_purges", "os_purge_ns"),
-)
 NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: not parts of RSS"
-MEMORY_LINES = {
-    "live_bytes": "in blocks that the program holds, rounding included",
-    "cached_bytes": "free blocks cached in magazines and remote-free buffers",
-    "quarantine_bytes": "free blocks in quarantines (hardened mode), included above",
-    "free_slab_bytes": "free blocks in slabs in use; their pages may have been purged",
-    "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
-    "ranges_dirty_bytes": "free ranges, not purged yet: reused, or purged by age",
-    "ranges_clean_bytes": "free ranges, purged or never used: address space only",
-    "metadata_bytes": "hakmem's own records, touched or not",
-    "mapped_bytes": "address space of all SuperSlabs and ranges",
-}
 
 
 def show_snapshot(
@@ -105,21 +77,18 @@ def _parts(snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool) 
 
 
 def _memory(snapshot: Snapshot) -> RenderableType:
-    figures = vars(snapshot.memory)
-    rows = [
-        (bytes_text(figures[name]), meaning)
-        for name, meaning in MEMORY_LINES.items()
-        if figures.get(name) is not None and (figures[name] or name != "quarantine_bytes")
-    ]
-    process = snapshot.process
+    memory, process = snapshot.memory, snapshot.process
+    rows = []
     if process is not None:
-        rows.insert(
-            0, (bytes_text(process.rss_bytes), "RSS: all resident memory, hakmem's or not (see hakmem why)")
-        )
+        rows.append((process.rss_bytes, f"{RSS.label}: {RSS.meaning} (see hakmem why)"))
         if process.swap_bytes:
-            rows.insert(1, (bytes_text(process.swap_bytes), "swapped out"))
+            rows.append((process.swap_bytes, SWAP.meaning))
+    for figure in MEMORY:
+        value = figure.of(memory)
+        if value is not None and (value or figure is not QUARANTINE):
+            rows.append((int(value), f"{figure.label}: {figure.meaning}"))
     parts: list[RenderableType] = [
-        table("Memory", ["bytes", "<where"], rows),
+        table("Memory", ["bytes", "<where"], [(bytes_text(value), where) for value, where in rows]),
         Text(f"{NOT_RSS} (hakmem why shows those)", "dim"),
     ]
     if any(snapshot.memory.superslabs_by_fill):
@@ -301,25 +270,11 @@ def _counters(
             yield table(group, ["count", "<counter", "<what it counts"], rows, key=1)
 
 
-def grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Counters by subject; unknown ones of a newer library come last."""
-    groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, OTHERS)}
-    for name in names:
-        fitting = [
-            (len(prefix), group)
-            for group, prefixes in GROUPS.items()
-            for prefix in prefixes
-            if name.startswith(prefix)
-        ]
-        groups[max(fitting)[1] if fitting else OTHERS].append(name)
-    return groups
-
-
 def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     rows = [
-        (call, f"{totals[count]:,}", _ms(totals.get(time, 0), totals[count]))
-        for call, count, time in OS_CALLS
-        if count in totals
+        (call.name, f"{totals[call.count]:,}", _ms(totals.get(call.time, 0), totals[call.count]))
+        for call in OS_CALLS
+        if call.count in totals
     ]
     purged, refaulted = totals.get("purged_bytes", 0), totals.get("refaulted_bytes", 0)
     line = f"purged {bytes_text(purged)}, of which {bytes_text(refaulted)} were used again"

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.target.debug_info import DebugInfo, Place, open_debug_info
+from hakmem.profile.model import Frame
+from hakmem.profile.names import Names, Sources, name_file
 
 FRAME = re.compile(
     r"(?P<head>.*hakmem:\s+#(?P<number>\d+) 0x[0-9a-f]+) "
@@ -20,6 +23,17 @@ FRAME = re.compile(
 # The stack of a fault starts at the faulting instruction, all others at a return address.
 STACK = re.compile(r".*hakmem:   (?P<what>\S+) by thread \d+")
 FAULTS = ("read", "write", "access")
+HELD_MAX = 256  # frames that are named together
+
+
+@dataclass(frozen=True)
+class Held:
+    """The line of a frame, and where the function is in its file."""
+
+    line: bytes
+    frame: re.Match[str]
+    end: str
+    offset: int
 
 
 class Symbolizer:
@@ -31,47 +45,56 @@ class Symbolizer:
         self._executable = executable
         self._libraries = libraries
         self._complain = complain
-        self._modules: dict[str, DebugInfo | None] = {}
+        self._unknown: set[str] = set()
         self._is_fault = False
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The text with its frames resolved, line by line."""
+        """The text with its frames resolved, line by line; the frames of a stack together."""
+        held: list[Held] = []
         for line in lines:
-            yield from self._line(line)
+            text = line.decode(errors="surrogateescape")
+            body = text.rstrip("\r\n")
+            if frame := FRAME.fullmatch(body):
+                # A return address is that of the next instruction.
+                is_exact = self._is_fault and frame["number"] == "0"
+                offset = int(frame["offset"], 16) - (0 if is_exact else 1)
+                held.append(Held(line, frame, text[len(body) :], offset))
+                if len(held) < HELD_MAX:
+                    continue
+            yield from self._resolved(held)
+            held = []
+            if not frame:
+                if stack := STACK.match(body):
+                    self._is_fault = stack["what"] in FAULTS
+                yield line
+        yield from self._resolved(held)
 
-    def _line(self, line: bytes) -> Iterator[bytes]:
-        text = line.decode(errors="surrogateescape")
-        body = text.rstrip("\r\n")
-        end = text[len(body) :]
-        if stack := STACK.match(body):
-            self._is_fault = stack["what"] in FAULTS
-        frame = FRAME.fullmatch(body)
-        places = self._places(frame) if frame else []
-        if frame is None or not places:
-            yield line
-            return
-        where = f"({frame['module']}+0x{frame['offset']})"
-        yield f"{frame['head']} {places[0]} {where}{end}".encode(errors="surrogateescape")
-        blank = " " * (len(frame["head"]) - len(frame["head"].lstrip()))
-        margin = f"{blank}hakmem:        "
-        for place in places[1:]:
-            yield f"{margin}inlined into {place}{end or chr(10)}".encode(errors="surrogateescape")
+    def _resolved(self, held: Sequence[Held]) -> Iterator[bytes]:
+        offsets: dict[str, set[int]] = defaultdict(set)
+        for one in held:
+            offsets[one.frame["module"]].add(one.offset)
+        names = {module: self._names(module, sorted(wanted)) for module, wanted in offsets.items()}
+        for one in held:
+            module, head = one.frame["module"], one.frame["head"]
+            places = [_text(frame) for frame in names[module].get(one.offset, ())]
+            if not places:
+                yield one.line
+                continue
+            where = f"({module}+0x{one.frame['offset']})"
+            yield f"{head} {places[0]} {where}{one.end}".encode(errors="surrogateescape")
+            margin = f"{' ' * (len(head) - len(head.lstrip()))}hakmem:        "
+            for place in places[1:]:
+                yield f"{margin}inlined into {place}{one.end or chr(10)}".encode(errors="surrogateescape")
 
-    def _places(self, frame: re.Match[str]) -> list[Place]:
-        module = self._module(frame["module"])
-        if module is None:
-            return []
-        is_exact = self._is_fault and frame["number"] == "0"
-        return module.places(module.first_address + int(frame["offset"], 16) - (0 if is_exact else 1))
-
-    def _module(self, name: str) -> DebugInfo | None:
-        if name not in self._modules:
-            path = self._find(name)
-            self._modules[name] = open_debug_info(path) if path is not None else None
-            if self._modules[name] is None and not name.startswith(("linux-vdso", "[")):
+    def _names(self, module: str, offsets: Sequence[int]) -> Names:
+        path = self._find(module) if module not in self._unknown else None
+        found = name_file(path, offsets, Sources(complain=self._complain)) if path is not None else None
+        if found is None and module not in self._unknown:
+            self._unknown.add(module)
+            if not module.startswith(("linux-vdso", "[")):
                 reason = "not found" if path is None else f"{path} is not a program or library"
-                self._complain(f"{name}: {reason}; its frames stay unresolved")
-        return self._modules[name]
+                self._complain(f"{module}: {reason}; its frames stay unresolved")
+        return found or {}
 
     def _find(self, name: str) -> Path | None:
         """The current place of a file: as given for moved ones; in PATH for a program without a path."""
@@ -84,3 +107,7 @@ class Symbolizer:
             found = shutil.which(name)
             return Path(found) if found else None
         return Path(name) if Path(name).is_file() else None
+
+
+def _text(frame: Frame) -> str:
+    return f"{frame.function} at {frame.file}:{frame.line}" if frame.file else frame.function

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hakmem.base.sizes import bytes_text, share_text
+from hakmem.census.catalogue import CACHED_BLOCKS, LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RSS
 from hakmem.census.figures import ClassFigures, Snapshot
 from hakmem.census.heap_figures import few_heaps
-from hakmem.census.rates import OS_CALL_NAMES, Rates, between
+from hakmem.census.rates import Rates, between
 from hakmem.layout.schema import FieldMeta
 from hakmem.profile.difference import Difference
 from hakmem.target.target import Target
@@ -113,9 +114,9 @@ def beyond_rss(moment: Moment) -> str:
 
 
 GAUGES = (
-    Gauge("RSS", rss, bytes_text, "resident memory of the process, hakmem's and other"),
-    Gauge("live", live, bytes_text, "bytes in blocks that the program holds, resident or not"),
-    Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text, "free blocks that threads keep"),
+    Gauge("RSS", rss, bytes_text, RSS.meaning),
+    Gauge("live", live, bytes_text, f"{LIVE_BLOCKS.meaning}, resident or not"),
+    Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text, CACHED_BLOCKS.meaning),
     Gauge(
         "slow paths",
         lambda m: m.rates.slow_paths_per_s,
@@ -219,16 +220,15 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """System calls with their time; page faults."""
     totals, rates = moment.snapshot.totals, moment.rates
     rows = []
-    for name, call in zip(OS_CALL_NAMES, ("mmap", "munmap", "madvise"), strict=True):
-        calls, ns = totals.get(f"os_{name}s"), totals.get(f"os_{name}_ns")
-        spent = rates.counters.get(f"os_{name}_ns", 0.0) / NS_PER_MS
+    for call in OS_CALLS:
+        spent = rates.counters.get(call.time, 0.0) / NS_PER_MS
         rows.append(
             [
-                Cell(call, call),
-                rate(rates.counters.get(f"os_{name}s", 0.0)),
-                number(calls),
+                Cell(call.name, call.name),
+                rate(rates.counters.get(call.count, 0.0)),
+                number(totals.get(call.count)),
                 Cell(f"{spent:.3g} ms/s", spent),
-                number(ns, lambda n: f"{n / NS_PER_MS:.4g} ms"),
+                number(totals.get(call.time), lambda n: f"{n / NS_PER_MS:.4g} ms"),
             ]
         )
     process = moment.snapshot.process
@@ -243,16 +243,7 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """hakmem's memory by use: addresses, resident or not, so these are not parts of RSS."""
-    memory = moment.snapshot.memory
-    parts = (
-        ("live blocks, rounding included", memory.live_bytes),
-        ("magazines, remote-free buffers, quarantines", memory.cached_bytes),
-        ("free blocks of slabs in use", memory.free_slab_bytes),
-        ("cached Large and Big blocks", memory.ranges_cached_bytes),
-        ("free ranges not purged", memory.ranges_dirty_bytes),
-        ("free ranges purged", memory.ranges_clean_bytes),
-        ("hakmem's records", memory.metadata_bytes),
-    )
+    parts = [(figure.label, figure.of(moment.snapshot.memory)) for figure in MEMORY_PARTS]
     whole = sum(value or 0 for _, value in parts)
     return [
         [Cell(name, name), size(value), Cell(share_text(value or 0, whole), value or 0)]

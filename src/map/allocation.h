@@ -1,12 +1,12 @@
 /* allocation.h: a request, as all functions that serve it take it. */
-#ifndef HAK_CACHE_ALLOCATION_H
-#define HAK_CACHE_ALLOCATION_H
+#ifndef HAK_MAP_ALLOCATION_H
+#define HAK_MAP_ALLOCATION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "guard/maker.h"
+#include "report/maker.h"
 
 /* An explicit request: aligned, zeroed or with a call site of its own. */
 struct allocation {

@@ -1,4 +1,4 @@
-#include "cache/guard_sampler.h"
+#include "guard/guard_sampler.h"
 
 #include "base/bits.h"
 #include "config/options.h"
@@ -15,13 +15,13 @@ static ATOMIC(uint64_t) next_sample_ms;
 /* The gap doubles for each tenth of the slots in use: blocks that live for ever would soon hold them all. A rate below the default asks
  * for more guarded blocks than that. */
 enum { GAP_MS = 10, GAP_RATE_MIN = 100 };
-static uint64_t gap_ms(void) { return (uint64_t)GAP_MS << guarded_tenths_used(); }
 
 static bool gap_has_passed(void) {
   if (options.guard_rate < GAP_RATE_MIN) return true;
   uint64_t now_ms = os_now_coarse_ms(), next_ms = load_relaxed(&next_sample_ms);
+  uint64_t gap_ms = (uint64_t)GAP_MS << guarded_tenths_used();
   /* acq_rel: orders nothing; one of several threads goes on. */
-  return now_ms >= next_ms && cas_strong_acq_rel(&next_sample_ms, &next_ms, now_ms + gap_ms());
+  return now_ms >= next_ms && cas_strong_acq_rel(&next_sample_ms, &next_ms, now_ms + gap_ms);
 }
 
 static bool is_due(struct guard_sampler *sampler) {

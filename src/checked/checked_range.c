@@ -1,11 +1,11 @@
-#include "hardened/checked_range.h"
+#include "checked/checked_range.h"
 
 #include <string.h>
 
 #include "cache/quarantine.h"
 #include "config/options.h"
-#include "guard/pointer.h"
-#include "guard/trailer.h"
+#include "foreign/pointer.h"
+#include "hardened/trailer.h"
 #include "large/big.h"
 #include "named/named_heap.h"
 #include "report/report.h"

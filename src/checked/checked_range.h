@@ -6,11 +6,11 @@
  *
  * A free range is closed altogether and has no pages.  A block with an alignment above a page's begins where its range does, after
  * another's closed page. */
-#ifndef HAK_HARDENED_CHECKED_RANGE_H
-#define HAK_HARDENED_CHECKED_RANGE_H
+#ifndef HAK_CHECKED_CHECKED_RANGE_H
+#define HAK_CHECKED_CHECKED_RANGE_H
 
-#include "cache/allocation.h"
 #include "cache/heap.h"
+#include "map/allocation.h"
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);

@@ -7,12 +7,12 @@
  *
  * Each block of a slab has a live bit (live.h), changed atomically: a second free by any thread is found at once. Blocks of named heaps
  * come from their slab and return there, without a quarantine (heap/in_named.c). Blocks above 32 KiB are alone between closed pages
- * (checked_range.h), and malloc(0) is on one (guard/nothing.h). */
-#ifndef HAK_HARDENED_CHECKED_H
-#define HAK_HARDENED_CHECKED_H
+ * (checked_range.h), and malloc(0) is on one (hardened/nothing.h). */
+#ifndef HAK_CHECKED_CHECKED_H
+#define HAK_CHECKED_CHECKED_H
 
-#include "cache/allocation.h"
 #include "cache/heap.h"
+#include "map/allocation.h"
 
 /* Called once, when the options have been read. */
 void checked_init(void);

@@ -1,4 +1,4 @@
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 
 #include "os/os.h"
 #include "pool/range.h"

@@ -1,4 +1,4 @@
-#include "guard/trailer.h"
+#include "hardened/trailer.h"
 
 #include "base/bits.h"
 #include "os/os.h"

@@ -3,8 +3,8 @@
  * A region of closed pages outside the window, cut into units of NOTHING_UNIT_BYTES, with a bit for each that is handed out.  Units are
  * taken in a circle, so that an address is reused as late as possible. A program that holds NOTHING_MAX of them gets small blocks from
  * then on, as does one where the system refuses the region. */
-#ifndef HAK_GUARD_NOTHING_H
-#define HAK_GUARD_NOTHING_H
+#ifndef HAK_HARDENED_NOTHING_H
+#define HAK_HARDENED_NOTHING_H
 
 #include "base/atomic.h"
 #include "base/compiler.h"

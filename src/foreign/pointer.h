@@ -1,6 +1,6 @@
 /* pointer.h: handles pointers that are not live blocks of this hakmem. */
-#ifndef HAK_GUARD_POINTER_H
-#define HAK_GUARD_POINTER_H
+#ifndef HAK_FOREIGN_POINTER_H
+#define HAK_FOREIGN_POINTER_H
 
 #include "report/report.h"
 

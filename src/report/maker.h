@@ -1,6 +1,6 @@
-/* maker.h: the makers of blocks; hardened mode records that of each block (guard/trailer.h). */
-#ifndef HAK_GUARD_MAKER_H
-#define HAK_GUARD_MAKER_H
+/* maker.h: the makers of blocks; hardened mode records that of each block (hardened/trailer.h). */
+#ifndef HAK_REPORT_MAKER_H
+#define HAK_REPORT_MAKER_H
 
 /* A block must be freed by its maker's counterpart (maker_verb). */
 enum maker { MADE_BY_MALLOC, MADE_BY_NEW, MADE_BY_NEW_ARRAY };

@@ -1,14 +1,14 @@
 /* operators.h: a program's own C++ operators new and delete. A program may replace the plain forms alone: all other forms are to call
  * those, as the C++ library's do, which ours replace. So ours do where other plain forms are found first: in the program, or in a
  * library before this one. */
-#ifndef HAK_GUARD_OPERATORS_H
-#define HAK_GUARD_OPERATORS_H
+#ifndef HAK_FOREIGN_OPERATORS_H
+#define HAK_FOREIGN_OPERATORS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
-#include "guard/maker.h"
+#include "report/maker.h"
 
 /* The operators that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
 #define CALLED_OPERATORS(X)                  \

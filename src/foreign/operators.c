@@ -1,4 +1,4 @@
-#include "guard/operators.h"
+#include "foreign/operators.h"
 
 #include "base/atomic.h"
 #include "config/options.h"
@@ -10,18 +10,14 @@
 #define DECLARE(member, name) extern char name[] WEAK, hak_##member[] WEAK HIDDEN;
 CALLED_OPERATORS(DECLARE)
 
-/* An array form defaults to that of one object, as in the C++ library. */
-static void let_arrays_follow(struct other_operators *others) {
-  if (!others->new_array) others->new_array = others->new_plain;
-  if (!others->new_array_aligned) others->new_array_aligned = others->new_aligned;
-  if (!others->delete_array) others->delete_array = others->delete_plain;
-  if (!others->delete_array_aligned) others->delete_array_aligned = others->delete_aligned;
-}
-
 static struct other_operators others;
 
+/* An array form defaults to that of one object, as in the C++ library. */
 COLD static void note(struct other_operators *found) {
-  let_arrays_follow(found);
+  if (!found->new_array) found->new_array = found->new_plain;
+  if (!found->new_array_aligned) found->new_array_aligned = found->new_aligned;
+  if (!found->delete_array) found->delete_array = found->delete_plain;
+  if (!found->delete_array_aligned) found->delete_array_aligned = found->delete_aligned;
   others = *found; /* several threads may write the same values */
   window_divert_operators();
 }

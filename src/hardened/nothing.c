@@ -1,4 +1,4 @@
-#include "guard/nothing.h"
+#include "hardened/nothing.h"
 
 #include "base/bits.h"
 #include "map/metadata.h"

@@ -8,8 +8,8 @@
  * another block.  A write past the requested bytes, of a single zero too, is seen when the block is freed, resized or asked for its
  * size.  It is written in one store, and so it is erased: a thread that checks another's block sees it whole or sees 0, which is never
  * a trailer. */
-#ifndef HAK_GUARD_TRAILER_H
-#define HAK_GUARD_TRAILER_H
+#ifndef HAK_HARDENED_TRAILER_H
+#define HAK_HARDENED_TRAILER_H
 
 #include <string.h>
 
@@ -18,7 +18,8 @@
 #include "base/compiler.h"
 #include "base/wide.h"
 #include "config/options.h"
-#include "guard/maker.h"
+#include "os/os.h"
+#include "report/maker.h"
 
 enum { TRAILER_BYTES = 8, SLACK_MAX_BYTES = UINT16_MAX };
 enum { TRAILER_MAKER_SHIFT = 45, MAKER_BITS = 2, SLACK_BITS = 16, SLACK_BYTE = 0xD7 };

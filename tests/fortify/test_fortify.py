@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from results import Result, Run
 
-HERE = Path(__file__).resolve().parent / "fortify"
+HERE = Path(__file__).resolve().parent
 HARDEN = {"HAKMEM_HARDEN": "1"}
 CASES = re.findall(r'CASE\(\s*"([a-z_0-9 ]+)"', (HERE / "beyond.c").read_text())
 READERS = {"memchr", "memcmp", "bcmp", "strlen", "strnlen", "strdup", "strndup", "wcslen", "wcsdup"}
@@ -16,13 +16,6 @@ READERS |= {"write", "pwrite", "pwrite64", "send", "sendto", "fwrite", "fwrite_u
 WIDE_BYTES = 4
 # They find the end of what is there first: what they write begins behind it.
 BEHIND_THE_TEXT = {"strlcat": 3, "wcslcat": 3 * WIDE_BYTES, "memcpy inside": 13}
-
-
-@pytest.fixture(scope="session")
-def fortify_lib(lib: Path) -> Path:
-    path = lib.with_name("libhakmem-fortify.so")
-    assert path.is_file(), "run make"
-    return path
 
 
 @pytest.fixture

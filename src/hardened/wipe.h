@@ -2,14 +2,14 @@
  *
  * A block of more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc and free
  * need anyway: each further line is a miss. */
-#ifndef HAK_GUARD_WIPE_H
-#define HAK_GUARD_WIPE_H
+#ifndef HAK_HARDENED_WIPE_H
+#define HAK_HARDENED_WIPE_H
 
 #include <string.h>
 
 #include "base/wide.h"
 #include "config/options.h"
-#include "guard/trailer.h"
+#include "hardened/trailer.h"
 
 enum { WIPED_WHOLLY_BYTES = 192, WIPED_LINE_BYTES = 64 };
 

@@ -5,33 +5,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from shape.test_library import exported_symbols, output_of
+from shape.sources import ROOT
+from shape.test_library import exported_symbols, listed_symbols, output_of
+
+LISTED = listed_symbols(ROOT, "fortify/fortify.map")
 
 
-@pytest.fixture(scope="module")
-def fortify_lib(lib: Path) -> Path:
-    return lib.with_name("libhakmem-fortify.so")
+def test_exported_symbols_are_those_listed(fortify_lib: Path) -> None:
+    assert exported_symbols(fortify_lib) == LISTED
 
 
-def listed(root: Path) -> set[str]:
-    script = re.sub(r"/\*.*?\*/", "", (root / "src/fortify/fortify.map").read_text(), flags=re.DOTALL)
-    body = script[script.index("global:") + len("global:") : script.index("local:")]
-    return set(re.findall(r"\w+", body))
-
-
-def test_exported_symbols_are_those_listed(fortify_lib: Path, root: Path) -> None:
-    assert exported_symbols(fortify_lib) == listed(root)
-
-
-def test_it_calls_none_of_what_it_replaces(fortify_lib: Path, root: Path) -> None:
+def test_it_calls_none_of_what_it_replaces(fortify_lib: Path) -> None:
     """Neither by name nor because the compiler knew a loop as one: that would be itself."""
     lines = output_of("nm", "-D", "--undefined-only", fortify_lib).splitlines()
     wanted = {name.partition("@")[0]: kind for kind, name in (line.split() for line in lines)}
-    assert not set(wanted) & listed(root)
+    assert not set(wanted) & LISTED
     assert {name for name, kind in wanted.items() if kind == "U"} <= {"__errno_location", "malloc"}
     inside = output_of("objdump", "-d", "--no-show-raw-insn", fortify_lib)
-    called = set(re.findall(r"(?:call|jmp) .*<(\w+)>", inside)) & listed(root)
-    assert not called
+    assert not set(re.findall(r"(?:call|jmp) .*<(\w+)>", inside)) & LISTED
 
 
 def test_it_needs_libc_alone_and_stays(fortify_lib: Path) -> None:
