@@ -66,6 +66,12 @@ static inline void assert_child_succeeds(void (*body)(const void *), const void 
   if (child_exit_status(&child) != 0) fail_msg("exit %#x: %s", (unsigned)child.status, child.said);
 }
 
+/* A child that the body has forked. */
+static inline void require_child_succeeded(pid_t child) {
+  int status;
+  REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* CHILD(name) { … } is such a body without an argument, CHILD_TEST(name) { … } a test of one. */
 #define CHILD(name) static void name(UNIT_UNUSED const void *unused)
 #define CHILD_TEST(name)                            \

@@ -20,6 +20,12 @@ static inline struct snapshot look(void) {
 
 static inline uint64_t counted(enum counter which) { return look().counters[which]; }
 
+static inline struct hak_figures figures_of(hak_heap *heap) {
+  struct hak_figures figures;
+  hak_heap_figures(heap, &figures, sizeof figures);
+  return figures;
+}
+
 /* Options are read when the library starts; tests change them afterwards. */
 static inline void start_library(void) {
   hak_free(hak_malloc(1));

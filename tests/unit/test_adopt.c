@@ -93,6 +93,7 @@ CHILD_TEST(sleep_and_wake) {
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && load_relaxed(&slab->owner) == &mine);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
 }
+
 /* Whoever finds it busy leaves the hint for the next one. */
 CHILD_TEST(busy_sleeper) {
   owners_set_up();
@@ -105,6 +106,7 @@ CHILD_TEST(busy_sleeper) {
   store_relaxed(&other.latch, LATCH_FREE);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab);
 }
+
 /* Remote frees that come after the owner fell asleep are found as well. */
 CHILD_TEST(free_to_a_sleeper) {
   owners_set_up();
@@ -115,6 +117,7 @@ CHILD_TEST(free_to_a_sleeper) {
   free_remotely(slab, 4);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && slab->free_local == 4);
 }
+
 CHILD_TEST(release_what_is_free) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);

@@ -35,18 +35,21 @@ CHILD_TEST(calloc_of_used_pages) {
   REQUIRE(hak_calloc(1, much) == block && purged_bytes() - before > much - 2 * MIB);
   require_all(block, 0, much, 0);
 }
+
 CHILD_TEST(where_the_system_refuses) {
   unsigned char *block = dirty_block(much);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
   REQUIRE(hak_calloc(1, much) == block && os_fake.refused[OS_CALL_PURGE]);
   require_all(block, 0, much, 0);
 }
+
 CHILD_TEST(less_is_written) {
   unsigned char *block = dirty_block(20 * MIB);
   uint64_t before = purged_bytes();
   REQUIRE(hak_calloc(1, 20 * MIB) == block && purged_bytes() == before);
   require_all(block, 0, 20 * MIB, 0);
 }
+
 /* What is kept ends in the middle of a page. */
 static void rezalloc_keeps(const void *always) {
   os_fake.are_huge_pages_always = *(const bool *)always;

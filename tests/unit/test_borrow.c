@@ -26,6 +26,7 @@ CHILD_TEST(take_what_came_back) {
   REQUIRE(load_relaxed(&other.latch) == LATCH_FREE);
   require_laws(slab, slab->capacity - 2u);
 }
+
 /* Few came back to each. */
 CHILD_TEST(gather) {
   owners_set_up();
@@ -38,6 +39,7 @@ CHILD_TEST(gather) {
   REQUIRE(!first->is_listed && !second->is_listed);
   REQUIRE(borrow(WANTED) == 0);
 }
+
 /* Of wholly free slabs one is lent from; the others go to the pool, where they serve whole. */
 CHILD_TEST(lend_from_one) {
   owners_set_up();
@@ -49,6 +51,7 @@ CHILD_TEST(lend_from_one) {
   REQUIRE(borrow(2) == 0 && !load_relaxed(&second->owner));
   REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
 }
+
 /* What its owner freed or nobody has had stays the owner's. */
 CHILD_TEST(leave_the_rest) {
   owners_set_up();
@@ -61,6 +64,7 @@ CHILD_TEST(leave_the_rest) {
   free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
 }
+
 CHILD_TEST(respect_the_latch) {
   owners_set_up();
   os_fake.is_multi_threaded = true;
@@ -73,6 +77,7 @@ CHILD_TEST(respect_the_latch) {
   store_relaxed(&other.state, OWNER_RUNNING);
   REQUIRE(borrow(WANTED) == 2);
 }
+
 CHILD_TEST(release_one) {
   owners_set_up();
   struct slab *used = full_slab(&other, CLASS_4K), *unused_one = full_slab(&other, CLASS_4K);

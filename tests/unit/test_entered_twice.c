@@ -15,6 +15,7 @@ CHILD_TEST(fork_with_the_latch) {
   latch_give(&mine);
   REQUIRE(latch_try(&mine));
 }
+
 static int in_child(void) {
   uint32_t before = thread_number();
   thread_number_forget();
@@ -26,13 +27,13 @@ static int in_child(void) {
 }
 
 CHILD_TEST(fork_with_a_lock) {
-  int status;
   lock_take(&lock, &counters);
   pid_t child = fork();
   if (child == 0) _exit(in_child());
-  REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  require_child_succeeded(child);
   lock_give(&lock);
 }
+
 /* A thread forks that has never asked for its number, in a child of a fork: what it inherits is no number of its own. */
 CHILD_TEST(fork_without_a_number) {
   uint32_t number = thread_number();
@@ -41,6 +42,7 @@ CHILD_TEST(fork_without_a_number) {
   thread_number_forget();            /* after the second */
   REQUIRE(lock_reset_in_child(&lock) && !load_relaxed(&lock.word));
 }
+
 CHILD(latch_twice) {
   owners_set_up();
   latch_take(&mine);

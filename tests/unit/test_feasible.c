@@ -15,12 +15,14 @@ CHILD_TEST(the_window_bounds_a_request) {
   REQUIRE(is_feasible((size_t)1 << 34));
   REQUIRE(!is_feasible((size_t)1 << 46)); /* more than any window */
 }
+
 CHILD_TEST(the_hard_limit_bounds_it) {
   start_library();
   limits.hard_bytes = 64 << 20;
   REQUIRE(is_feasible(32 << 20));
   REQUIRE(!is_feasible(65 << 20));
 }
+
 /* malloc says so at once, and what the program has is untouched. */
 CHILD_TEST(an_impossible_request_gives_nothing_back) {
   start_library();

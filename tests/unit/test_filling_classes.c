@@ -9,6 +9,7 @@ static void *blocks[2 * BLOCKS];
 static void take(size_t size, unsigned count) {
   for (unsigned index = 0; index < count; index++) blocks[index] = must_malloc(size);
 }
+
 static void give(unsigned count) {
   for (unsigned index = 0; index < count; index++) hak_free(blocks[index]);
 }

@@ -83,6 +83,7 @@ CHILD_TEST(superslabs) {
   REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters));
   REQUIRE(map_calls() <= calls + 2 && load_relaxed(&totals.superslabs) == before + 1);
 }
+
 /* All of them, for good: one call tries a few and takes a new one. */
 CHILD_TEST(all_superslabs) {
   set_up();
@@ -96,6 +97,7 @@ CHILD_TEST(all_superslabs) {
   }
   for (size_t index = 0; index < SUPERSLABS; index++) unmap_foreign(bases[index]);
 }
+
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
 static size_t take(size_t granules) {
@@ -149,6 +151,7 @@ CHILD_TEST(page_in_range) {
   for (unsigned left = 0; left < 40 && last != range + FOREIGN; left++) last = take(1);
   REQUIRE(last == range + FOREIGN);
 }
+
 /* Many: each call asks the system a bounded number of times, and nothing is lost for good. */
 CHILD_TEST(many_pages_in_ranges) {
   set_up();
@@ -173,6 +176,7 @@ CHILD_TEST(many_pages_in_ranges) {
   for (size_t granule = first; granule < end; granule += EVERY)
     unmap_foreign(granule_address(granule) + 3 * PAGE);
 }
+
 /* A chunk that was refused after it was mapped is given back once: what others map there then stays. */
 CHILD_TEST(refused_after_mapping) {
   set_up();

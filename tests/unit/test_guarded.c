@@ -48,6 +48,7 @@ CHILD_TEST(reuse_the_oldest) {
   REQUIRE(guarded_tenths_used() == 0);
   for (unsigned index = 0; index < SLOTS; index++) REQUIRE(page_of(take()) == pages[index]);
 }
+
 CHILD_TEST(close_what_is_free) {
   start_guarded();
   uintptr_t block = must_take(100, 1, false);
@@ -56,6 +57,7 @@ CHILD_TEST(close_what_is_free) {
   guarded_give(block, MADE_BY_MALLOC, "free");
   REQUIRE(!is_open(block));
 }
+
 static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8192};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
@@ -84,6 +86,7 @@ CHILD_TEST(place_at_both_ends) {
   REQUIRE(!guarded_fits(2 * PAGE + 1, 1));
   REQUIRE(!guarded_fits(1, 2 * PAGE));
 }
+
 /* ---- refusals ---------------------------------------------------------------------------------------- */
 
 CHILD_TEST(go_without_address_space) {
@@ -97,6 +100,7 @@ CHILD_TEST(go_without_address_space) {
   hak_free(must_malloc(100));
   REQUIRE(counted(COUNT_guarded_blocks) == 0);
 }
+
 CHILD_TEST(lose_no_slot) {
   start_guarded();
   os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * SLOTS);
@@ -112,6 +116,7 @@ CHILD_TEST(lose_no_slot) {
     REQUIRE(!is_open(blocks[index]));
   }
 }
+
 /* A program whose every miss is guarded, refused one call; then all of it works. */
 static void work_refused(const void *argument) {
   struct workload load = {0}, again = {.must_succeed = true};
@@ -242,6 +247,7 @@ CHILD_TEST(tell_faults_apart) {
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_UNKNOWN), ": access at 0x"));
   REQUIRE(!guarded_report_fault(&(struct os_crash){.address = 8}));
 }
+
 /* ---- who gets one ----------------------------------------------------------------------------------------- */
 
 CHILD_TEST(sample_every_miss) {
@@ -265,6 +271,7 @@ CHILD_TEST(sample_every_miss) {
   for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
   hak_free(block);
 }
+
 /* Requests that miss: none is given back. */
 static uint64_t samples_of(unsigned requests) {
   uint64_t before = counted(COUNT_guarded_blocks);
@@ -282,6 +289,7 @@ CHILD_TEST(sample_at_the_rate) {
   REQUIRE(requests > 1000);
   REQUIRE(samples > requests / 10 * 9 / 10 && samples < requests / 10 * 11 / 10);
 }
+
 CHILD_TEST(keep_the_gap) {
   options.guard = true;
   options.guard_rate = 100; /* below that there is no gap */
@@ -298,6 +306,7 @@ CHILD_TEST(keep_the_gap) {
   os_fake_advance_ms(10);
   REQUIRE(samples_of(1000) == 0);
 }
+
 /* What the ticker does to a heap, and what comes of it. */
 static void require_diverted(size_t size, bool is_small) {
   os_fake_advance_ms(100); /* the gap has passed */

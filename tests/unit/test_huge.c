@@ -24,10 +24,12 @@ static bool none(size_t index, const void *block) {
   (void)index, (void)block;
   return false;
 }
+
 static bool one_in_a_gap(size_t index, const void *block) {
   (void)block;
   return index % GAP == 0;
 }
+
 static bool whole_slabs(size_t index, const void *block) {
   (void)index;
   return (uintptr_t)block / GRANULE_BYTES % 8 == 0;

@@ -117,12 +117,10 @@ CHILD_TEST(go_on_in_the_child) {
     make_blocks(NULL);
     _exit(0);
   }
-  int status;
-  REQUIRE(waitpid(id, &status, 0) == id);
+  require_child_succeeded(id);
   pthread_barrier_wait(&barrier);
   pthread_join(thread, NULL);
   free_blocks(NULL);
-  REQUIRE(status == 0);
 }
 
 static void *have_a_heap(void *unused) {
@@ -157,11 +155,9 @@ CHILD_TEST(park_few_in_a_call) {
     REQUIRE(counted(COUNT_heaps_parked) >= THREADS);
     _exit(0);
   }
-  int status;
-  REQUIRE(waitpid(id, &status, 0) == id);
+  require_child_succeeded(id);
   pthread_barrier_wait(&barrier);
   for (unsigned index = 0; index < THREADS; index++) pthread_join(threads[index], NULL);
-  REQUIRE(status == 0);
 }
 
 /* What a child finds that was made without handlers while another thread adopted from this one's heap. */

@@ -15,6 +15,7 @@ CHILD_TEST(overflowing_products_are_refused) {
   errno = 0;
   REQUIRE(!family_pvalloc(SIZE_MAX, 0) && errno == ENOMEM);
 }
+
 CHILD_TEST(alignments) {
   void *block = NULL;
   start_library();
@@ -29,6 +30,7 @@ CHILD_TEST(alignments) {
   REQUIRE((uintptr_t)family_valloc(1, 0) % os_page_bytes() == 0);
   REQUIRE(family_usable_size(family_pvalloc(1, 0)) >= os_page_bytes());
 }
+
 CHILD_TEST(realloc_at_its_ends) {
   start_library();
   void *block = family_realloc(NULL, 100, 0);
@@ -39,6 +41,7 @@ CHILD_TEST(realloc_at_its_ends) {
   REQUIRE(!family_realloc(block, 0, 0)); /* freed */
   REQUIRE(family_usable_size(NULL) == 0);
 }
+
 CHILD_TEST(calloc_clears_used_memory) {
   static const size_t sizes[] = {8, 1000, 30000, 200000, 2 << 20};
   start_library();

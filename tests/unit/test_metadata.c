@@ -20,6 +20,7 @@ CHILD_TEST(records_lie_one_after_the_other) {
   for (unsigned byte = 0; byte < 4 * CACHE_LINE_BYTES; byte++) REQUIRE(first[byte] == 0);
   REQUIRE(counted_bytes() - before == 4 * CACHE_LINE_BYTES);
 }
+
 /* A record never spans two chunks: what is left of one stays empty. */
 CHILD_TEST(a_chunk_that_is_too_small_is_left) {
   REQUIRE(window_init(UINT64_C(64) << 30));
@@ -29,6 +30,7 @@ CHILD_TEST(a_chunk_that_is_too_small_is_left) {
   REQUIRE((uintptr_t)first / CHUNK_BYTES != (uintptr_t)next / CHUNK_BYTES);
   next[RECORD_CHUNK_BYTES / 2 - 1] = 1; /* all of it is memory */
 }
+
 CHILD_TEST(a_refusal_costs_nothing) {
   REQUIRE(window_init(UINT64_C(64) << 30));
   uint64_t before = counted_bytes(), committed = load_relaxed(&totals.committed_bytes);
@@ -39,6 +41,7 @@ CHILD_TEST(a_refusal_costs_nothing) {
   os_fake_fail_none();
   REQUIRE(metadata_allocate(64));
 }
+
 /* Threads that all find the chunk used up: each maps one, and none is given back. */
 enum { THREADS = 8 };
 
@@ -81,6 +84,7 @@ static void what_losers_mapped_is_used_next(const void *argument) {
   REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
   REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
 }
+
 TEST(what_losers_mapped_is_used_next) {
   static const struct limits limits[] = {{UINT64_MAX, UINT64_MAX, false},
                                          {UINT64_MAX, UINT64_MAX, true},

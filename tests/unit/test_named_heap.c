@@ -181,12 +181,6 @@ static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
   return lane;
 }
 
-static struct hak_figures figures_of(struct hak_heap *heap) {
-  struct hak_figures figures;
-  hak_heap_figures(heap, &figures, sizeof figures);
-  return figures;
-}
-
 CHILD_TEST(lanes) {
   os_fake.is_multi_threaded = true;
   start_library();

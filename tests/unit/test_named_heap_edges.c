@@ -8,12 +8,6 @@
 
 enum { CLASS_64 = 4, MANY = 5000, MIDDLE = 200000, LARGER = 400000 };
 
-static struct hak_figures figures_of(hak_heap *heap) {
-  struct hak_figures figures;
-  hak_heap_figures(heap, &figures, sizeof figures);
-  return figures;
-}
-
 static void *grow_in_place(hak_heap *heap) {
   void *block = hak_heap_malloc(heap, MIDDLE);
   REQUIRE(block && hak_realloc(block, LARGER) == block);

@@ -20,11 +20,13 @@ CHILD_TEST(each_has_an_address_of_its_own) {
     before = address;
   }
 }
+
 CHILD_TEST(alignments_up_to_the_largest) {
   start_window();
   for (size_t alignment = 16; alignment <= NOTHING_ALIGNMENT_MAX; alignment *= 2)
     REQUIRE(nothing_take(alignment) % alignment == 0);
 }
+
 /* What was given comes again as late as it can, and is reported when it is given twice. */
 CHILD_TEST(freed_ones_are_told) {
   start_window();
@@ -39,6 +41,7 @@ CHILD_TEST(freed_ones_are_told) {
   nothing_check(address, "free", true);
   REQUIRE(strstr(os_fake.written, "free of 0x"));
 }
+
 CHILD_TEST(a_refused_region_is_no_address) {
   start_window();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);

@@ -20,6 +20,7 @@ CHILD_TEST(every_byte_of_a_live_block) {
       }
   }
 }
+
 CHILD_TEST(what_is_not_ours_is_unknown) {
   static char global;
   struct object object;
@@ -30,6 +31,7 @@ CHILD_TEST(what_is_not_ours_is_unknown) {
   REQUIRE(object_find((uintptr_t)&object, true, &object) == OBJECT_UNKNOWN);
   REQUIRE(object_find(0, false, &object) == OBJECT_UNKNOWN);
 }
+
 CHILD_TEST(a_freed_big_block_is_none) {
   struct object object;
   start_library();
@@ -37,6 +39,7 @@ CHILD_TEST(a_freed_big_block_is_none) {
   hak_free(block);
   REQUIRE(object_find((uintptr_t)block, false, &object) == OBJECT_NONE);
 }
+
 CHILD_TEST(a_description_has_the_class) {
   struct object object;
   start_library();

@@ -69,8 +69,7 @@ CHILD(know_the_thread) {
     compare_thread_ids(NULL);
     _exit(0);
   }
-  int status;
-  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  require_child_succeeded(child);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -226,8 +225,7 @@ CHILD_TEST(keep_closed_in_child) {
     REQUIRE(pages[0] == 7);
     _exit(0);
   }
-  int status;
-  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  require_child_succeeded(child);
 }
 
 /* ---- code --------------------------------------------------------------------------------------------- */

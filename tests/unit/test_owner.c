@@ -10,6 +10,7 @@ CHILD_TEST(owners_are_found_by_their_tags) {
   REQUIRE(owners_first() == &other && other.next_of_all == &mine);
   REQUIRE(owner_after(&other) == &mine && owner_after(&mine) == &other); /* in a circle */
 }
+
 CHILD_TEST(a_thread_is_told_while_there_is_one) {
   owners_set_up();
   REQUIRE(owner_thread_id(NULL) == 0);
@@ -19,6 +20,7 @@ CHILD_TEST(a_thread_is_told_while_there_is_one) {
   store_relaxed(&mine.state, OWNER_PARKED);
   REQUIRE(owner_thread_id(&mine) == 0);
 }
+
 CHILD_TEST(the_latch_is_held_by_one) {
   owners_set_up();
   latch_take(&mine);
@@ -35,6 +37,7 @@ CHILD_TEST(the_latch_is_held_by_one) {
   latch_fork_end(&mine);
   REQUIRE(latch_try(&mine));
 }
+
 /* The first work of a dormant owner wakes it. */
 CHILD_TEST(work_wakes_a_dormant_owner) {
   owners_set_up();

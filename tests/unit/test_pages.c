@@ -24,6 +24,7 @@ static bool look_within(size_t slabs, size_t most_calls) {
   pages_scan(&mine, &purge, 0);
   return purge.work_remains;
 }
+
 static bool look(void) { return look_within(SIZE_MAX, SIZE_MAX); }
 
 static bool look_after_ms(uint64_t milliseconds) {

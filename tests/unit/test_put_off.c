@@ -46,6 +46,7 @@ CHILD_TEST(drain_behind_many) {
   REQUIRE(load_relaxed(&bin()->slab_count) < USED_SLABS + 100);
   REQUIRE(!load_relaxed(&heap_of_thread->owner.pending_count[CLASS_64]));
 }
+
 /* More is free than may be, and the system takes none of it: rounds come all the same. */
 CHILD_TEST(go_round_beside_locked_memory) {
   options.helper_thread = 0;

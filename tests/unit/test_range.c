@@ -57,6 +57,7 @@ CHILD_TEST(split_and_merge) {
   size_t whole = take(12);
   REQUIRE(whole == a && range_info(whole)->granules == 12 && !range_info(whole)->is_zero);
 }
+
 CHILD_TEST(tight_fit) {
   set_up();
   size_t large = take(20), wall = take(1), small = take(6), end = take(1);
@@ -69,6 +70,7 @@ CHILD_TEST(tight_fit) {
   REQUIRE(take(5) == large + 15);
   REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 3);
 }
+
 /* A freed range and the untouched one behind it: only what lacks is fresh. */
 CHILD_TEST(joint_fit) {
   set_up();
@@ -81,6 +83,7 @@ CHILD_TEST(joint_fit) {
   take(25); /* less than half of it would be reused */
   REQUIRE(wall == joint - 1 && measure().dirty_bytes == 12 * GRANULE_BYTES);
 }
+
 /* What the process grows by goes back elsewhere, as far as time has earned it. */
 CHILD_TEST(offset_growth) {
   set_up();
@@ -98,6 +101,7 @@ CHILD_TEST(offset_growth) {
   REQUIRE(take(9) != large && measure().dirty_bytes == 0);
   REQUIRE(*bytes_of(large) == 0);
 }
+
 CHILD_TEST(alignment) {
   set_up();
   for (size_t alignment_granules = 1; alignment_granules <= 256; alignment_granules *= 2) {
@@ -107,6 +111,7 @@ CHILD_TEST(alignment) {
     REQUIRE(range_info(first)->granules == 3);
   }
 }
+
 /* ---- resizing ------------------------------------------------------------------------------------------ */
 
 CHILD_TEST(extend_and_shrink) {
@@ -121,6 +126,7 @@ CHILD_TEST(extend_and_shrink) {
   range_shrink(a, 1, &counters);
   REQUIRE(range_info(a)->granules == 1 && take(11) == a + 1);
 }
+
 /* Into a freed neighbour and the untouched one behind it. */
 CHILD_TEST(extend_over_two) {
   set_up();
@@ -130,6 +136,7 @@ CHILD_TEST(extend_over_two) {
   REQUIRE(!range_extend(a, 4096, &counters) && range_info(a)->granules == 20);
   REQUIRE(take(1) == a + 20);
 }
+
 CHILD_TEST(extend_over_old_pages) {
   set_up();
   size_t a = take(4), b = take(4);
@@ -139,6 +146,7 @@ CHILD_TEST(extend_over_old_pages) {
   REQUIRE(range_extend(a, 6, &counters));
   REQUIRE(!range_info(a)->is_zero); /* what was taken in is not */
 }
+
 /* ---- purge ------------------------------------------------------------------------------------------------ */
 
 CHILD_TEST(purge_by_age) {
@@ -159,6 +167,7 @@ CHILD_TEST(purge_by_age) {
   size_t clean = take(4);
   REQUIRE(clean == a && range_info(clean)->is_zero);
 }
+
 /* A round ends after so many calls; the next goes on with what is oldest. */
 CHILD_TEST(purge_in_parts) {
   enum { RANGES = 10, PART = 4 };
@@ -183,6 +192,7 @@ CHILD_TEST(purge_in_parts) {
   }
   REQUIRE(measure().dirty_bytes == 0);
 }
+
 /* What is freed while a round is at work has its own age. */
 CHILD_TEST(freed_since_the_round_began) {
   set_up();
@@ -194,6 +204,7 @@ CHILD_TEST(freed_since_the_round_began) {
   range_purge(&purge, &counters);
   REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES && purge.work_remains);
 }
+
 /* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's where it merges. */
 CHILD_TEST(ages_in_order) {
   set_up();
@@ -212,6 +223,7 @@ CHILD_TEST(ages_in_order) {
   range_purge(&purge, &counters);
   REQUIRE(CALLS - purge.calls_left == 4 && measure().dirty_bytes == 8 * GRANULE_BYTES);
 }
+
 CHILD_TEST(purge_refused) {
   set_up();
   size_t a = take(4);
@@ -223,6 +235,7 @@ CHILD_TEST(purge_refused) {
   size_t again = take(4);
   REQUIRE(again == a && !range_info(again)->is_zero && *bytes_of(a) == 7);
 }
+
 /* What was given back and is used again is counted, granule by granule, once. */
 CHILD_TEST(use_after_purge) {
   set_up();
@@ -237,6 +250,7 @@ CHILD_TEST(use_after_purge) {
   give(first);
   REQUIRE(take(40) == first && load_relaxed(&totals.refaulted_bytes) == 40 * GRANULE_BYTES);
 }
+
 CHILD_TEST(addresses) {
   set_up();
   size_t a = take(32);
@@ -252,6 +266,7 @@ CHILD_TEST(addresses) {
   size_t again = take(32);
   REQUIRE(again == a && range_info(a)->is_zero && *bytes_of(a) == 0);
 }
+
 CHILD_TEST(strict_overcommit) {
   os_fake.is_overcommit_strict = true;
   set_up();
@@ -261,6 +276,7 @@ CHILD_TEST(strict_overcommit) {
   purge(0, false);
   REQUIRE(before - load_relaxed(&os_fake.charged_bytes) >= 32 * GRANULE_BYTES);
 }
+
 CHILD_TEST(moved_pages) {
   set_up();
   size_t a = take(4);
@@ -273,6 +289,7 @@ CHILD_TEST(moved_pages) {
   purge(0, false);
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1);
 }
+
 CHILD_TEST(budget) {
   set_up();
   options.big_cache_bytes = 8 * GRANULE_BYTES;
@@ -287,6 +304,7 @@ CHILD_TEST(budget) {
   options.big_cache_bytes = 0;
   REQUIRE(range_excess_bytes() == measure().dirty_bytes);
 }
+
 /* ---- arenas ------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(other_homes) {
@@ -298,6 +316,7 @@ CHILD_TEST(other_homes) {
   range_give(b, 0, &counters);
   REQUIRE(take_from(8, 1, 0) == b);
 }
+
 CHILD_TEST(refused) {
   set_up();
   for (uint64_t call = 1; call <= 6; call++) {
@@ -308,6 +327,7 @@ CHILD_TEST(refused) {
     REQUIRE(take(64) != NO_GRANULE);
   }
 }
+
 /* ---- a model ---------------------------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 300, STEPS = 60000 };
@@ -391,6 +411,7 @@ CHILD_TEST(model) {
   sizes = measure();
   REQUIRE(sizes.mapped_bytes == sizes.dirty_bytes + sizes.clean_bytes);
 }
+
 /* ---- fork -------------------------------------------------------------------------------------------- */
 
 enum { LONG_GRANULES = 8 * GRANULES_PER_CHUNK };
@@ -457,6 +478,7 @@ CHILD_TEST(lose_at_the_limit) {
   limits.hard_bytes = 0;
   memset(bytes_of(take(16)), 7, 16 * GRANULE_BYTES);
 }
+
 CHILD_TEST(set_aside_in_a_child) {
   set_up();
   size_t live = take(8);
@@ -467,9 +489,6 @@ CHILD_TEST(set_aside_in_a_child) {
   size_t mapped_bytes = measure().mapped_bytes;
   cut_off_while_giving(given);
   pid_t child = fork();
-  REQUIRE(child >= 0);
   if (child == 0) _exit(go_on_in_the_child(live, given, mapped_bytes));
-  int status;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(status == 0);
+  require_child_succeeded(child);
 }

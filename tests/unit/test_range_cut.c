@@ -22,6 +22,7 @@ static size_t take_aligned(size_t granules, size_t alignment_granules) {
   struct range_request request = {granules, alignment_granules, 0, FROM_ANY};
   return range_take(&request, &counters);
 }
+
 static size_t take(size_t granules) { return take_aligned(granules, 1); }
 static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
 static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
@@ -61,6 +62,7 @@ CHILD_TEST(known_of_a_huge_range) {
   REQUIRE(records_of(16 * (size_t)GRANULES) == of_three_chunks);
   require_laws();
 }
+
 /* Where parts of many requests lie all chunks have records from the beginning. */
 CHILD_TEST(known_of_small_ones) {
   set_up();
@@ -69,6 +71,7 @@ CHILD_TEST(known_of_small_ones) {
     REQUIRE(has_records(granule) && has_records(granule + 2));
   }
 }
+
 /* In hardened mode few chunks without records lie between two that tell where the block begins. */
 CHILD_TEST(known_in_hardened_mode) {
   set_up();
@@ -80,6 +83,7 @@ CHILD_TEST(known_in_hardened_mode) {
     REQUIRE(range_covering_near(at, 256) == first);
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
 }
+
 /* ---- cutting ----------------------------------------------------------------------------------------------- */
 
 /* Parts of it serve other requests, and it is whole again afterwards. */
@@ -99,6 +103,7 @@ CHILD_TEST(cut_and_merge) {
   require_laws();
   REQUIRE(take(GRANULES) == first && range_info(first)->granules == GRANULES);
 }
+
 /* At a chunk's border two chunks get records. */
 CHILD_TEST(cut_between_chunks) {
   set_up();
@@ -110,6 +115,7 @@ CHILD_TEST(cut_between_chunks) {
   REQUIRE(!has_records(border - 1 - GRANULES_PER_CHUNK));
   require_laws();
 }
+
 /* A place in its middle: both sides stay free. */
 CHILD_TEST(cut_for_an_alignment) {
   set_up();
@@ -123,6 +129,7 @@ CHILD_TEST(cut_for_an_alignment) {
   require_laws();
   REQUIRE(take(2 * GRANULES) == first);
 }
+
 CHILD_TEST(cut_refused) {
   set_up();
   size_t first = take(GRANULES);
@@ -138,6 +145,7 @@ CHILD_TEST(cut_refused) {
   require_laws();
   REQUIRE(take(GRANULES - inside) == first + inside && *bytes_of(first) == 7);
 }
+
 /* ---- growing ------------------------------------------------------------------------------------------------ */
 
 /* Into a huge neighbour, of which the rest stays as it was. */
@@ -162,6 +170,7 @@ CHILD_TEST(extend_into) {
   require_laws();
   REQUIRE(take(GRANULES - inside) == right + inside && range_info(right + inside)->is_zero);
 }
+
 /* ---- giving back ---------------------------------------------------------------------------------------------- */
 
 static uint64_t refaulted_granules(void) {
@@ -182,6 +191,7 @@ CHILD_TEST(used_again) {
   give(rest);
   REQUIRE(take(GRANULES - inside - 10) == rest && refaulted_granules() == GRANULES - inside);
 }
+
 /* Somebody has mapped something in the middle of its addresses: halves serve on. */
 CHILD_TEST(occupied_in_the_middle) {
   set_up();
@@ -194,6 +204,7 @@ CHILD_TEST(occupied_in_the_middle) {
   require_laws();
   REQUIRE(take(GRANULES / 2) == first); /* 300 chunks of 512 */
 }
+
 /* The map of owners gives its pages back with the blocks that began there. */
 CHILD_TEST(old_heads_are_forgotten) {
   set_up();
@@ -210,6 +221,7 @@ CHILD_TEST(old_heads_are_forgotten) {
     REQUIRE(os_fake.refused[OS_CALL_PURGE] == refused);
   }
 }
+
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(every_byte_is_known) {
@@ -229,6 +241,7 @@ CHILD_TEST(every_byte_is_known) {
   REQUIRE(object_find((uintptr_t)block + GIB / 2, false, &object) == OBJECT_NONE);
   REQUIRE(object_find((uintptr_t)window.chunk_map_end, false, &object) == OBJECT_UNKNOWN);
 }
+
 REPORT_TEST(free_inside, "misaligned free", "inside the block of", "big") {
   start_library();
   char *block = must_malloc(GIB);
@@ -257,6 +270,7 @@ CHILD_TEST(resize) {
   hak_free(wall);
   REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
 }
+
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 40, STEPS = 20000, MARKS = 16 };

@@ -410,7 +410,6 @@ CHILD_TEST(count_anew_in_a_child) {
 /* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
 CHILD_TEST(go_on_in_a_child) {
   pthread_t thread;
-  int status;
   set_up();
   os_fake.is_multi_threaded = true;
   struct range_magazines *used = range_magazines_make();
@@ -423,8 +422,6 @@ CHILD_TEST(go_on_in_a_child) {
   REQUIRE(pthread_create(&thread, NULL, purge_until_stopped, NULL) == 0);
   REQUIRE(sem_wait(&is_cut_off) == 0);
   pid_t child = fork();
-  REQUIRE(child >= 0);
   if (child == 0) _exit(go_on_in_the_child(lost, used));
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(status == 0);
+  require_child_succeeded(child);
 }

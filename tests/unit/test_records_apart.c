@@ -65,6 +65,7 @@ CHILD_TEST(overrun) {
   fprintf(stderr, "%u %u %u of %zu\n", behind_superslabs, before_superslabs, beside_ranges, end);
   REQUIRE(behind_superslabs >= 2 && before_superslabs >= 2); /* else nothing was tested */
 }
+
 /* The first of all chunks is one of records: what is in front of the first data, too. */
 CHILD_TEST(underrun_of_the_first) {
   char *block = hak_malloc(16);
@@ -73,6 +74,7 @@ CHILD_TEST(underrun_of_the_first) {
   signal(SIGSEGV, leave);
   try_to_reach((uintptr_t)block - (uintptr_t)block % CHUNK_BYTES, -1);
 }
+
 /* The maps lie apart from all of it, and what no chunk of ours has reached in them cannot be written. */
 CHILD_TEST(maps_lie_apart) {
   allocate();

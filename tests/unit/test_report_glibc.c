@@ -60,7 +60,7 @@ CHILD_TEST(count_what_another_thread_frees) {
 
 /* ---- class_figures ------------------------------------------------------------------------------------- */
 
-static const struct class_counters *figures_of(unsigned class) {
+static const struct class_counters *class_figures_of(unsigned class) {
   return &load_relaxed(&heap_of_thread->class_counters)[class];
 }
 
@@ -68,7 +68,7 @@ CHILD_TEST(count_what_passes) {
   void *blocks[BLOCKS];
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
-  const struct class_counters *counted = figures_of(CLASS_64);
+  const struct class_counters *counted = class_figures_of(CLASS_64);
   uint64_t refilled = load_relaxed(&counted->refilled_blocks);
   REQUIRE(refilled >= BLOCKS + load_relaxed(&counted->flushed_blocks));
   uint64_t requests = load_relaxed(&counted->sampled_requests);
@@ -82,7 +82,7 @@ CHILD_TEST(count_what_passes) {
 CHILD_TEST(count_large_requests) {
   start_library();
   void *block = must_malloc(100000);
-  const struct class_counters *counted = figures_of(class_of_size(100000));
+  const struct class_counters *counted = class_figures_of(class_of_size(100000));
   REQUIRE(load_relaxed(&counted->refilled_blocks) == 1);
   REQUIRE(load_relaxed(&counted->sampled_bytes) == 100000);
   hak_free(block);

@@ -16,6 +16,7 @@ CHILD_TEST(heaps_are_summed) {
   on_a_thread(allocate_big, NULL); /* its heap is taken over by the next */
   REQUIRE(counted(COUNT_big_allocs) == before + 3);
 }
+
 CHILD_TEST(totals_are_those_of_the_process) {
   start_library();
   void *block = must_malloc(3 << 20);

@@ -11,6 +11,7 @@ static struct slab *pass(void) {
   latch_give(&mine);
   return slab;
 }
+
 static unsigned fill(struct supply *supply) {
   supply->taken = 0;
   latch_take(&mine);

@@ -217,6 +217,7 @@ CHILD_TEST(draw_low) {
   REQUIRE(window_init(UINT64_MAX / 4) && window.base >= end / 8);
   REQUIRE(window.base + (load_relaxed(&window.chunk_limit) << CHUNK_SHIFT) <= end / 8 * 5);
 }
+
 /* A wall that leaves a fiftieth of what is after the window: the steps become narrower again. */
 CHILD_TEST(pass_a_wall_to_the_end) {
   REQUIRE(window_init(64 << 20));
@@ -231,6 +232,7 @@ CHILD_TEST(pass_a_wall_to_the_end) {
   while (chunk_address(chunk) < end);
   check_entries(chunk);
 }
+
 /* What others have does not count for its size. */
 CHILD_TEST(use_all_of_it) {
   REQUIRE(window_init(64 << 20));
@@ -240,6 +242,7 @@ CHILD_TEST(use_all_of_it) {
   for (unsigned index = 0; index < 32; index++) check_entries(grow(1, 0));
   REQUIRE(grow(1, 0) == NO_CHUNK && seen > 10);
 }
+
 /* The map of owners has no place to grow: what it covers can be used, and the rest is refused without a wait. */
 CHILD_TEST(maps_walled_in) {
   REQUIRE(window_init(64 << 20));
@@ -253,6 +256,7 @@ CHILD_TEST(maps_walled_in) {
   for (unsigned attempt = 0; attempt < 1000; attempt++) REQUIRE(grow(1, 0) == NO_CHUNK);
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
 }
+
 /* Of both maps' new parts any may be refused: then neither is there, and the next call tries again. */
 CHILD_TEST(maps_refused) {
   REQUIRE(window_init(64 << 20));
@@ -303,6 +307,7 @@ CHILD_TEST(refusals_take_nothing) {
   os_fake_fail_none();
   for (unsigned index = 1; index < 32; index++) check_entries(grow(1, 0));
 }
+
 /* What was taken and not used, either: here the records of a new range are refused. */
 CHILD_TEST(refused_records_take_nothing) {
   REQUIRE(window_init(64 << 20));
@@ -315,6 +320,7 @@ CHILD_TEST(refused_records_take_nothing) {
     window_give_back(chunk, records);
   }
 }
+
 /* What two threads take at once is guarded, too. */
 static void *grow_guarded(void *row) {
   for (size_t index = 0; index < CHUNKS_EACH; index++) ((size_t *)row)[index] = grow(2, 1);
@@ -336,6 +342,7 @@ CHILD_TEST(guards_of_threads) {
       REQUIRE(!os_read_safely(&byte, (void *)chunk_address(chunk + 2), 1));
     }
 }
+
 /* Threads pass walls together: the maps grow under them. */
 CHILD_TEST(pass_walls_together) {
   REQUIRE(window_init(64 << 20));
@@ -359,6 +366,7 @@ CHILD_TEST(pass_walls_together) {
       owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, 0);
     }
 }
+
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
 static bool can_be_read(uintptr_t address) {
@@ -391,6 +399,7 @@ CHILD_TEST(keep_records_apart) {
     REQUIRE(!can_be_read(chunk_address(3) + at) && !can_be_read(next + RECORD_CHUNK_BYTES + at));
   REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(4) + RECORD_MARGIN_BYTES);
 }
+
 CHILD_TEST(pass_over_for_records) {
   REQUIRE(window_init(GIB));
   map_foreign(chunk_address(0) + 3 * 4096, 4096);        /* in the margin: harmless */
@@ -399,6 +408,7 @@ CHILD_TEST(pass_over_for_records) {
   REQUIRE((uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES) ==
           chunk_address(2) + RECORD_MARGIN_BYTES);
 }
+
 CHILD_TEST(metadata_is_zeroed_and_apart) {
   REQUIRE(window_init(GIB));
   char *before = NULL;
