@@ -8,7 +8,19 @@ from dataclasses import fields
 from types import ModuleType
 
 import pytest
-from hakmem.census.catalogue import MEMORY
+from hakmem.census.catalogue import (
+    CLASSES,
+    EXPORTER,
+    HEAP_COUNTERS,
+    HEAP_GAUGES,
+    HEAPS_BY_STATE,
+    LIMITS,
+    LINES,
+    MEMORY,
+    PAGE_FAULTS,
+    PROCESS,
+    SITES,
+)
 from hakmem.census.figures import MemoryFigures
 from hakmem.census.heap_figures import NamedHeapFigures
 
@@ -49,3 +61,12 @@ def test_figures_of_heaps_are_those_of_the_tool(generator: ModuleType) -> None:
 def test_every_figure_of_memory_is_in_the_catalogue() -> None:
     known = {field.name for field in fields(MemoryFigures)} - {"superslabs_by_fill"}
     assert {figure.key for figure in MEMORY} == known
+
+
+def test_figures_have_a_name_of_their_own_and_a_meaning() -> None:
+    groups = (MEMORY, PROCESS, (PAGE_FAULTS, HEAPS_BY_STATE), LIMITS, CLASSES)
+    groups += (HEAP_GAUGES, HEAP_COUNTERS, SITES, EXPORTER)
+    figures = [figure for group in groups for figure in group]
+    assert len({figure.name for figure in figures}) == len(figures)
+    assert not [figure.name for figure in figures if not figure.meaning or figure.meaning.endswith(".")]
+    assert all(line.meaning and line.advice.endswith(".") for line in LINES.values())
