@@ -8,7 +8,7 @@ SITE_VENV := build/site-venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz soak bench \
+.PHONY: help build release debug tool wheel crate run test test-all test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz mutate soak bench \
         lab site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64 plain-path
 
@@ -59,7 +59,10 @@ run: export HAK_RUN_COMMAND := $(value CMD)
 run: release ## hakmem compiles itself, against glibc's malloc, about a minute; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: plain-path tools-tests build $(VENV)/ready ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
+test-all: export ALL := 1
+test-all: test ## and those that are long, half an hour
+
+test: plain-path tools-tests build $(VENV)/ready ## the tests, 10 minutes (QUICK=1: a first look, 90 seconds; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: plain-path build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
@@ -89,6 +92,9 @@ soak: plain-path build $(VENV)/ready | tools-test ## mixed loads with every asse
 	    tests/tool/test_what.py -k "fuzz or middle or damaged"
 	@PROFILE_SAMPLES=1000000 PROFILE_INTERVALS=20000 PROFILE_SWITCHES=1000000 $(VENV)/bin/python -m pytest -q -s \
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
+
+mutate: plain-path tools-test build $(VENV)/ready ## what each unit test brings: which notice a changed line of src/ (COUNT=300 mutants, hours; SEED=1)
+	@$(VENV)/bin/python scripts/mutate --count $(or $(COUNT),300) --seed $(or $(SEED),1) $(ARGS)
 
 # What is missing and cannot be installed is left out, and named below the tables.
 bench: plain-path release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
@@ -131,12 +137,12 @@ format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.
-lint: $(VENV)/ready | tools-lint ## checks the sources: src/ by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
+lint: $(VENV)/ready | tools-lint ## checks the sources: src/ and fortify/ by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
 	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
 	@$(call quietly,$(VENV)/bin/mypy)
 	@$(call quietly,cmake --preset clang)
 	@$(call quietly,run-clang-tidy -quiet -p build/clang -j$$(nproc) -extra-arg=-UHAK_DEBUG -extra-arg=-DHAK_DEBUG=1 \
-	    '/src/.*\.c$$')
+	    '/(src|fortify)/.*\.c$$')
 
 clean: ## removes everything that was built
 	@rm -rf build

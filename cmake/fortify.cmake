@@ -6,10 +6,11 @@ if(NOT HAK_IS_GLIBC)
   return()
 endif()
 
-set(fortify_script ${PROJECT_SOURCE_DIR}/src/fortify/fortify.map)
+set(fortify_script ${PROJECT_SOURCE_DIR}/fortify/fortify.map)
 add_library(hakmem_fortify SHARED ${fortify_sources})
 set_target_properties(hakmem_fortify PROPERTIES OUTPUT_NAME hakmem-fortify LINK_DEPENDS ${fortify_script})
 target_link_libraries(hakmem_fortify PRIVATE hakmem_flags)
+target_include_directories(hakmem_fortify PRIVATE ${PROJECT_SOURCE_DIR})
 # A loop that does memcpy's work must not become a call of memcpy; a call of memcpy must stay one.
 target_compile_options(hakmem_fortify PRIVATE
   -fno-builtin

@@ -3,17 +3,20 @@
 #   shared_sources   what it has beside those as libhakmem.so
 #   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-
-set(fortify_sources ${hakmem_sources})
-list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")
-list(REMOVE_ITEM hakmem_sources ${fortify_sources})
+file(GLOB fortify_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fortify/*.c)
 
 set(shared_sources ${hakmem_sources})
 list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
-# The linker keeps this order: large static arrays, which many a process never touches, go to the end, and
-# what every process writes at its start shares a page.
+# The linker keeps this order. First what processes run that have threads or live for seconds, so that it lies together after what
+# all run (cmake/first.ld); large static arrays, which many a process never touches, go to the end, and what every process writes at its
+# start shares a page.
+set(sources_of_long_lived ${hakmem_sources})
+list(FILTER sources_of_long_lived INCLUDE REGEX "/src/(cache|large|named|pool|reclaim|slab)/")
+list(REMOVE_ITEM hakmem_sources ${sources_of_long_lived})
+list(PREPEND hakmem_sources ${sources_of_long_lived})
+
 set(sources_of_large_arrays ${hakmem_sources})
 list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|arena|large|big|cgroup|guarded|unwind_cache|unwind_index)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${sources_of_large_arrays})

@@ -7,8 +7,6 @@ def seen(page, program, tmp_path_factory):
 `LOOK` is a script that runs in the page, with everything it wants to tell in `seen`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -20,6 +18,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from results import captured
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 LOADING = ("src", "href", "srcset", "action", "data")
@@ -91,7 +90,7 @@ def why_no_browser(browser: str) -> str:
 
 def run_browser(browser: str, profile: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return captured(command, timeout=TIMEOUT_S)
 
 
 def seen_in_browser(page: str, look: str, browser: str, folder: Path) -> dict[str, object]:

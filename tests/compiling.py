@@ -6,20 +6,18 @@
 A program may be running while somebody needs it, too: its file is replaced only where it changes.  Without
 its file /proc/PID/maps calls it deleted, and a core dump of it has no names."""
 
-from __future__ import annotations
-
 import fcntl
 import filecmp
 import hashlib
 import os
 import shutil
-import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from results import captured
 
 # The workers of one run have this in common.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
@@ -63,7 +61,7 @@ def _compile(output: Path, command: tuple[str, ...]) -> None:
         pytest.skip(f"{command[0]} is not installed")
     unfinished = output.with_name(f"{os.getpid()}-{output.name}")
     words = [*command, "-o", str(unfinished)]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     if step.returncode != 0:
         pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
     if output.exists() and filecmp.cmp(unfinished, output, shallow=False):

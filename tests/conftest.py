@@ -6,26 +6,28 @@
 `compile_c(source, *flags)`        builds a test program (C, or C++ by its suffix) and returns its path
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
+`run_program(source, mode, ...)`   builds a program and runs it in one of the ways of modes.py
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
 
 `make test` runs two modules at a time; tests that measure memory or time, or change
 other programs, are marked `alone`.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import target
 from compiling import Compiler
-from preload import Report, clean_environment, json_stats_option, preload_environment, read_reports, served
+from modes import run_program
+from preload import clean_environment, json_stats_option, preload_environment, read_reports
+from results import Result, Run
+
+__all__ = ["run_program"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / target.FOLDER
@@ -47,22 +49,6 @@ def _usual_signals() -> None:
     for number in signal.valid_signals() - IGNORED_BY_PYTHON:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handlers.get(number, signal.SIG_DFL))
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a program ended.  `returncode` is -N after death by signal N; `stats` holds one report for
-    each process that ended normally on hakmem."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    stats: list[Report] = field(default_factory=list)
-
-    @property
-    def served(self) -> int:
-        """The number of processes whose blocks came from hakmem, by hakmem's own counters."""
-        return sum(1 for report in self.stats if served(report) > 0)
 
 
 def run_group(
@@ -106,6 +92,8 @@ def run_there(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        for mark in item.iter_markers("long"):
+            assert mark.args[0], f"{item.nodeid}: why is it not in make test?"
         if reason := target.skipped(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
 
@@ -197,7 +185,7 @@ def tally(record_property: Callable[[str, object], None]) -> Callable[[int, str]
 
 
 @pytest.fixture
-def preload(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Result]]:
+def preload(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """preload(cmd, env=None, timeout=120, stats=True, stdin=None, cwd=None, library=lib) -> Result.
 
     `env` is added to the clean environment.  With `stats` every process leaves a report; without,
@@ -226,7 +214,7 @@ def preload(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cal
 
 
 @pytest.fixture(scope="session")
-def plain() -> Callable[..., Result]:
+def plain() -> Run:
     """plain(cmd, env=None, timeout=120, stdin=None, cwd=None) -> Result, on the C library's malloc."""
 
     def run(

@@ -6,13 +6,13 @@ apt does it, with lists and a cache of its own: what it downloads is signed, and
 left alone.  As a program, for tests/fresh/run: `mirrors.py SUITE FOLDER` prints what mmdebstrap makes a root
 of that suite from, the keyring first and then the line of the sources."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from results import captured
 
 TIMEOUT_S = 120
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -29,9 +29,7 @@ class CannotFetchError(Exception):
 def run(*words: str | Path, cwd: Path | None = None, timeout_s: float = TIMEOUT_S) -> str:
     command = [str(word) for word in words]
     try:
-        step = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
+        step = captured(command, cwd=cwd, timeout=timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotFetchError(f"{command[0]}: {error}") from error
     if step.returncode != 0:

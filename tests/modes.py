@@ -5,20 +5,15 @@
 `static`    linked with libhakmem.a
 and each with the suffix `-debug`: the library whose assertions are on.
 
-`run_program(source, mode, *flags, ...)` builds and runs one; a folder's conftest.py imports it.
+`run_program(source, mode, *flags, ...)` builds and runs one.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from preload import json_stats_option, read_reports, served
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 INCLUDE_TESTS = f"-I{Path(__file__).resolve().parent}"
 
@@ -43,10 +38,10 @@ def assert_clean(result: Result, stdout: str = "") -> None:
 def run_program(
     request: pytest.FixtureRequest,
     compile_c: Callable[..., Path],
-    preload: Callable[..., Result],
-    plain: Callable[..., Result],
+    preload: Run,
+    plain: Run,
     tmp_path: Path,
-) -> Callable[..., Result]:
+) -> Run:
     """run_program(source, mode, *flags, args=(), env=None, timeout=60, compiler=None, stats=True)."""
 
     def run(
@@ -69,6 +64,6 @@ def run_program(
         options = {"HAKMEM_STATS": json_stats_option(tmp_path)} if stats else {}
         result = plain([program, *args], env=options | dict(env or {}), timeout=timeout)
         reports = read_reports(tmp_path) if stats else []
-        return type(result)(result.returncode, result.stdout, result.stderr, reports)
+        return Result(result.returncode, result.stdout, result.stderr, reports)
 
     return run

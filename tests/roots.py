@@ -4,8 +4,6 @@ mmdebstrap, which needs root (the user's), and kept.
 `root_with(folder, suite, packages)` returns a Root; `Root.run(...)` runs a command in its copy of the
 sources."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -14,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirrors import CannotFetchError, keyring_of, run, source_of
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = "/hakmem"  # in the root
@@ -31,15 +30,12 @@ class Root:
         settings += [f"{name}={value}" for name, value in variables.items()]
         script = f'{MOUNTS}; exec chroot "$@"'
         inside = ["env", "-C", SOURCES, "-i", *settings, *words]
-        return subprocess.run(
+        return captured(
             [
                 *("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", script, "sh"),
                 *(str(self.path), *inside),
             ],
-            capture_output=True,
-            text=True,
             timeout=timeout_s,
-            check=False,
         )
 
     def file(self, name: str) -> Path:

@@ -20,8 +20,6 @@
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
-static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_BYTES; }
-
 /* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   struct allocation allocation = {.alignment = 1, .site = site};
@@ -47,7 +45,10 @@ void *hak_aligned_calloc(size_t alignment, size_t count, size_t size) {
 }
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 
-size_t hak_good_size(size_t size) { return may_exist(size) ? heap_good_bytes(size, 1) : size; }
+size_t hak_good_size(size_t size) {
+  bool may_exist = size <= REQUEST_MAX_BYTES - GRANULE_BYTES;
+  return may_exist ? heap_good_bytes(size, 1) : size;
+}
 
 void *hak_rezalloc(void *block, size_t size) {
   if (!block) return calloc_whole_block(1, size, SITE());

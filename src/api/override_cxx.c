@@ -8,7 +8,7 @@
 #include "api/malloc_family.h"
 #include "base/bits.h"
 #include "config/options.h"
-#include "guard/operators.h"
+#include "foreign/operators.h"
 #include "heap/lifecycle.h"
 #include "heap/sized_free.h"
 #include "os/os.h"
@@ -181,7 +181,7 @@ static void *new_or_null(const struct request *request, const void *nothrow) {
 #define OPERATOR(result, name, ...)     \
   result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
-/* hakmem's own, even if the program has one (guard/operators.h). */
+/* hakmem's own, even if the program has one (foreign/operators.h). */
 #define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
 
 /* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */

@@ -24,8 +24,8 @@ typedef int register_function(void (*)(void), void (*)(void), void (*)(void), vo
 
 enum { THREAD_ERROR = 2 }; /* thrd_error */
 
-LONG_LIVED static int start_thread(void *thread, const void *attributes, void *(*body)(void *),
-                                   void *argument) {
+static int start_thread(void *thread, const void *attributes, void *(*body)(void *),
+                        void *argument) {
   start_function *start;
   heaps_at_fork();
   *(void **)&start = next_call(NEXT_pthread_create);
@@ -37,8 +37,7 @@ LONG_LIVED static int start_thread(void *thread, const void *attributes, void *(
 }
 /* The C library keeps what it allocates for a thread longer than that lives, with its stack: such an allocation must not lie in a named
  * heap. */
-LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
-                                void *argument) {
+int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *), void *argument) {
   struct hak_heap *used = divert_set_aside();
   int error = start_thread(thread, attributes, body, argument);
   divert_take_up(used);

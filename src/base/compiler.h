@@ -68,14 +68,11 @@
 #define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))
 
 /* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): in nearly every process the first 64 KiB of the
- * file are in memory. RESIDENT marks code that every process runs; the rest lies elsewhere: LONG_LIVED is code for processes that have
- * threads or live for seconds, unmarked code is for few processes. */
+ * file are in memory. RESIDENT marks code that every process runs; the rest lies elsewhere, in the order of cmake/sources.cmake. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
 #define RESIDENT_IN_PART \
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
-#define LONG_LIVED __attribute__((section(".text.long_lived")))
-#define LONG_LIVED_DATA __attribute__((section(".rodata.long_lived.data")))
 /* malloc and free: their speed depends on their address by up to a fifth, so every build aligns them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 
@@ -106,14 +103,5 @@ INLINE void *opaque_pointer(void *pointer) {
   __asm__("" : "+r"(pointer));
   return pointer;
 }
-
-/* ASSERT is checked in debug builds only and may be expensive; the release build has no check that costs a user time. Callers' misuse is
- * src/guard's business. */
-#if HAK_DEBUG
-void assertion_failed(const char *expression, const char *file, int line);
-#define ASSERT(condition) ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
-#else
-#define ASSERT(condition) ((void)sizeof(condition))
-#endif
 
 #endif

@@ -19,7 +19,7 @@ RESIDENT void caches_empty(struct heap *heap) {
   if (heap->ranges) range_magazines_flush(heap->ranges, &heap->owner.counters);
 }
 
-LONG_LIVED void caches_park(struct heap *heap) {
+void caches_park(struct heap *heap) {
   heap_enter(heap);
   caches_empty(heap);
   divert_disarm(heap);

@@ -98,15 +98,13 @@ RESIDENT void capacity_init(struct heap *heap) {
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
 
-/* With the word below (magazine.h), so that free never reads what another thread writes to. */
-static void **make_array(unsigned kind) {
-  void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
-  return words ? words + 1 : NULL;
-}
-
 static void **take_array(struct heap *heap, unsigned kind) {
   void **array = heap->spare_arrays[kind];
-  if (!array) return make_array(kind);
+  if (!array) {
+    /* With the word below (magazine.h), so that free never reads what another thread writes to. */
+    void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
+    return words ? words + 1 : NULL;
+  }
   heap->spare_arrays[kind] = *array;
   return array;
 }
@@ -177,7 +175,7 @@ RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazin
     note_streak(heap, class);
 }
 
-LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
+bool capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   ASSERT(!magazine_count(magazine));
   unsigned slots = magazine_capacity(magazine);
@@ -193,7 +191,7 @@ LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
   return true;
 }
 
-LONG_LIVED void capacity_shrink_all(struct heap *heap, unsigned most) {
+void capacity_shrink_all(struct heap *heap, unsigned most) {
   unsigned slots = 0, each = most / SLAB_CLASS_COUNT;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     slots += magazine_capacity(&heap->magazines[class]);
@@ -203,7 +201,7 @@ LONG_LIVED void capacity_shrink_all(struct heap *heap, unsigned most) {
     }
 }
 
-LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
 }

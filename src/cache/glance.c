@@ -1,6 +1,6 @@
 #include "cache/glance.h"
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "slab/slab.h"
 
 enum { GLANCED_AT = 4 };

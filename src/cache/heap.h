@@ -8,10 +8,10 @@
 #ifndef HAK_CACHE_HEAP_H
 #define HAK_CACHE_HEAP_H
 
-#include "cache/guard_sampler.h"
 #include "cache/magazine.h"
 #include "cache/remote_buffer.h"
 #include "cache/reuse.h"
+#include "guard/guard_sampler.h"
 #include "profile/sampler.h"
 #include "slab/owner.h"
 

@@ -54,7 +54,7 @@ RESIDENT struct heap *parked_take(void) {
   return heap;
 }
 
-LONG_LIVED void parked_add(struct heap *heap) {
+void parked_add(struct heap *heap) {
   latch_take(&heap->owner);
   count(&heap->owner.counters, COUNT_heaps_parked);
   owner_park(&heap->owner);

@@ -3,7 +3,7 @@
 #include "cache/class_figures.h"
 #include "cache/supply.h"
 #include "config/options.h"
-#include "guard/wipe.h"
+#include "hardened/wipe.h"
 #include "map/metadata.h"
 #include "pool/purge.h"
 #include "pool/range.h"
@@ -99,11 +99,6 @@ static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_
 
 /* ---- ready ------------------------------------------------------------------------------------------------- */
 
-/* A refill fills at most half: the rest is for blocks that come back. */
-static unsigned batch_of(const struct quarantine *quarantine, unsigned class) {
-  return (quarantine->ready_most[class] + 1u) / 2;
-}
-
 static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine, unsigned class,
                                 unsigned wanted) {
   struct owner *owner = &heap->owner;
@@ -121,7 +116,9 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
 bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigned class) {
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
-  unsigned taken = take_from_slabs(heap, quarantine, class, batch_of(quarantine, class));
+  /* A refill fills at most half: the rest is for blocks that come back. */
+  unsigned batch = (quarantine->ready_most[class] + 1u) / 2;
+  unsigned taken = take_from_slabs(heap, quarantine, class, batch);
   quarantine->ready_count[class] = (uint8_t)taken;
   class_figures_refilled(heap, class, taken);
   count(&heap->owner.counters, COUNT_refills);

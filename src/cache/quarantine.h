@@ -14,7 +14,7 @@
 #define HAK_CACHE_QUARANTINE_H
 
 #include "cache/heap.h"
-#include "guard/wipe.h"
+#include "hardened/wipe.h"
 
 enum { QUARANTINE_BLOCKS = 1024, QUARANTINE_RANGES = 64 };
 #define QUARANTINE_GRANULES (((size_t)2 << 30) >> GRANULE_SHIFT) /* of ranges */

@@ -2,7 +2,7 @@
 
 #include "slab/pending.h"
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "map/metadata.h"
 #include "slab/batch_free.h"
 
@@ -24,16 +24,12 @@ RESIDENT void remote_buffer_empty(struct remote_buffer *buffer, struct counters 
 /* Remote frees that a thread passes on one by one before it gets a remote-free buffer: many threads never do more. */
 enum { FIRST_ALONE = 16 };
 
-static bool is_worth_a_buffer(const struct counters *counters) {
-  return load_relaxed(&counters->value[COUNT_remote_freed_blocks]) >= FIRST_ALONE;
-}
-
 static bool has_gone_home(struct remote_buffer_place place) {
   /* relaxed: if this thread set the bit, it sees it. */
   return load_relaxed(&place.slab->remote[place.word]) & place.bit;
 }
 
-LONG_LIVED bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
+bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return false;
@@ -43,9 +39,9 @@ LONG_LIVED bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t 
   return is_in_it || has_gone_home(place);
 }
 
-LONG_LIVED bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
-                                  struct counters *counters) {
-  if (UNLIKELY(!buffer->words) && is_worth_a_buffer(counters))
+bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters) {
+  if (UNLIKELY(!buffer->words) &&
+      load_relaxed(&counters->value[COUNT_remote_freed_blocks]) >= FIRST_ALONE)
     show(buffer, words, metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words));
   if (UNLIKELY(!buffer->words)) { /* straight home */
     batch_free(NULL, (void *[]){(void *)block}, 1, counters);

@@ -67,7 +67,7 @@ RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
   return slab;
 }
 
-LONG_LIVED bool starter_give(uint32_t entry, void *block) {
+bool starter_give(uint32_t entry, void *block) {
   struct heap *shared = starter_if_any();
   if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !starter_latch(shared))
     return false;

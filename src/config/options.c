@@ -50,7 +50,6 @@ static const char *field_of(const struct option_row *row) {
   return (const char *)&texts + row->texts;
 }
 static const char *default_of(const struct option_row *row) { return scan_next(field_of(row)); }
-static const char *sentence_of(const struct option_row *row) { return scan_next(default_of(row)); }
 
 static void *target_of(const struct option_row *row) { return (char *)&options + row->target; }
 
@@ -176,7 +175,8 @@ static void print_row(struct text *text, const struct option_row *row) {
   text_string(text, "  ");
   write_name(text, row);
   while (text->wanted_bytes < begin + 2 + HELP_NAME_COLUMNS) text_char(text, ' ');
-  text_format(text, "%s (default %s)\n", sentence_of(row), default_of(row));
+  const char *value = default_of(row), *sentence = scan_next(value);
+  text_format(text, "%s (default %s)\n", sentence, value);
 }
 
 static void print_help(struct text *text) {

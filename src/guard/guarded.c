@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/counters.h"
 #include "config/options.h"
-#include "guard/operators.h"
+#include "foreign/operators.h"
 #include "map/metadata.h"
 #include "map/window.h"
 #include "report/report.h"

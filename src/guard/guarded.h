@@ -13,8 +13,8 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "guard/maker.h"
 #include "os/os.h"
+#include "report/maker.h"
 #include "report/report.h"
 
 /* A thread that moves a slot from one state to another by CAS may write the rest of its record. */

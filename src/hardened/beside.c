@@ -1,8 +1,8 @@
 #include "hardened/beside.h"
 
 #include "config/options.h"
-#include "guard/wipe.h"
 #include "hardened/live.h"
+#include "hardened/wipe.h"
 #include "report/report.h"
 #include "slab/slab.h"
 

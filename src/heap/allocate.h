@@ -2,8 +2,8 @@
 #ifndef HAK_HEAP_ALLOCATE_H
 #define HAK_HEAP_ALLOCATE_H
 
-#include "cache/allocation.h"
 #include "cache/heap.h"
+#include "map/allocation.h"
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);

@@ -3,7 +3,7 @@
 #define HAK_HEAP_FREE_H
 
 #include "cache/heap.h"
-#include "guard/maker.h"
+#include "report/maker.h"
 
 /* free, delete and delete[] of blocks that the fast path could not push. */
 void heap_free_slow(void *block);

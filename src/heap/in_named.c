@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "checked/checked.h"
+#include "checked/checked_range.h"
 #include "config/options.h"
-#include "guard/pointer.h"
-#include "hardened/checked.h"
-#include "hardened/checked_range.h"
+#include "foreign/pointer.h"
 #include "heap/lifecycle.h"
 #include "heap/reallocate.h"
 #include "heap/sampling.h"
@@ -260,7 +260,7 @@ void heap_named_free_made(void *block, uint32_t entry, enum maker maker) {
 }
 
 /* Makes no heap for the thread. */
-LONG_LIVED void heap_named_free(void *block, uint32_t entry) {
+void heap_named_free(void *block, uint32_t entry) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(class >= SLAB_CLASS_COUNT || options.harden ||
                load_relaxed(&profile_state.live_samples)))

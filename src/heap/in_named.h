@@ -2,7 +2,7 @@
 #ifndef HAK_HEAP_IN_NAMED_H
 #define HAK_HEAP_IN_NAMED_H
 
-#include "cache/allocation.h"
+#include "map/allocation.h"
 #include "named/named_heap.h"
 
 /* A block of the heap, when a slab has one; NULL: use heap_named_allocate, also where there is no heap. */

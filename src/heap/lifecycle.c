@@ -5,11 +5,11 @@
 #include "cache/lost.h"
 #include "cache/parked.h"
 #include "cache/starter.h"
+#include "checked/checked.h"
 #include "config/limits.h"
 #include "config/options.h"
+#include "foreign/operators.h"
 #include "guard/guarded.h"
-#include "guard/operators.h"
-#include "hardened/checked.h"
 #include "heap/use.h"
 #include "large/range_magazine.h"
 #include "map/huge.h"
@@ -136,7 +136,7 @@ RESIDENT struct heap *heap_of_this_thread(void) {
 
 /* Other destructors may still free and allocate, so ours asks to be called again until the last round
  * that is certain to come. */
-LONG_LIVED static void end_of_thread(void *argument) {
+static void end_of_thread(void *argument) {
   struct heap *heap = argument;
   if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
     os_thread_exit_arm(heap);

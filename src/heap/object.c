@@ -1,9 +1,9 @@
 #include "heap/object.h"
 
+#include "checked/checked.h"
 #include "config/options.h"
 #include "guard/guarded.h"
-#include "guard/nothing.h"
-#include "hardened/checked.h"
+#include "hardened/nothing.h"
 #include "large/big.h"
 #include "named/named_heap.h"
 #include "pool/range.h"

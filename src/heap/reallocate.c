@@ -2,10 +2,10 @@
 
 #include <errno.h>
 
+#include "checked/checked.h"
+#include "checked/checked_range.h"
 #include "config/options.h"
 #include "guard/guarded.h"
-#include "hardened/checked.h"
-#include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"

@@ -1,8 +1,8 @@
 #include "heap/sampling.h"
 
 #include "cache/divert.h"
+#include "checked/checked.h"
 #include "config/options.h"
-#include "hardened/checked.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "named/named_slabs.h"

@@ -10,8 +10,8 @@
 #ifndef HAK_HEAP_SAMPLING_H
 #define HAK_HEAP_SAMPLING_H
 
-#include "cache/allocation.h"
 #include "cache/class_figures.h"
+#include "map/allocation.h"
 
 /* Whether a profile counts this heap's requests, or may begin to. */
 INLINE bool sampling_wants_all(const struct heap *heap) {

@@ -1,7 +1,7 @@
 #include "heap/sized_free.h"
 
 #include "config/options.h"
-#include "guard/operators.h"
+#include "foreign/operators.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
 #include "large/big.h"

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "guard/maker.h"
+#include "report/maker.h"
 
 /* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a size that
  * the block cannot have. */

@@ -37,12 +37,6 @@ static void note_end(size_t granule) {
   store_relaxed(&ends_resident, ends);
 }
 
-/* Ends in one page count as the same. */
-static uint32_t ends_apart(void) {
-  uint32_t in_one_page = (uint32_t)(os_page_bytes() - 1) / END_STEP_BYTES;
-  return (RANGE_ENDS - 1u) & ~in_one_page;
-}
-
 RESIDENT void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   uint32_t every = ranges < FIRST_RANGES ? LOOK_EVERY_AT_FIRST : LOOK_EVERY;
@@ -57,5 +51,6 @@ RESIDENT void density_note(size_t granule) {
   if (ranges < FIRST_RANGES || (density_is_low() && (ranges + 1) % LOOK_AT_END_EVERY == 0))
     note_end(granule);
   bool do_ends_count = density_is_low() && load_relaxed(&ends_resident) >= DENSITY_PARTS / 2;
-  store_relaxed(&density_end_mask, do_ends_count ? ends_apart() : 0);
+  uint32_t in_one_page = (uint32_t)(os_page_bytes() - 1) / END_STEP_BYTES; /* count as one end */
+  store_relaxed(&density_end_mask, do_ends_count ? (RANGE_ENDS - 1u) & ~in_one_page : 0);
 }

@@ -106,7 +106,7 @@ static void purge_row(struct row *row, struct purge *purge, struct counters *cou
   }
 }
 
-LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters) {
+void range_cache_purge(struct purge *purge, struct counters *counters) {
   for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
     purge_row(row, purge, counters);
 }

@@ -192,8 +192,8 @@ static bool is_seen_by_all(void) {
   return false;
 }
 
-LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, struct purge *purge,
-                                    struct counters *counters) {
+static void empty_closed(struct closed *closed, unsigned ranges_max, struct purge *purge,
+                         struct counters *counters) {
   bool is_seen = closed->count && is_seen_by_all();
   for (unsigned index = 0; index < closed->count; index++) {
     struct range_magazines *at = closed->magazines[index];
@@ -213,8 +213,8 @@ LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, 
 }
 
 /* A step: visits those that may hold ranges, whatever the number of others. */
-LONG_LIVED static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
-                                    struct counters *counters) {
+static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
+                         struct counters *counters) {
   struct closed closed = {.count = 0};
   own_visits++;
   keep_store_order();
@@ -224,7 +224,7 @@ LONG_LIVED static void empty_listed(unsigned most, unsigned ranges_max, struct p
   own_visits--;
 }
 
-LONG_LIVED static void empty_all(struct purge *purge, struct counters *counters) {
+static void empty_all(struct purge *purge, struct counters *counters) {
   struct range_magazines *at = load_acquire(&all); /* pairs with range_magazines_make */
   while (at) {
     struct closed closed = {.count = 0};
@@ -234,7 +234,7 @@ LONG_LIVED static void empty_all(struct purge *purge, struct counters *counters)
 }
 
 /* A round in parts is followed by one more: ranges too young in the parts before are not recorded. */
-LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
+void range_magazines_purge(struct purge *purge, struct counters *counters) {
   if (purge_is_bounded(purge)) {
     purge->work_remains |= load_relaxed(&visited) != NULL;
     empty_listed(CLOSED_AT_ONCE, UINT_MAX, purge, counters);

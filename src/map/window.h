@@ -79,7 +79,7 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
-/* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (guard/operators.h). Call
+/* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (foreign/operators.h). Call
  * before the first chunk is taken. */
 void window_divert_operators(void);
 

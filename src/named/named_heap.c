@@ -20,7 +20,7 @@ enum { GROUP_HEAPS = 64 };
 static const size_t group_bytes = GROUP_HEAPS * sizeof(struct hak_heap);
 static uint32_t group_of(uint32_t number) { return number / GROUP_HEAPS; }
 
-LONG_LIVED struct hak_heap *named_next(uint32_t *number) {
+struct hak_heap *named_next(uint32_t *number) {
   for (uint32_t at = *number + 1; at < NAMED_NUMBERS; at = (at | (GROUP_HEAPS - 1)) + 1) {
     /* acquire, all three: the earlier writes of publish and take_number. */
     struct named_row *row = load_acquire(&named_rows[at / NAMED_ROW_HEAPS]);
@@ -149,7 +149,7 @@ void named_purge(struct purge *purge) {
 /* ---- records ------------------------------------------------------------------------------------------------------ */
 
 /* A reader from outside may see a mixture for a moment; it always ends. */
-LONG_LIVED void named_set_name(struct hak_heap *heap, const char *name) {
+void named_set_name(struct hak_heap *heap, const char *name) {
   struct text text;
   memset(heap->name, 0, sizeof heap->name);
   text_init(&text, heap->name, sizeof heap->name - 1);
@@ -168,7 +168,7 @@ static void forget_figures(struct hak_heap *heap) {
     store_relaxed(figures[which], 0);
 }
 
-LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name) {
+struct hak_heap *named_make(enum named_state state, const char *name) {
   lock_take(&heaps_lock, &stray_counters);
   struct hak_heap *heap = take_record();
   lock_give(&heaps_lock);
@@ -201,7 +201,7 @@ static void drop_part(struct hak_heap *part) {
   lock_give(&heaps_lock);
 }
 
-LONG_LIVED void named_drop(struct hak_heap *heap) {
+void named_drop(struct hak_heap *heap) {
   for (unsigned at = 0; at < NAMED_LANES; at++) {
     struct hak_heap *lane = load_relaxed(&heap->lanes[at]); /* the heap has no user any more */
     if (!lane) continue;
@@ -235,14 +235,14 @@ bool named_close(struct hak_heap *heap, uint32_t users) {
 
 /* ---- the latch ---------------------------------------------------------------------------------------------------- */
 
-LONG_LIVED uint64_t named_live_bytes(const struct hak_heap *heap) {
+uint64_t named_live_bytes(const struct hak_heap *heap) {
   const struct hak_heap *part;
   uint64_t bytes = 0;
   for (unsigned at = 0; (part = named_next_part(heap, &at));) bytes += named_part_bytes(part);
   return bytes;
 }
 
-LONG_LIVED void named_collect(struct hak_heap *heap) {
+void named_collect(struct hak_heap *heap) {
   struct hak_heap *part;
   for (unsigned at = 0; (part = named_next_part(heap, &at));) {
     named_enter(part);
@@ -261,13 +261,13 @@ static void collect_under_latch(struct hak_heap *heap) {
   }
 }
 
-LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
+bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
   collect_under_latch(heap);
   return bytes <= limit && named_live_bytes(heap) <= limit - bytes;
 }
 
-LONG_LIVED void named_note_total(const struct hak_heap *heap, struct hak_heap *part) {
+void named_note_total(const struct hak_heap *heap, struct hak_heap *part) {
   uint64_t bytes = named_live_bytes(heap);
   if (bytes > load_relaxed(&part->peak_bytes)) store_relaxed(&part->peak_bytes, bytes);
 }

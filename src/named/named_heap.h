@@ -17,7 +17,7 @@
 #ifndef HAK_NAMED_NAMED_HEAP_H
 #define HAK_NAMED_NAMED_HEAP_H
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "named/slab_set.h"
 #include "pool/purge.h"
 

@@ -1,6 +1,6 @@
 #include "named/named_ranges.h"
 
-#include "guard/pointer.h"
+#include "foreign/pointer.h"
 #include "large/big.h"
 #include "large/resize.h"
 
@@ -29,7 +29,7 @@ static void unlink(struct hak_heap *heap, size_t granule) {
     heap->first_range = range->next;
 }
 
-LONG_LIVED bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
+bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
   /* A thread that frees the block that was here before may still be changing it; orders nothing else.  Pairs with big_note_freed. */
@@ -52,7 +52,7 @@ static bool is_block_of(const struct hak_heap *heap, uintptr_t block) {
 }
 
 /* The range of a heap that a fork cut off stays in a list that is never walked. */
-LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
+bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   bool is_listed = named_is(heap, NAMED_IN_USE);
   if (LIKELY(is_listed)) named_enter(heap);
@@ -64,7 +64,7 @@ LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   return is_live;
 }
 
-LONG_LIVED uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
+uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
   if (!heap->first_range) return 0;
   size_t granule = heap->first_range - 1;
   unlink(heap, granule);
@@ -81,8 +81,8 @@ static bool resize(struct hak_heap *heap, uintptr_t block, size_t size, struct c
   return is_resized;
 }
 
-LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
-                                    struct counters *counters) {
+bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
+                         struct counters *counters) {
   if (!named_is(heap, NAMED_IN_USE)) return false;
   named_enter(heap);
   bool is_resized = is_block_of(heap, block) && resize(heap, block, size, counters);

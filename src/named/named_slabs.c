@@ -28,7 +28,7 @@ static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
 }
 
 /* NULL without memory. A new slab is noted in the heap's set before any of its blocks is handed out. */
-LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
+struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
   struct bin *bin = &heap->owner.bins[class];
   struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
   if (!slab_set_make_room(&heap->slabs, &heap->owner)) return NULL;
@@ -39,7 +39,7 @@ LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) 
   return slab;
 }
 
-LONG_LIVED void named_slabs_put_back(struct hak_heap *heap, void *block) {
+void named_slabs_put_back(struct hak_heap *heap, void *block) {
   struct slab *slab = slab_of_block((uintptr_t)block);
   size_t index = slab_block_index(&slab_shapes[slab->class], (uintptr_t)block - slab->base);
   slab_put_one(slab, slab->class, (unsigned)index, &heap->owner);
@@ -108,7 +108,7 @@ NOINLINE static bool fail_pointer(const struct slab *slab, uintptr_t block) {
   return false;
 }
 
-LONG_LIVED bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
+bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
   bool is_alone = !os_is_multi_threaded();
   struct slab *slab = slab_of_granule(granule_of((uintptr_t)block));
   size_t index = slab_block_index(&slab_shapes[class], (uintptr_t)block % GRANULE_BYTES);
@@ -149,7 +149,7 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
     slab_list(slab, &heap->owner);
 }
 
-LONG_LIVED uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury) {
+uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury) {
   owner_collect_all(&heap->owner);
   size_t next = 0;
   for (struct slab *slab; (slab = slab_set_next(&heap->slabs, &heap->owner, &next));) {

@@ -5,7 +5,7 @@
 #include "named/named_heap.h"
 #include "slab/slab.h"
 
-/* A request's class, not in hardened mode (hardened/checked.h); SLAB_CLASS_COUNT when a range serves it. */
+/* A request's class, not in hardened mode (checked/checked.h); SLAB_CLASS_COUNT when a range serves it. */
 INLINE unsigned named_class_of(size_t size, size_t alignment) {
   return UNLIKELY(size > MID_MAX_BYTES) ? SLAB_CLASS_COUNT : slab_class_of(size, alignment);
 }

@@ -94,12 +94,12 @@ static bool grow(struct slab_set *set, const struct owner *owner) {
   return true;
 }
 
-LONG_LIVED bool slab_set_make_room(struct slab_set *set, const struct owner *owner) {
+bool slab_set_make_room(struct slab_set *set, const struct owner *owner) {
   bool is_room = (set->used + 1) * 4 <= (size_t)3 << row_bits(set);
   return is_room || grow(set, owner);
 }
 
-LONG_LIVED void slab_set_add(struct slab_set *set, const struct slab *slab) {
+void slab_set_add(struct slab_set *set, const struct slab *slab) {
   size_t granule = granule_of(slab->base);
   uint32_t place = (uint32_t)(granule / GRANULES_PER_CHUNK) + 1;
   struct slab_row *row = find(set, place);
@@ -108,8 +108,7 @@ LONG_LIVED void slab_set_add(struct slab_set *set, const struct slab *slab) {
   row->slots |= UINT32_C(1) << granule % GRANULES_PER_CHUNK;
 }
 
-LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner,
-                                      size_t *next) {
+struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner, size_t *next) {
   const struct slab_row *rows = rows_of(set);
   for (; *next < (size_t)SLOTS_PER_SUPERSLAB << row_bits(set); ++*next) {
     const struct slab_row *row = &rows[*next / SLOTS_PER_SUPERSLAB];
@@ -122,7 +121,7 @@ LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct o
   return NULL;
 }
 
-LONG_LIVED void slab_set_clear(struct slab_set *set) {
+void slab_set_clear(struct slab_set *set) {
   give_table(set->table, set->table_bits);
   *set = (struct slab_set){0};
 }

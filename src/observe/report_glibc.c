@@ -69,16 +69,13 @@ static unsigned add_slab(struct blocks *found, struct slab_chunk *chunk, unsigne
   return slot + shape->slot_count;
 }
 
-static void add_superslab(struct blocks *found, struct slab_chunk *chunk) {
-  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, chunk, slot);
-}
-
 static void count_blocks(struct blocks *found) {
   size_t end = load_relaxed(&window.granule_count) / GRANULES_PER_CHUNK;
   for (size_t chunk = 0; chunk < end; chunk++) {
     uintptr_t record = (uintptr_t)chunk_metadata(chunk);
-    if (record && !(record & CHUNK_IS_RANGES))
-      add_superslab(found, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
+    if (!record || record & CHUNK_IS_RANGES) continue;
+    struct slab_chunk *slabs = slab_chunk_of(chunk * GRANULES_PER_CHUNK);
+    for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, slabs, slot);
   }
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     struct heap *heap = heap_of_owner(owner);

@@ -4,9 +4,7 @@
 
 THREAD_LOCAL uint32_t thread_number_if_known;
 
-LONG_LIVED NOINLINE uint32_t thread_number_ask(void) {
-  return thread_number_if_known = os_thread_id();
-}
+NOINLINE uint32_t thread_number_ask(void) { return thread_number_if_known = os_thread_id(); }
 
 /* In a forked child, which has one thread: its number in the parent; 0 if it had asked for none, and so held nothing. */
 static uint32_t number_before_fork;
@@ -42,7 +40,13 @@ static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigne
   enum { ATTEMPTS = 300 }; /* half a second */
   bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
   *attempts = is_own ? *attempts + 1 : 0;
-  return *attempts == ATTEMPTS && &report_endless_wait;
+  return *attempts == ATTEMPTS;
+}
+
+void report_endless_wait(void) {
+  OS_FATAL(
+      "deadlock avoided: malloc re-entered on the same thread (by a signal handler, or a child of "
+      "vfork)");
 }
 
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {

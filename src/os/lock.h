@@ -39,8 +39,8 @@ void word_give(ATOMIC(uint32_t) *word);
  * interrupted the holder has forked). True when a thread held it that does not exist in the child. */
 bool word_reset_in_child(ATOMIC(uint32_t) *word);
 
-/* Reports that a thread waits for itself, and ends the process (report/report.c). Absent in programs that have this layer alone. */
-NORETURN void report_endless_wait(void) WEAK;
+/* Reports that a thread waits for itself, and ends the process. */
+COLD NORETURN void report_endless_wait(void);
 
 /* Ranks: a thread that holds a lock may take only locks of lower rank; debug builds check. Rank 0 is that of the largest group of locks,
  * so that they need no page of initial values. */

@@ -205,6 +205,21 @@ bool os_can_read(uintptr_t address);
 /* Copies memory of this process that may be unmapped; false if it is. Not safe against another thread that unmaps it meanwhile. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
+/* Ends the process by abort after one line on standard error: the message of a fault inside hakmem itself. At any moment: at load, in a
+ * signal handler, in a forked child. */
+#define OS_FATAL(message) \
+  (os_write(2, "hakmem: " message "\n", sizeof "hakmem: " message), os_abort())
+/* ASSERT is checked in debug builds only and may be expensive; the release build has no check that costs a user time. Callers' misuse is
+ * reported (report/report.h). */
+#define OS_TEXT_OF(number) #number
+#define OS_PLACE(file, line) file ":" OS_TEXT_OF(line)
+#if HAK_DEBUG
+#define ASSERT(condition) \
+  ((condition) ? (void)0  \
+               : OS_FATAL("assertion failed: " #condition " at " OS_PLACE(__FILE__, __LINE__)))
+#else
+#define ASSERT(condition) ((void)sizeof(condition))
+#endif
 
 /* ---- crashes ------------------------------------------------------------------------------------ */
 

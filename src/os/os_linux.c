@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +23,24 @@
 
 /* No function here is a cancellation point: a thread that ended inside one would keep its locks. So functions that are cancellation
  * points in the C library (open, read, write, fcntl, nanosleep, ...) are made as system calls by syscall(), which is not one. */
+
+static ATOMIC(bool) is_confined; /* relaxed: other threads see it before the filter is installed */
+
+RESIDENT bool os_is_confined(void) { return load_relaxed(&is_confined); }
+
+void os_confine(void) { store_relaxed(&is_confined, true); }
+
+#if defined(__x86_64__)
+/* The only page size of the processor; asking would touch pages of the C library that nothing else needs. */
+RESIDENT size_t os_page_bytes(void) { return 4096; }
+#else
+RESIDENT size_t os_page_bytes(void) {
+  static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
+  size_t bytes = load_relaxed(&cached);
+  if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+#endif
 
 static int open_file(const char *path, int flags) {
   if (os_is_confined()) return -1;
@@ -53,7 +70,7 @@ RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) 
   buffer[length > 0 ? length : 0] = 0;
 }
 
-LONG_LIVED bool os_overcommit_is_strict(void) {
+bool os_overcommit_is_strict(void) {
   static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
   char mode[4] = {load_relaxed(&overcommit_mode)};
   if (UNLIKELY(!mode[0])) {
@@ -134,7 +151,7 @@ uint32_t os_thread_id_of_libc(void) {
 }
 #endif
 
-LONG_LIVED uint32_t os_thread_id(void) {
+uint32_t os_thread_id(void) {
   uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
   return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
 }
@@ -180,16 +197,6 @@ static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_
 static void sleep_ns(uint64_t ns) {
   static ATOMIC(uint32_t) nobody_wakes;
   wait_ns(&nobody_wakes, 0, ns);
-}
-
-static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-RESIDENT bool os_fence_other_threads(void) {
-  KEEP_ERRNO();
-  if (os_is_confined() || os_is_filtered()) return false; /* it may kill the caller */
-  return fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
-         (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-          fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
 void os_yield(void) { sleep_ns(1); }

@@ -26,8 +26,6 @@ bool os_can_write(void *page);
 
 /* A descriptor, or -1. */
 int os_open_to_read(const char *path);
-/* True when a filter of system calls may have been installed before the program started. */
-bool os_is_filtered(void);
 /* Waits for threads that os_thread_start has started, until they have settled. */
 void os_await_threads(void);
 /* The kernel's number of this thread as the C library knows it, without a system call; 0 if unknown. */

@@ -3,6 +3,7 @@
  * A filter may end the process at the first call that it does not list, and its list cannot be read. So after the program has announced a
  * filter, hakmem makes only calls that the C library's malloc needs as well. A filter may have been installed before the program: until
  * then hakmem additionally reads files only, which the dynamic linker has just done (docs/decisions/0026). */
+#include <linux/membarrier.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,12 +12,6 @@
 #include "base/scan.h"
 #include "os/os.h"
 #include "os/os_linux.h"
-
-static ATOMIC(bool) is_confined; /* relaxed: other threads see it before the filter is installed */
-
-RESIDENT bool os_is_confined(void) { return load_relaxed(&is_confined); }
-
-void os_confine(void) { store_relaxed(&is_confined, true); }
 
 /* A child of vfork shares this memory but filters only itself: the C library reports the parent's number for it. */
 void os_note_prctl(int option) {
@@ -39,9 +34,20 @@ RESIDENT static bool find_filter(void) {
   return true;
 }
 
-RESIDENT bool os_is_filtered(void) {
+/* True when a filter of system calls may have been installed before the program started. */
+RESIDENT static bool is_filtered(void) {
   static ATOMIC(char) known;
   return os_known(&known, find_filter);
+}
+
+static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+RESIDENT bool os_fence_other_threads(void) {
+  KEEP_ERRNO();
+  if (os_is_confined() || is_filtered()) return false; /* it may kill the caller */
+  return fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+         (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+          fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
 enum { PAGES_MAX = 1024, NOT_TOLD = -1 };
@@ -84,7 +90,7 @@ RESIDENT size_t os_resident_bytes(void *address, size_t bytes) {
   KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;
   if (pages > PAGES_MAX || os_is_confined()) return bytes;
-  bool may_call = !os_is_filtered();
+  bool may_call = !is_filtered();
   long resident = may_call ? count_by_call(address, bytes, pages) : count_by_file(address, pages);
   return resident < 0 ? bytes : (size_t)resident * page_bytes;
 }

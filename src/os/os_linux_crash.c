@@ -57,8 +57,6 @@ RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGB
 /* The handler that gets the signal after ours: the one installed before ours first, or before ours last. */
 static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
 
-static unsigned watched_index(int signal) { return signal != watched_signals[0]; }
-
 static bool is_function(const struct sigaction *action) {
   return action->sa_flags & SA_SIGINFO ||
          (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
@@ -114,7 +112,7 @@ static void note_crash(int signal, const siginfo_t *info, void *context, bool is
 }
 
 static void on_crash(int signal, siginfo_t *info, void *context) {
-  unsigned index = watched_index(signal);
+  unsigned index = signal != watched_signals[0];
   struct sigaction now;
   sigaction(signal, NULL, &now);
   bool is_first = is_called_by_kernel(CALLER_ADDRESS());

@@ -46,18 +46,6 @@ RESIDENT static void *map(void *address, size_t bytes, int protection, int flags
   return NULL;
 }
 
-#if defined(__x86_64__)
-/* The only page size of the processor; asking would touch pages of the C library that nothing else needs. */
-RESIDENT size_t os_page_bytes(void) { return 4096; }
-#else
-RESIDENT size_t os_page_bytes(void) {
-  static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
-  size_t bytes = load_relaxed(&cached);
-  if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-#endif
-
 RESIDENT static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   KEEP_ERRNO();
   void *mapped = map(address, bytes, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
@@ -121,14 +109,10 @@ void os_call_settle(void) {
 
 /* ---- what a refused call has left ------------------------------------------------------------------ */
 
-/* Asks the kernel whether every page is mapped, by advice that changes nothing and fails if there is a hole. */
-static bool is_whole(void *address, size_t bytes) {
-  return madvise(address, bytes, MADV_NORMAL) == 0;
-}
-
 /* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
-  if (is_whole(address, bytes)) return true;
+  /* Advice that changes nothing, and fails if there is a hole. */
+  if (madvise(address, bytes, MADV_NORMAL) == 0) return true;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
   if (mapped == address) return true;
   if (!mapped && errno != EEXIST) return false;
@@ -152,7 +136,7 @@ bool os_unmap(void *address, size_t bytes) {
   return unmapped || !os_close_holes(address, bytes);
 }
 
-LONG_LIVED bool os_purge(void *address, size_t bytes) {
+bool os_purge(void *address, size_t bytes) {
   KEEP_ERRNO();
   uint64_t start_ns = start_of_call(&totals.os_purges);
   bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
@@ -185,12 +169,11 @@ static ATOMIC(bool) has_full_pages;
 bool os_can_write(void *page) { return syscall(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
 
 /* Emulators accept advice that they do not know: so the kernel itself is asked to write there. */
-static bool is_closed(void *page) { return !os_can_write(page) && errno == EFAULT; }
-
 static bool try_guard_regions(void) {
   void *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
   if (!page) return false;
-  bool they_work = madvise(page, os_page_bytes(), MADV_GUARD_INSTALL) == 0 && is_closed(page);
+  bool they_work = madvise(page, os_page_bytes(), MADV_GUARD_INSTALL) == 0 && !os_can_write(page) &&
+                   errno == EFAULT;
   munmap(page, os_page_bytes());
   return they_work;
 }

@@ -180,7 +180,7 @@ RESIDENT NOINLINE static void unlist(struct arena *arena, size_t first, uint64_t
   range_set_boundaries(first, head->info.granules, RANGE_BUSY);
 }
 
-LONG_LIVED void arena_extract(struct arena *arena, size_t first) {
+void arena_extract(struct arena *arena, size_t first) {
   unlist(arena, first, range_record(first)->info.granules);
 }
 

@@ -12,8 +12,7 @@
 /* Ranges given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };
 
-LONG_LIVED void range_put_back(size_t first, enum range_kind kind, size_t purged,
-                               struct counters *counters) {
+void range_put_back(size_t first, enum range_kind kind, size_t purged, struct counters *counters) {
   struct arena *arena = arena_of(first);
   if (UNLIKELY(!arena)) return; /* it has no pages, and is never taken again */
   arena_lock(arena, counters);
@@ -58,8 +57,8 @@ RESIDENT uint64_t range_excess_bytes(void) {
 }
 
 /* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
-LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
-                                       enum range_kind kind, uint32_t batch[PURGE_BATCH]) {
+static unsigned collect_due(struct purge *purge, struct arena *arena, enum range_kind kind,
+                            uint32_t batch[PURGE_BATCH]) {
   unsigned found = 0;
   uint32_t next = set_of(arena, kind)->oldest;
   for (uint32_t at; (at = next) != NO_RANGE;) {
@@ -78,8 +77,8 @@ static void count_given(size_t bytes, enum range_kind kind) {
 }
 
 /* For the range that begins at `head`, or a part of it. */
-LONG_LIVED static enum range_kind give_part_back(struct range *head, size_t first, size_t granules,
-                                                 enum range_kind kind, bool give_addresses) {
+static enum range_kind give_part_back(struct range *head, size_t first, size_t granules,
+                                      enum range_kind kind, bool give_addresses) {
   void *address = (void *)granule_address(first);
   size_t bytes = granules << GRANULE_SHIFT;
   if (give_addresses && os_unmap(address, bytes)) {
@@ -102,8 +101,7 @@ LONG_LIVED static enum range_kind give_part_back(struct range *head, size_t firs
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
 
-LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
-                                           bool give_addresses) {
+enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_addresses) {
   struct range *head = range_record(first);
   return give_part_back(head, first, head->info.granules, kind, give_addresses);
 }
@@ -130,8 +128,8 @@ static enum range_kind kind_of_both(size_t first, enum range_kind now, size_t at
 
 /* Gives an extracted range back from its beginning until time is up or the system refuses.  Returns where that part ends, at which the
  * range may be cut; *now is the part's kind. */
-LONG_LIVED static size_t give_parts_back(struct purge *purge, size_t first, enum range_kind kind,
-                                         enum range_kind *now) {
+static size_t give_parts_back(struct purge *purge, size_t first, enum range_kind kind,
+                              enum range_kind *now) {
   struct range *head = range_record(first);
   const bool was_moved = head->was_moved;
   size_t granules = head->info.granules, end = first + granules, at = first, wanted = 0;
@@ -154,8 +152,8 @@ LONG_LIVED static size_t give_parts_back(struct purge *purge, size_t first, enum
 }
 
 /* True when the system took any of it. The rest counts as freed just now: others come first. */
-LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
-                                     struct counters *counters) {
+static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
+                          struct counters *counters) {
   struct range *head = range_record(first);
   const bool was_moved = head->was_moved;
   size_t whole_end = first + head->info.granules;
@@ -179,8 +177,8 @@ LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum ran
 }
 
 /* True when the system took any. Ranges that time did not allow for are as before. */
-LONG_LIVED static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found,
-                                       enum range_kind kind, struct counters *counters) {
+static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found,
+                            enum range_kind kind, struct counters *counters) {
   bool is_taken = false;
   for (unsigned index = 0; index < found; index++) {
     if (purge_may_go_on(purge)) {
@@ -194,8 +192,8 @@ LONG_LIVED static bool give_back_batch(struct purge *purge, uint32_t *batch, uns
 }
 
 /* Gives one batch back; false when it was the last, or when the system took none of it: the next would be the same ranges again. */
-LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
-                                   struct counters *counters) {
+static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
   arena_lock(arena, counters);
   unsigned found = collect_due(purge, arena, kind, batch);
@@ -243,14 +241,14 @@ RESIDENT void range_offset_growth(struct arena *arena, size_t granules, struct c
     give_back_instead(arena, granules, counters);
 }
 
-LONG_LIVED static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
-                                   struct counters *counters) {
+static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
   while (purge_batch(purge, arena, kind, counters)) {
   }
 }
 
 /* Starts with another arena each time: a round may end before the last. */
-LONG_LIVED void range_purge(struct purge *purge, struct counters *counters) {
+void range_purge(struct purge *purge, struct counters *counters) {
   bool asked_for_addresses = purge->give_addresses;
   purge->give_addresses |= os_overcommit_is_strict();
   for (unsigned step = 0; step < ARENA_COUNT; step++) {

@@ -40,7 +40,7 @@ RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
 }
 
 /* Makes one slab of the class UNUSED; its age is unchanged. */
-LONG_LIVED static bool open_one_of_class(unsigned class) {
+static bool open_one_of_class(unsigned class) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
   return run.superslab;
@@ -56,7 +56,7 @@ RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
   return false;
 }
 
-LONG_LIVED void empty_slabs_open_all(void) {
+void empty_slabs_open_all(void) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     for (unsigned slabs = EMPTY_SLOTS_MAX; slabs; slabs--) open_one_of_class(class);
 }

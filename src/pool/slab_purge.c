@@ -17,8 +17,7 @@ static struct {
 /* ---- one SuperSlab ------------------------------------------------------------------------------------- */
 
 /* Gives back the pages of these slots, neighbours in one call; returns the slots whose pages are gone. */
-LONG_LIVED static uint32_t purge_slots(struct purge *purge, struct superslab *superslab,
-                                       uint32_t dirty) {
+static uint32_t purge_slots(struct purge *purge, struct superslab *superslab, uint32_t dirty) {
   uint32_t purged = 0;
   for (uint32_t rest = dirty, mask; rest; rest &= ~mask) {
     unsigned first = lowest_bit(rest);
@@ -39,8 +38,7 @@ static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   return superslab_unmap(superslab);
 }
 
-LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab *superslab,
-                                     uint32_t dirty) {
+static uint32_t old_slots(struct purge *purge, const struct superslab *superslab, uint32_t dirty) {
   uint32_t old = 0;
   for (; dirty; dirty &= dirty - 1) {
     unsigned slot = lowest_bit(dirty);
@@ -52,14 +50,14 @@ LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab
 uint64_t superslabs_kept_max = 64;
 
 /* Whether more wholly free SuperSlabs are kept than that and the cgroup allow. */
-LONG_LIVED static bool are_too_many_kept(void) {
+static bool are_too_many_kept(void) {
   int64_t kept = (int64_t)load_relaxed(&totals.superslabs_kept); /* may be late on its way up */
   return kept > 0 &&
          (uint64_t)kept * CHUNK_BYTES > limits_budget(superslabs_kept_max * CHUNK_BYTES);
 }
 
 /* A kept SuperSlab goes as a whole, when all of it is old, or when too many are kept. */
-LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
+static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
   uint64_t slots =
       load_seq(&superslab->slots); /* acquire would do: freed_ms; pairs with slots_return */
   unsigned kinds = slot_kinds(slots);
@@ -70,7 +68,7 @@ LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab
   return kinds != KIND_KEPT ? old : old == dirty ? usable_slots() : 0;
 }
 
-LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab) {
+static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   uint32_t due = due_slots(purge, superslab);
   if (!due) return;
   uint64_t held = slots_hold(superslab, due);
@@ -93,7 +91,7 @@ LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *su
 /* SuperSlabs that a bounded round scans: their records are in no cache. */
 enum { SCANS_A_ROUND = 1024 };
 
-LONG_LIVED void slab_pool_purge(struct purge *purge) {
+void slab_pool_purge(struct purge *purge) {
   unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
   size_t scans = purge_is_bounded(purge) ? SCANS_A_ROUND : SIZE_MAX;
   if (!pass.below || scans == SIZE_MAX) {

@@ -118,7 +118,7 @@ RESIDENT size_t slot_index_find(unsigned kind) {
   return NO_CHUNK;
 }
 
-LONG_LIVED size_t slot_index_find_below(size_t chunk, unsigned kinds) {
+size_t slot_index_find_below(size_t chunk, unsigned kinds) {
   while (chunk--) {
     struct tree *tree = tree_if_any(chunk / TREE_CHUNKS);
     size_t node = LEAVES + chunk % TREE_CHUNKS;

@@ -98,7 +98,7 @@ bool superslab_unmap(struct superslab *superslab) {
 }
 
 /* The record's neighbours begin and end anywhere. Neither its purge nor its reuse is counted. */
-LONG_LIVED void superslab_purge_bitmaps(struct superslab *superslab) {
+void superslab_purge_bitmaps(struct superslab *superslab) {
   uintptr_t record_end = (uintptr_t)superslab + SUPERSLAB_RECORD_BYTES, page = os_page_bytes();
   uintptr_t begin = round_up(record_end - SUPERSLAB_BITMAP_BYTES, page);
   uintptr_t end = round_down(record_end, page);

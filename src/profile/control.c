@@ -60,8 +60,6 @@ bool profile_look(uint64_t now_ms) {
   return is_on;
 }
 
-static void refuse(void) { store_relaxed(&profile_state.status, PROFILE_IS_REFUSED); }
-
 /* The only place that switches a profile on without a tool. */
 static void turn_on(uint64_t period_bytes) {
   unwind_prepare();
@@ -74,7 +72,7 @@ void profile_start(void) {
   uint64_t period_bytes;
   if (scan_equals(options.profile, "0")) return; /* nearly always */
   if (scan_equals(options.profile, "never"))
-    refuse();
+    store_relaxed(&profile_state.status, PROFILE_IS_REFUSED);
   else if (!bytes_parse(options.profile, &period_bytes))
     report_line("warning: HAKMEM_PROFILE=\"%s\" is not never, 0, 1 or a number of bytes; ignored",
                 options.profile);

@@ -34,7 +34,7 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
 /* The helper runs the round, unless it gets no processor. No slow path was taken since the round fell due, or it would have run it: if
  * that is long ago, all free memory has been free for a decay time. A round that was cut goes on in the next slow path or, where none
  * may come, in the next free. */
-LONG_LIVED NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
@@ -97,7 +97,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
 }
 
 /* False when more slabs wait than a step may visit. */
-LONG_LIVED NOINLINE static bool flush(struct heap *heap, bool is_idle) {
+NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
@@ -140,7 +140,7 @@ RESIDENT static bool answer_call(struct heap *heap) {
 /* The next scan comes this many times sooner when a scan was cut. */
 enum { SCANS_PER_INTERVAL = 8 };
 
-LONG_LIVED NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
+NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
   struct purge purge = reclaim(heap, RECLAIM_OWN_PAGES);
   heap->has_waiting_pages = purge.work_remains;
   if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;

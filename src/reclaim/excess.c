@@ -277,7 +277,7 @@ RESIDENT bool excess_give_when_due(struct heap *heap) {
  * a fall is seen even with all of them full. */
 enum { ROOMS = 2 };
 
-LONG_LIVED static void shrink_magazines(struct heap *heap) {
+static void shrink_magazines(struct heap *heap) {
   if (live_bytes() > (uint64_t)heap->capacity_bytes * ROOMS) return;
   heap_enter(heap);
   capacity_shrink_all(heap, (unsigned)excess_pages());

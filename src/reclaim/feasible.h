@@ -5,8 +5,8 @@
 #ifndef HAK_RECLAIM_FEASIBLE_H
 #define HAK_RECLAIM_FEASIBLE_H
 
-#include "cache/allocation.h"
 #include "cache/heap.h"
+#include "map/allocation.h"
 
 /* Before the first try of a Big request: false when no window and no limit has room for it.  No system call. */
 bool feasible_at_all(const struct allocation *allocation);

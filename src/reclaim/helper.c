@@ -177,7 +177,7 @@ bool helper_stop(bool for_good) {
 
 /* The last thread waits until the helper is gone: else the helper, as the process's last thread, would run the program's exit handlers.
  * */
-LONG_LIVED void helper_note_thread_end(void) {
+void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
     helper_stop(false);

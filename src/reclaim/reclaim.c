@@ -24,7 +24,7 @@ struct bounds {
   uint64_t ns; /* 0: none */
   size_t calls, owners, slabs;
 };
-LONG_LIVED_DATA static const struct bounds budgets[] = {
+static const struct bounds budgets[] = {
     [STEP] = {PURGE_STEP_NS, 96, 16, PURGE_SLABS_A_STEP},
     [ROUND] = {UINT64_C(50000000), 2048, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
@@ -51,7 +51,7 @@ enum depth {
   ANY_OWN = OF_OWN | FLUSH_OWN | RELEASE_KEPT,
 };
 
-LONG_LIVED_DATA static const struct row {
+static const struct row {
   enum age age;
   enum budget budget;
   enum turn turn;
@@ -129,7 +129,7 @@ enum { POLL_MIN_CHUNKS = 8 };
 static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
 
 /* Once in an interval, for any number of steps in a round. */
-LONG_LIVED static void poll_limits(void) {
+static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
   ASSERT_OUR_TURN();
   if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
@@ -231,7 +231,7 @@ static void purge_own_pages(struct heap *heap, struct purge *purge) {
   purge->is_cut |= !is_done;
 }
 
-LONG_LIVED static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
+static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
   if (depth & FLUSH_SHARED) range_magazines_purge(purge, counters);
   if (depth & PURGE_SLABS) slab_pool_purge(purge);
@@ -259,7 +259,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   purge_wake_helper();
 }
 
-LONG_LIVED struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
+struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
   bool are_lost_left =
       row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);

@@ -22,7 +22,7 @@ RESIDENT unsigned regret_level(void) {
   return LIKELY(!load_relaxed(&limits.decay_cut)) ? load_relaxed(&level) : 0;
 }
 
-LONG_LIVED void regret_note_given(const struct purge *purge, bool at_once) {
+void regret_note_given(const struct purge *purge, bool at_once) {
   if (!purge->purged_bytes) return;
   if (!load_relaxed(&given_bytes)) {
     store_relaxed(&refaulted_before, load_relaxed(&totals.refaulted_bytes));
@@ -39,7 +39,7 @@ static void begin_anew(uint32_t now_ms, uint32_t new_level) {
   store_relaxed(&level, new_level);
 }
 
-LONG_LIVED void regret_judge(uint32_t now_ms) {
+void regret_judge(uint32_t now_ms) {
   uint64_t given = load_relaxed(&given_bytes), at_once = load_relaxed(&at_once_bytes);
   uint64_t again = load_relaxed(&totals.refaulted_bytes) - load_relaxed(&refaulted_before);
   if (given >= WORTH_BYTES && again >= given / 2) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "os/lock.h"
+#include "os/os.h"
 #include "stack/unwind.h"
 
 enum { STANDARD_ERROR = 2 };
@@ -91,22 +91,19 @@ static void report_stack_here(const char *verb, uintptr_t from) {
   if (here.frame_count) report_stack(verb, &here);
 }
 
-static void append_heap(struct text *text, const char *name) {
-  text_string(text, ", of heap \"");
-  text_name(text, name);
-  text_char(text, '"');
-}
-
 static void append_class(struct text *text, const struct block_description *block) {
   if (!block) {
     text_string(text, " (class none)");
     return;
   }
   text_format(text, " (%s class %u", block->tier, block->class_number);
-  if (block->heap_name)
-    append_heap(text, block->heap_name);
-  else if (block->thread_id)
+  if (block->heap_name) {
+    text_string(text, ", of heap \"");
+    text_name(text, block->heap_name);
+    text_char(text, '"');
+  } else if (block->thread_id) {
     text_format(text, ", of thread %u", block->thread_id);
+  }
   text_char(text, ')');
 }
 
@@ -159,17 +156,3 @@ void report_write_beside(uintptr_t freed, uintptr_t written,
                 is_before ? freed - written : written - freed,
                 is_before ? "before" : "after the start of", block->block_bytes);
 }
-
-COLD void report_endless_wait(void) {
-  report_line(
-      "deadlock avoided: malloc re-entered on the same thread (by a signal handler, or a child of "
-      "vfork)");
-  os_abort();
-}
-
-#if HAK_DEBUG
-void assertion_failed(const char *expression, const char *file, int line_number) {
-  report_line("assertion failed: %s at %s:%u", expression, file, (unsigned)line_number);
-  os_abort();
-}
-#endif

@@ -8,7 +8,7 @@
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
-LONG_LIVED static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
@@ -94,8 +94,7 @@ enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
 /* Scans from `begin` on. */
-LONG_LIVED NOINLINE static struct slab *adopt_next(struct owner *owner, unsigned class,
-                                                   struct owner *begin) {
+NOINLINE static struct slab *adopt_next(struct owner *owner, unsigned class, struct owner *begin) {
   uint64_t bit = UINT64_C(1) << class;
   if (owner_is_named(owner)) return NULL;
   /* seq: cleared before we scan; a thread that parks or queues afterwards sets it again. */
@@ -213,7 +212,7 @@ static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_m
   return slabs_max;
 }
 
-LONG_LIVED size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
+size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1) {
     for (struct slab *slab; slabs_max; slabs_max--) {
       if (!(slab = pending_next(owner, lowest_bit(ready)))) break;
@@ -226,7 +225,7 @@ LONG_LIVED size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
 }
 
 /* Remote frees wait in the queues, and a queued slab cannot be released, so the queues are drained before. */
-LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
+size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
   size_t slabs_left = owner_drain_all(owner, slabs_max);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct slab *current = owner->bins[class].current;
@@ -237,7 +236,7 @@ LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max
   return slabs_left;
 }
 
-LONG_LIVED void owner_collect_all(struct owner *owner) {
+void owner_collect_all(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     pending_drain_class(owner, class, UINT64_MAX);
@@ -263,7 +262,7 @@ RESIDENT static void change_state(struct owner *owner, enum owner_state state) {
   if (!owner_is_named(owner)) orphan_mask_add(classes_on_offer(owner));
 }
 
-LONG_LIVED void owner_park(struct owner *owner) {
+void owner_park(struct owner *owner) {
   change_state(owner, OWNER_PARKED);
   purge_want();
 }
@@ -277,7 +276,7 @@ static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms
 }
 
 /* False while the owner runs and may idle later. */
-LONG_LIVED bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
+bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
   if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
@@ -294,7 +293,7 @@ LONG_LIVED bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *
   return true;
 }
 
-LONG_LIVED void owners_collect_ended(void) {
+void owners_collect_ended(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
     owner_collect_all(owner);

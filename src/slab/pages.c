@@ -95,17 +95,14 @@ static bool scan_slab(struct slab *slab, struct scan *scan) {
   return is_done;
 }
 
-static void count_refaults(uint64_t pages) {
-  fetch_add_relaxed(&totals.refaulted_bytes, (uint64_t)count_bits(pages) << page_shift());
-}
-
 void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count) {
   uint64_t used = 0;
   for (unsigned index = 0; slab->given_pages && index < block_count; index++) {
     uintptr_t offset = (uintptr_t)blocks[index] - slab->base;
     used |= pages_of_bytes(offset, offset + slab->block_bytes - 1);
   }
-  count_refaults(slab->given_pages & used);
+  uint64_t refaulted_pages = count_bits(slab->given_pages & used);
+  fetch_add_relaxed(&totals.refaulted_bytes, refaulted_pages << page_shift());
   slab->given_pages &= ~used;
   slab->waiting_pages = 0;
   slab->has_free_pages = slab->given_pages != 0;
@@ -129,7 +126,7 @@ static bool scan_class(struct owner *owner, struct scan *scan) {
 }
 
 /* The scan ends in the class in which it begins, before its start. */
-LONG_LIVED bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms) {
+bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   size_t calls = purge->calls_left < PAGE_CALLS_A_SCAN ? purge->calls_left : PAGE_CALLS_A_SCAN;
   struct scan scan = {purge, age_ms, calls};
   for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {

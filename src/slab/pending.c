@@ -23,7 +23,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
     orphan_mask_add(class_bit(class));
 }
 
-LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
+void pending_enqueue(struct slab *slab, struct counters *counters) {
   if (options.route_p) slab->edge_ns = os_now_ns(); /* this thread holds `queued` */
   for (;;) {
     /* seq: pairs with slab_own and slab_try_release. */
@@ -40,8 +40,7 @@ LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
   }
 }
 
-LONG_LIVED void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
-                                 struct counters *counters) {
+void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters) {
   /* seq: the bit before `queued` is read; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
@@ -69,7 +68,7 @@ RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   return slab;
 }
 
-LONG_LIVED void pending_put_back_all(struct slab *aside, struct owner *owner) {
+void pending_put_back_all(struct slab *aside, struct owner *owner) {
   for (struct slab *slab; (slab = aside);) {
     aside = load_relaxed(&slab->pending_next);
     struct bin *bin = &owner->bins[slab->class];
@@ -79,7 +78,7 @@ LONG_LIVED void pending_put_back_all(struct slab *aside, struct owner *owner) {
   }
 }
 
-LONG_LIVED bool pending_drain(struct slab *slab, struct owner *owner) {
+bool pending_drain(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued here */
     pending_enqueue(slab, &owner->counters);
     return false;
@@ -91,14 +90,13 @@ LONG_LIVED bool pending_drain(struct slab *slab, struct owner *owner) {
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
 }
 
-LONG_LIVED bool pending_any(const struct owner *owner) {
+bool pending_any(const struct owner *owner) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     if ((int32_t)load_relaxed(&owner->pending_count[lowest_bit(ready)]) > 0) return true;
   return false;
 }
 
-LONG_LIVED unsigned pending_release(struct owner *owner, unsigned class, unsigned probes,
-                                    unsigned most) {
+unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most) {
   struct slab *kept = NULL, *slab;
   unsigned drained = 0;
   for (; probes && drained < most && (slab = pending_next(owner, class)); probes--) {

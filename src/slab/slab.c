@@ -116,7 +116,7 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
 }
 
 /* Fresh blocks come after all others, in order. */
-LONG_LIVED void *slab_take_first(struct slab *slab, struct owner *owner) {
+void *slab_take_first(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab) && slab->free_local);
   unsigned word = slab->first_word;
   while (UNLIKELY(!slab->local[word])) word++;
@@ -234,7 +234,7 @@ RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
   return collected;
 }
 
-LONG_LIVED unsigned slab_count_remote(const struct slab *slab) {
+unsigned slab_count_remote(const struct slab *slab) {
   unsigned blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++)
     blocks += count_bits(load_relaxed(&slab->remote[word]));

@@ -30,10 +30,6 @@ struct entry {
 };
 static CACHE_ALIGNED struct entry entries[ENTRIES];
 
-static struct entry *entry_of(uintptr_t instruction) {
-  return &entries[mix_bits(instruction) % ENTRIES];
-}
-
 /* False when it was being written. */
 INLINE bool read_entry(struct entry *entry, union kept_words *found) {
   uint64_t turn = load_acquire(&entry->turn); /* the words of that turn; pairs with write_entry */
@@ -66,7 +62,7 @@ static bool find(const struct os_module *module, uintptr_t instruction, struct k
 
 bool unwind_cache_find(const struct os_module *module, uintptr_t instruction,
                        struct unwind_rule *rule) {
-  struct entry *entry = entry_of(instruction);
+  struct entry *entry = &entries[mix_bits(instruction) % ENTRIES];
   union kept_words found;
   struct kept *kept = &found.kept;
   bool is_kept = read_entry(entry, &found) && kept->instruction == instruction &&

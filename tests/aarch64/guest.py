@@ -6,8 +6,6 @@ names on both sides; the rest of its root is what is written here: the C library
 init, agent.c takes the orders.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

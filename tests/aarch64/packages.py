@@ -5,8 +5,6 @@ into build/arm64, not installed.  apt does it, so that what comes is signed.
 `kernel(page_bytes)` one whose pages have so many bytes: its image and the modules that GUEST_MODULES names
 """
 
-from __future__ import annotations
-
 import fcntl
 import lzma
 import shutil

@@ -5,8 +5,6 @@ Pages of 16 and 64 KiB are the emulator's word (-p), with this machine's kernel 
 no program with such pages can preload anything; to newer ones the word means nothing.  Needs
 gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user-static; skipped where one is missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -19,6 +17,7 @@ import target
 from aarch64 import packages
 from kernels.kernels import ROOT, CannotFetchError
 from preload import served
+from results import captured
 
 COMPILER = "aarch64-linux-gnu-gcc"
 EMULATOR = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
@@ -34,7 +33,7 @@ pytestmark = [
 
 GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 PROGRAMS: dict[str, tuple[list[str], dict[str, str]]] = {
-    "api/alignment_power_of_two.c": ([], {}),
+    "api/alignment_natural.c": ([], {}),
     "api/realloc_content.c": ([], {}),
     "api/usable_size.c": ([], {}),
     "concurrency/fuzz.c": (["4", "2", "3", "10000"], {}),
@@ -50,7 +49,7 @@ def build(*targets: str) -> None:
     """With the unit tests, where their library can be had."""
     for words in (["cmake", "--preset", "aarch64-debug"], ["cmake", "--build", BUILD, "--target", *targets]):
         command = [str(word) for word in words]
-        step = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+        step = captured(command, cwd=ROOT, timeout=280)
         assert step.returncode == 0, step.stdout[-3000:] + step.stderr[-3000:]
 
 
@@ -84,7 +83,7 @@ def why_no_pages_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int],
         text = "int main(void) { return 0; }"
         subprocess.run([COMPILER, "-o", program, "-xc", "-"], input=text, text=True, check=True, timeout=120)
         words = [*EMULATOR, "-p", str(page_bytes), "-E", library, program]
-        step = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        step = captured(words, timeout=60)
         return faults_said(step) or ("" if step.returncode == 0 else f"it ended with {step.returncode}")
 
     return why
@@ -103,9 +102,7 @@ def test_program(
     options = options | {"LD_PRELOAD": str(library), "HAKMEM_STATS": f"json:{report}"}
     words = [*EMULATOR, "-p", str(page_bytes)]
     words += [word for name, value in options.items() for word in ("-E", f"{name}={value}")]
-    result = subprocess.run(
-        [*words, str(binary), *arguments], capture_output=True, text=True, timeout=250, check=False
-    )
+    result = captured([*words, str(binary), *arguments], timeout=250)
     assert (result.returncode, faults_said(result)) == (0, "")
     assert served(json.loads(report.read_text())) > 0
 
@@ -115,5 +112,5 @@ def test_unit(name: str, library: Path, why_no_units: str) -> None:
     if why_no_units:
         pytest.skip(why_no_units)
     words = [*EMULATOR, str(library.parent / "unit" / f"test_{name}")]
-    result = subprocess.run(words, capture_output=True, text=True, timeout=250, check=False)
+    result = captured(words, timeout=250)
     assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]

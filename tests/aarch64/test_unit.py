@@ -5,8 +5,6 @@ Those on the fake system choose their pages themselves, of 4 KiB and more: they 
 The model checker is not there: it reads how the compiler instruments x86-64's code and switches stacks by its
 C library; what it explores are the orders that the sources allow, which is wider than any processor does."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import dataclass

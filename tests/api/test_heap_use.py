@@ -1,16 +1,10 @@
 """A thread's malloc served from a heap of the program's own, whatever it would be served from otherwise."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 PROGRAM = Path(__file__).with_name("hak_heap_use.c")
 # All have blocks of their own kind ready that malloc takes before it asks for others.
@@ -29,5 +23,5 @@ WAYS = {
 
 @pytest.mark.parametrize("mode", ["preload", "static-debug"])
 @pytest.mark.parametrize("way", WAYS)
-def test_every_entry_uses_it(way: str, mode: str, run_program: Callable[..., Result]) -> None:
+def test_every_entry_uses_it(way: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(PROGRAM, mode, env=WAYS[way]))

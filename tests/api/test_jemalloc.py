@@ -1,21 +1,13 @@
 """jemalloc's own calls in each way to run (jemalloc_calls.c); without options: test_programs.py."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 PROGRAM = Path(__file__).resolve().parent / "jemalloc_calls.c"
 GUARD_ALL = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_SLOTS": "4096"}
-
-Run = Callable[..., "Result"]
 
 
 @pytest.mark.parametrize(

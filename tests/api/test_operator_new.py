@@ -1,18 +1,12 @@
 """operator new and delete, from g++ and clang++, preloaded and linked both ways."""
 
-from __future__ import annotations
-
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import ALL_MODES, assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 SIZED = "-fsized-deallocation"  # clang 14 has it off by default
@@ -27,12 +21,12 @@ def compiler(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("mode", ALL_MODES)
 @pytest.mark.parametrize("name", ["new_forms", "new_handler", "new_bad_alloc"])
-def test_program(name: str, mode: str, compiler: str, run_program: Callable[..., Result]) -> None:
+def test_program(name: str, mode: str, compiler: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.cc", mode, SIZED, compiler=compiler))
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
-def test_caller_without_exceptions(mode: str, compiler: str, run_program: Callable[..., Result]) -> None:
+def test_caller_without_exceptions(mode: str, compiler: str, run_program: Run) -> None:
     source = HERE / "new_no_exceptions.cc"
     result = run_program(source, mode, "-fno-exceptions", compiler=compiler)
     assert (result.returncode, result.stdout) == (-signal.SIGABRT, "before\n")

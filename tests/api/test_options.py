@@ -1,20 +1,13 @@
 """HAKMEM_* options as a user meets them: help, warnings, reports at exit."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 
 
 @pytest.fixture

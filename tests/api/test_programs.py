@@ -1,16 +1,10 @@
 """Every C program of this folder that speaks for itself: exit status 0 and silence, in every mode."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import OWN_API_MODES, assert_clean, modes_for
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 # Those whose output is looked at by test_reports.py and test_options.py.
@@ -29,10 +23,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "mode"), CASES)
-def test_program(name: str, mode: str, run_program: Callable[..., Result]) -> None:
+def test_program(name: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.c", mode, env=ENVIRONMENT.get(name)))
 
 
-def test_fully_static_program(run_program: Callable[..., Result]) -> None:
+def test_fully_static_program(run_program: Run) -> None:
     """With -static there is no dynamic linker to help, and libc's own malloc must stay out."""
     assert_clean(run_program(HERE / "churn.c", "static", "-static"), stdout="done\n")

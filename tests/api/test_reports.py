@@ -1,19 +1,13 @@
 """What the reporting calls write, and where."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 from modes import ALL_MODES, OWN_API_MODES
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 
@@ -24,7 +18,7 @@ def class_counters(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
-def test_malloc_stats_writes_to_standard_error(mode: str, run_program: Callable[..., Result]) -> None:
+def test_malloc_stats_writes_to_standard_error(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "malloc_stats.c", mode)
     assert (result.returncode, result.stdout) == (0, "")
     assert "hakmem" in result.stderr
@@ -32,7 +26,7 @@ def test_malloc_stats_writes_to_standard_error(mode: str, run_program: Callable[
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
-def test_malloc_info_writes_xml(mode: str, run_program: Callable[..., Result]) -> None:
+def test_malloc_info_writes_xml(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "malloc_info.c", mode)
     assert (result.returncode, result.stderr) == (0, "")
     document = ElementTree.fromstring(result.stdout)
@@ -41,7 +35,7 @@ def test_malloc_info_writes_xml(mode: str, run_program: Callable[..., Result]) -
 
 
 @pytest.mark.parametrize("mode", OWN_API_MODES)
-def test_hak_stats_print_writes_to_its_descriptor(mode: str, run_program: Callable[..., Result]) -> None:
+def test_hak_stats_print_writes_to_its_descriptor(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "hak_stats_print.c", mode)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("hakmem")
@@ -50,9 +44,7 @@ def test_hak_stats_print_writes_to_its_descriptor(mode: str, run_program: Callab
 
 
 @pytest.mark.parametrize("mode", OWN_API_MODES)
-def test_hak_stats_json_is_the_report_at_exit(
-    mode: str, root: Path, run_program: Callable[..., Result]
-) -> None:
+def test_hak_stats_json_is_the_report_at_exit(mode: str, root: Path, run_program: Run) -> None:
     result = run_program(HERE / "hak_stats_json.c", mode)
     assert (result.returncode, result.stderr) == (0, "")
     report = json.loads(result.stdout)

@@ -1,7 +1,5 @@
 """The harness of the benchmarks, tested without running any: canned numbers in place of timed runs."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable

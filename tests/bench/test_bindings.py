@@ -1,7 +1,5 @@
 """Who serves a real program, as the dynamic linker tells it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rounds: their order, their number, and the time they may take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

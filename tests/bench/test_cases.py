@@ -1,7 +1,5 @@
 """Cases: rows beside the loads, with goals of their own, some of them run on all allocators at once."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of hakmem's own counters is made of what the library really reports."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

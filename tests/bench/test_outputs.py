@@ -1,7 +1,5 @@
 """The page, the charts, Markdown and CSV of a small canned result."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

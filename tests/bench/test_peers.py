@@ -1,7 +1,5 @@
 """Today's peers: the table, the choice, what is built when, and what is said of one that cannot be built."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -17,6 +15,7 @@ from harness.execute import allocator_environment
 from harness.new_peers import NEW_PEERS, NewPeer
 from harness.real_program import preload_variables
 from harness.recipes import Commands, Compiled, Found, PeerError, Unpacked, fetch
+from results import captured
 
 SOURCE = "void *malloc(unsigned long size) { return (void *)(size - size); }\n"
 
@@ -40,7 +39,7 @@ def ignore(_line: str) -> None:
 
 
 def exports_malloc(library: Path) -> bool:
-    symbols = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
+    symbols = captured(["nm", "-D", str(library)], check=True).stdout
     return re.search(r" T malloc$", symbols, re.MULTILINE) is not None
 
 
@@ -93,7 +92,7 @@ def test_more_units_from_a_list(package: Path, tmp_path: Path) -> None:
     (package / "build.rs").write_text('files(["free.c", "bridge.rs"])')
     recipe = Compiled(("malloc.c",), "-O2", listed_in="build.rs", listed_pattern=r'"(\w+\.c)"')
     library = peers.library_of(peer_of(recipe), ignore, tmp_path)
-    symbols = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
+    symbols = captured(["nm", "-D", str(library)], check=True).stdout
     assert " T free" in symbols
 
 
@@ -176,7 +175,7 @@ def test_a_proxy_is_preloaded_with_what_it_needs(tmp_path: Path, monkeypatch: py
     assert some.expected_file == "libproxy.so.2"
     for environment in (allocator_environment(some), preload_variables(some)):
         words = ["env", f"LD_PRELOAD={environment['LD_PRELOAD']}", "cat", "/proc/self/maps"]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        done = captured(words, check=True)
         assert done.stderr == ""
         assert all(str(tmp_path / name) in done.stdout for name in sources)
 

@@ -1,12 +1,10 @@
 """bench/profilers: the truth about the leaking programs, and how answers are judged by it."""
 
-from __future__ import annotations
-
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from results import captured
 
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "profilers"
 
@@ -49,6 +47,6 @@ def test_answers_are_judged_by_shares() -> None:
 
 def test_what_is_unknown_is_refused() -> None:
     words = [sys.executable, FOLDER / "run", "--tool", "nosuch"]
-    step = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100)
+    step = captured(words, timeout=100)
     assert step.returncode == 2
     assert "no tool is called nosuch; there are hakmem profile, heaptrack" in step.stderr

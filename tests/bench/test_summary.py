@@ -1,7 +1,5 @@
 """From samples to ratios, means, further figures and verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@ build/compilers/SUITE.
 
 `make_root(suite)` returns a Root with all compilers of that suite."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

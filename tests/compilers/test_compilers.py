@@ -4,8 +4,6 @@ it, and its fast paths have about as many instructions as gcc 12's.
 `make test-compilers` takes all of compilers.py, a few minutes each; `make test` those in the PATH that are
 called gcc-N or clang-N and are not of the version that builds everything else."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -19,6 +17,7 @@ import fast_path
 import pytest
 from compilers.compilers import COMPILERS, Compiler, make_root
 from mirrors import CannotFetchError
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_FULL = os.environ.get("COMPILERS") == "all"
@@ -86,15 +85,7 @@ class Tried:
 
 
 def run_here(*words: str, timeout_s: float, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        cwd=ROOT,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return captured(words, cwd=ROOT, env=os.environ | variables, timeout=timeout_s)
 
 
 @pytest.fixture(

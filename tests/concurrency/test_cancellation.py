@@ -1,17 +1,12 @@
 """No entry of the library is a cancellation point: a thread that ended inside would keep what it holds."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
+from shape.test_library import listed_symbols
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "cancelled.c"
@@ -42,20 +37,18 @@ def program(compile_c: Callable[..., Path], lib: Path, root: Path) -> Path:
 
 
 @pytest.fixture
-def entries(program: Path, plain: Callable[..., Result]) -> list[str]:
+def entries(program: Path, plain: Run) -> list[str]:
     result = plain([program])
     assert result.returncode == 0, result.stderr
     return result.stdout.split()
 
 
 def test_every_entry_is_called(entries: list[str], root: Path) -> None:
-    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
-    listed = set(re.findall(r"[\w.]+", script[script.index("global:") + 7 : script.index("local:")]))
-    assert set(entries) - SCENARIOS == listed - set(NOT_CALLED)
+    assert set(entries) - SCENARIOS == listed_symbols(root) - set(NOT_CALLED)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_entries_return(mode: str, entries: list[str], program: Path, plain: Callable[..., Result]) -> None:
+def test_entries_return(mode: str, entries: list[str], program: Path, plain: Run) -> None:
     if mode != "default" and not mode.startswith("hardened"):
         entries = [name for name in entries if not name.startswith(("_Z", "__libc_"))]
     failed = {}

@@ -1,21 +1,15 @@
 """Libraries loaded while the program runs: hakmem itself, libraries linked against it, and libraries
 that bring libc's malloc back (RTLD_DEEPBIND)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS, assert_clean
 from preload import json_stats_option, read_reports, served
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 Compile = Callable[..., Path]
 
 

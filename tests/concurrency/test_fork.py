@@ -1,20 +1,17 @@
 """New processes from programs with many threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 Compile = Callable[..., Path]
+
+
+MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and option")
 
 
 @pytest.mark.parametrize(
@@ -22,12 +19,12 @@ Compile = Callable[..., Path]
     [
         ("preload", "1000", "fork", {}),
         ("preload", "200", "fork", {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"}),
-        ("preload-debug", "200", "fork", {}),
-        ("static", "200", "fork", {"HAKMEM_DECAY_MS": "0"}),
+        pytest.param("preload-debug", "200", "fork", {}, marks=MORE),
+        pytest.param("static", "200", "fork", {"HAKMEM_DECAY_MS": "0"}, marks=MORE),
         ("preload", "600", "_Fork", {}),
         ("preload", "200", "_Fork", {"HAKMEM_HARDEN": "1"}),
         ("preload-debug", "400", "clone", {"HAKMEM_DECAY_MS": "1"}),
-        ("static", "400", "_Fork", {}),
+        pytest.param("static", "400", "_Fork", {}, marks=MORE),
     ],
 )
 def test_fork_under_load(

@@ -1,16 +1,11 @@
 """Millions of random calls against a shadow model, under every policy that changes the slow paths."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,7 +38,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fuzz(case: str, run_program: Callable[..., Result], tally: Callable[[int, str], None]) -> None:
+def test_fuzz(case: str, run_program: Run, tally: Callable[[int, str], None]) -> None:
     mode, arguments, options = CASES[case]
     assert_clean(run_program(HERE / "fuzz.c", mode, args=arguments, env=options, timeout=120))
     _, generations, threads, _ = map(int, arguments)

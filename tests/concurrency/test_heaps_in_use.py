@@ -1,18 +1,10 @@
 """Threads whose malloc gives blocks of the program's heaps, beside forks and ends of threads."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Run
 
 PROGRAM = Path(__file__).with_name("heaps_in_use.c")
 WAYS = [

@@ -1,19 +1,12 @@
 """hakmem's own thread is in nobody's way."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 SOURCE = Path(__file__).resolve().parent / "helper_thread.c"
-Run = Callable[..., "Result"]
 
 
 def run_case(run_program: Run, case: str, mode: str = "preload", **options: str) -> Result:
@@ -22,7 +15,10 @@ def run_case(run_program: Run, case: str, mode: str = "preload", **options: str)
     return result
 
 
-@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+DEBUG = pytest.param("preload-debug", marks=pytest.mark.long("4 seconds of waiting"))
+
+
+@pytest.mark.parametrize("mode", ["preload", DEBUG, "static"])
 @pytest.mark.parametrize("case", ["ends", "goes"])
 def test_it_ends_with_the_program(case: str, mode: str, run_program: Run) -> None:
     run_case(run_program, case, mode)

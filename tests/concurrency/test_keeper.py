@@ -1,20 +1,13 @@
 """The keeper of `hakmem run --profile` shares the program's memory, and nothing of it is seen in there."""
 
-from __future__ import annotations
-
 import socket
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import target
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 
 
 @target.not_there

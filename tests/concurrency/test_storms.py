@@ -1,21 +1,16 @@
 """Signals at a high rate, and processes that are killed again and again."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import target
 from modes import INCLUDE_TESTS, assert_clean
 from preload import json_stats_option, preload_environment
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 SHARED_MEMORY = Path("/dev/shm")
@@ -23,7 +18,7 @@ KILLS = 40
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
-def test_signal_storm(mode: str, run_program: Callable[..., Result]) -> None:
+def test_signal_storm(mode: str, run_program: Run) -> None:
     options = {"HAKMEM_DECAY_MS": "1"}
     assert_clean(run_program(HERE / "signal_storm.c", mode, args=["1500"], env=options, timeout=60))
 

@@ -1,22 +1,13 @@
 """Threads that come and go, and what they leave behind."""
 
-from __future__ import annotations
-
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run, captured
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 STATIC_TLS_MAX_BYTES = 16
 EXIT_ROUNDS = 20
 
@@ -67,7 +58,7 @@ def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_progra
 
 def test_static_tls_is_small(lib: Path) -> None:
     """Every byte here is taken from the 1,664 or so that glibc keeps for all dlopened libraries."""
-    segments = subprocess.run(["readelf", "-lW", lib], capture_output=True, text=True, check=True).stdout
+    segments = captured(["readelf", "-lW", lib], check=True).stdout
     sizes = re.findall(r"^\s+TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x([0-9a-f]+)", segments, re.M)
     assert len(sizes) <= 1
     assert sum(int(size, 16) for size in sizes) <= STATIC_TLS_MAX_BYTES

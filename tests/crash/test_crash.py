@@ -1,18 +1,12 @@
 """One line when the process dies by a signal inside the allocator, none when it dies elsewhere; the way it
 ends stays what it was."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 PROGRAM = Path(__file__).resolve().parent / "crash.c"
 LINE = r"hakmem: SIGSEGV inside the allocator: instruction 0x[0-9a-f]+, address 0x8 \(.*\)\n"
@@ -31,7 +25,7 @@ NOTHING = ""
     ],
 )
 def test_crash(
-    how: str, mode: str, options: dict[str, str], status: int, line: str, run_program: Callable[..., Result]
+    how: str, mode: str, options: dict[str, str], status: int, line: str, run_program: Run
 ) -> None:
     result = run_program(PROGRAM, mode, args=[how], env=options, stats=False)
     assert result.returncode == status

@@ -1,25 +1,19 @@
 """Programs that are linked in less usual ways, and programs that bring a malloc of their own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS, assert_clean
 from preload import run_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 TESTS = Path(__file__).resolve().parents[1]
 FUZZ = TESTS / "concurrency" / "fuzz.c"
 ARGUMENTS = ["21", "4", "4", "10000"]
 JEMALLOC = ["-Wl,-Bstatic", "-ljemalloc", "-Wl,-Bdynamic", "-lm", "-ldl", "-lstdc++"]
 
-Run = Callable[..., "Result"]
 Compile = Callable[..., Path]
 
 

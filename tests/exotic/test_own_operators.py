@@ -1,18 +1,12 @@
 """A program that has operators new and delete of its own: the forms that it leaves out come to them."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run, captured
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "own_operators.cc"
@@ -26,6 +20,7 @@ void *malloc(size_t size) { return size < sizeof memory ? memory : NULL; }
 void free(void *block) { (void)block; }
 int main(void) { free(malloc(10)); }
 """
+COMPILERS = ["g++", pytest.param("clang++", marks=pytest.mark.long("the same linker and archives"))]
 FORMS = [[], ["-DARRAYS"], ["-DDELETE_ARRAY"], ["-DALIGNED"], ["-DARRAYS", "-DALIGNED"]]
 NOT_PLAIN = [["-DNO_PLAIN", "-DARRAYS"], ["-DNO_PLAIN", "-DALIGNED"]]
 FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
@@ -35,22 +30,20 @@ FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
 @pytest.mark.parametrize("forms", FORMS + NOT_PLAIN, ids="".join)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static", "static-debug"])
 def test_all_other_forms_come_to_its_own(
-    mode: str, forms: list[str], options: dict[str, str], run_program: Callable[..., Result]
+    mode: str, forms: list[str], options: dict[str, str], run_program: Run
 ) -> None:
     assert_clean(run_program(PROGRAM, mode, *FLAGS, *forms, env=options))
 
 
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}], ids=str)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static"])
-def test_a_new_without_a_delete(
-    mode: str, options: dict[str, str], run_program: Callable[..., Result]
-) -> None:
+def test_a_new_without_a_delete(mode: str, options: dict[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / "new_alone.cc", mode, SIZED, env=options))
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_no_nothrow_form_of_the_c_plus_plus_library(
-    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+    mode: str, compile_c: Callable[..., Path], run_program: Run
 ) -> None:
     """It is within the program, and not seen by a plug-in: ours goes to the program's plain form at once."""
     plugin = compile_c(HERE / "nothrow_plugin.cc", "-shared", "-fPIC", compiler="gcc")
@@ -60,7 +53,7 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
 
 @pytest.mark.parametrize("mode", ["preload", "linked"])
 def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
-    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+    mode: str, compile_c: Callable[..., Path], run_program: Run
 ) -> None:
     library = compile_c(HERE / "loading_library.c", "-shared", "-fPIC")
     flags = ["-Wno-sized-deallocation", "-faligned-new", "-rdynamic"]
@@ -69,7 +62,7 @@ def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_a_library_is_initialised_before_hakmem(
-    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+    mode: str, compile_c: Callable[..., Path], run_program: Run
 ) -> None:
     """Its blocks are the program's, too: which operators there are is known before the first is made."""
     library = compile_c(EARLY, "-shared", "-fPIC")
@@ -79,14 +72,14 @@ def test_a_library_is_initialised_before_hakmem(
 @pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
 @pytest.mark.parametrize("linked", ["-static", "-pie"])
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_archive_gives_way(
     compiler: str,
     place: str,
     linked: str,
     forms: list[str],
     static_lib: Path,
-    run_program: Callable[..., Result],
+    run_program: Run,
 ) -> None:
     """To the program's operators, wherever it stands; its first initialiser is run before hakmem's own."""
     whole = f"-Wl,--whole-archive,{static_lib},--no-whole-archive"
@@ -95,24 +88,24 @@ def test_the_archive_gives_way(
 
 
 @pytest.mark.parametrize("linked", ["-static", "-static-libstdc++", "-pie"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_program_with_none_has_those_of_the_archive(
     compiler: str,
     linked: str,
     static_lib: Path,
     compile_c: Callable[..., Path],
-    run_program: Callable[..., Result],
+    run_program: Run,
 ) -> None:
     """Not those of the C++ library's archive, which are not weak."""
     program = compile_c(EARLY, SIZED, linked, PROGRAM, "-DNO_PLAIN", static_lib, compiler=compiler)
-    names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    names = captured(["nm", program], check=True).stdout
     operators = re.findall(r" (\w) (_Zn[aw]m\w*|_Zd[al]Pv\w*)$", names, re.MULTILINE)
     assert len(operators) == OPERATORS
     assert {kind for kind, _ in operators} == {"W"}
     assert_clean(run_program(EARLY, "static", SIZED, linked, PROGRAM, "-DNO_PLAIN", compiler=compiler))
 
 
-def test_without_the_c_plus_plus_library(run_program: Callable[..., Result]) -> None:
+def test_without_the_c_plus_plus_library(run_program: Run) -> None:
     flags = [*FLAGS, "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-static"]
     assert_clean(run_program(HERE / "bare_operators.cc", "static", *flags, compiler="gcc"))
 
@@ -121,7 +114,7 @@ def test_a_malloc_of_the_program_s_own_is_refused_by_the_linker(static_lib: Path
     source = tmp_path / "own_malloc.c"
     source.write_text(OWN_MALLOC)
     command = ["gcc", "-static", source, static_lib, "-pthread", "-o", tmp_path / "program"]
-    linker = subprocess.run(command, capture_output=True, text=True, check=False)
+    linker = captured(command)
     assert linker.returncode != 0
     assert "multiple definition of `malloc'" in linker.stderr
 
@@ -129,7 +122,7 @@ def test_a_malloc_of_the_program_s_own_is_refused_by_the_linker(static_lib: Path
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static"])
 def test_a_program_that_takes_their_addresses_has_none_of_its_own(
-    mode: str, options: dict[str, str], run_program: Callable[..., Result]
+    mode: str, options: dict[str, str], run_program: Run
 ) -> None:
     """Its stubs for them, found by name, lead back to hakmem's."""
     flags = ["-no-pie", "-fno-pic", "-faligned-new", SIZED]

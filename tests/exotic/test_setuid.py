@@ -1,7 +1,5 @@
 """A program that runs with its owner's rights takes no options from whoever starts it."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from modes import INCLUDE_TESTS
 from preload import clean_environment
+from results import captured
 
 HERE = Path(__file__).resolve().parent
 SET_USER_ID = 0o4755
@@ -36,15 +35,13 @@ def folder() -> Iterator[Path]:
 
 def run_as_nobody(program: Path, **options: str) -> subprocess.CompletedProcess[str]:
     nobody = pwd.getpwnam("nobody")
-    return subprocess.run(
+    return captured(
         [program],
         env=clean_environment() | options,
         user=nobody.pw_uid,
         group=nobody.pw_gid,
         extra_groups=[],
         cwd="/",
-        capture_output=True,
-        text=True,
         check=True,
         timeout=60,
     )

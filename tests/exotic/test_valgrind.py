@@ -4,18 +4,13 @@ By itself valgrind puts its own malloc in hakmem's place and finds what it alway
 (--soname-synonyms=somalloc=nouserintercepts) it runs hakmem like any other code: nothing that hakmem does
 may look like an error to it.  Programs that hakmem was not built for are run so."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
@@ -36,8 +31,6 @@ PROGRAMS: dict[str, list[str]] = {
     ],
     "sort": ["sort", "-R", "/usr/include/stdlib.h"],
 }
-
-Run = Callable[..., "Result"]
 
 
 def assert_no_errors(result: Result) -> None:

@@ -3,20 +3,15 @@
 test_refusals.py refuses each single call, as if memory or rights were lacking; here one kind is missing from
 the beginning to the end."""
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import target
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 LOAD = ("concurrency/fuzz.c", "1", "4", "4", "3000")
@@ -79,7 +74,7 @@ def has_guard_regions() -> bool:
 def test_absent(
     name: str,
     compile_c: Callable[..., Path],
-    plain: Callable[..., Result],
+    plain: Run,
     lib: Path,
     tally: Callable[[int, str], None],
 ) -> None:

@@ -1,18 +1,13 @@
 """Programs under filters of system calls (seccomp): what docs/RELIABILITY.md lists is all that is asked."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run, captured
+from shape.sources import sources
 
 HERE = Path(__file__).resolve().parent
 
@@ -77,9 +72,7 @@ def calls_of_sources(root: Path, lib: Path) -> set[str]:
     made = set(re.findall(r"\bSYS_(\w+)", text))
     made |= {"clone3"} if "pthread_create(" in text else set()  # which is the library's own first
     made |= {"clone"} if 'os_next_symbol("clone")' in text else set()
-    lines = subprocess.run(
-        ["nm", "-D", "--undefined-only", lib], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    lines = captured(["nm", "-D", "--undefined-only", lib], check=True).stdout.splitlines()
     for name in {line.split()[-1].split("@")[0] for line in lines} - NO_CALLS:
         assert name in CALLS, f"{name}: which system call is it?"
         made.add(CALLS[name])
@@ -90,8 +83,8 @@ def test_the_list_is_that_of_the_sources(root: Path, lib: Path) -> None:
     assert set(listed_calls(root)) == calls_of_sources(root, lib)
 
 
-def test_no_call_is_made_elsewhere(root: Path) -> None:
-    others = [path for path in (root / "src").rglob("*.[ch]") if not path.name.startswith("os_linux")]
+def test_no_call_is_made_elsewhere() -> None:
+    others = [path for path in sources(".c", ".h") if not path.name.startswith("os_linux")]
     assert not [path for path in others if re.search(r"\bSYS_\w+|\bsyscall\(", path.read_text())]
 
 
@@ -105,17 +98,13 @@ def program(compile_c: Callable[..., Path]) -> Path:
     return compile_c(HERE / "confined.c", INCLUDE_TESTS)
 
 
-def test_at_any_time_come_those_of_every_malloc(
-    program: Path, allowed: str, plain: Callable[..., Result]
-) -> None:
+def test_at_any_time_come_those_of_every_malloc(program: Path, allowed: str, plain: Run) -> None:
     """The program and its filters are right: the C library's malloc passes."""
     for threads in ("single", "threads"):
         assert plain([program, "kill", "prctl", threads, allowed]).returncode == 0
 
 
-def test_what_is_not_listed_ends_the_process(
-    program: Path, allowed: str, lib: Path, plain: Callable[..., Result]
-) -> None:
+def test_what_is_not_listed_ends_the_process(program: Path, allowed: str, lib: Path, plain: Run) -> None:
     fewer = ",".join(name for name in allowed.split(",") if name != "madvise")
     result = plain([program, "kill", "prctl", "single", fewer], env={"LD_PRELOAD": str(lib)})
     assert result.returncode != 0
@@ -123,7 +112,7 @@ def test_what_is_not_listed_ends_the_process(
 
 @pytest.fixture
 def goes_through(
-    program: Path, allowed: str, lib: Path, plain: Callable[..., Result]
+    program: Path, allowed: str, lib: Path, plain: Run
 ) -> Callable[[str, str, str, dict[str, str]], None]:
     def run(action: str, way: str, threads: str, mode: dict[str, str]) -> None:
         environment = {"LD_PRELOAD": str(lib)} | WAYS[way] | mode
@@ -154,7 +143,7 @@ def test_threads_have_ended_before(way: str, goes_through: Callable[..., None]) 
 
 
 def test_linked_with_the_archive(
-    static_lib: Path, allowed: str, compile_c: Callable[..., Path], plain: Callable[..., Result]
+    static_lib: Path, allowed: str, compile_c: Callable[..., Path], plain: Run
 ) -> None:
     program = compile_c(HERE / "confined.c", INCLUDE_TESTS, static_lib)
     for action in ("kill", "eperm"):

@@ -1,18 +1,11 @@
 """Memory runs out: NULL and ENOMEM, nothing harmed, usable afterwards."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 
 
 def assert_quiet(result: Result) -> None:

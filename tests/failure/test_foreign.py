@@ -1,19 +1,12 @@
 """Other code in the process maps memory where the allocator's lay, lies, or would lie next."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
 MODES = ["preload", "preload-debug", "static"]
 HARDENED = {"HAKMEM_HARDEN": "1"}
 

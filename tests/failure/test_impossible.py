@@ -1,16 +1,11 @@
 """Requests that nothing can serve are refused at once, and what can be served after giving back still is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 LIMITS = [("none", "0"), ("as", "512"), ("data", "512"), ("later", "512"), ("hard", "128")]
@@ -25,7 +20,7 @@ def options_of(limit: str, mib: str, harden: str) -> dict[str, str]:
 @pytest.mark.parametrize("harden", ["0", "1"])
 @pytest.mark.parametrize(("limit", "mib"), LIMITS)
 @pytest.mark.parametrize("mode", ["linked", "static", "linked-debug"])
-def test_impossible(mode: str, limit: str, mib: str, harden: str, run_program: Callable[..., Result]) -> None:
+def test_impossible(mode: str, limit: str, mib: str, harden: str, run_program: Run) -> None:
     environment = options_of(limit, mib, harden)
     result = run_program(HERE / "impossible.c", mode, args=[limit, mib], env=environment, stats=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -36,7 +31,7 @@ def test_without_guard_regions(
     limit: str,
     mib: str,
     compile_c: Callable[..., Path],
-    plain: Callable[..., Result],
+    plain: Run,
     lib: Path,
 ) -> None:
     """Before Linux 6.13 hardened mode closes pages in another way, which another limit counts."""

@@ -1,23 +1,16 @@
 """HAKMEM_LIMIT_SOFT and HAKMEM_LIMIT_HARD, a real cgroup, and a process that may have no more mappings."""
 
-from __future__ import annotations
-
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import target
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 BY_AGE_NEVER = {"HAKMEM_DECAY_MS": "3600000"}
 
 
@@ -93,7 +86,7 @@ def test_a_block_that_shrinks_stays(
         ("2G", "1G", 'SOFT="2G" exceeds HAKMEM_LIMIT_HARD, '),
     ],
 )
-def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Callable[..., Result]) -> None:
+def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Run) -> None:
     """In one line, which says what holds now; the program runs all the same."""
     environment = {"HAKMEM_LIMIT_SOFT": soft, "HAKMEM_LIMIT_HARD": hard}
     result = preload(["true"], env=environment, stats=False)

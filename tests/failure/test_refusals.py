@@ -2,17 +2,12 @@
 
 The unit test test_failure.c does the same on the fake operating system; here os_linux*.c are what is run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 Refuse = Callable[..., int]
@@ -26,7 +21,7 @@ FOR_EVER = 10**9
 
 
 @pytest.fixture
-def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_lib: Path) -> Refuse:
+def refuse(compile_c: Callable[..., Path], plain: Run, debug_lib: Path) -> Refuse:
     """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused.
 
     With FAULT_HALF each has done a part of its work; mremap is always that of kernels before 6.17."""
@@ -94,9 +89,7 @@ def test_at_random(
 
 
 @pytest.mark.parametrize("faults", [{}, OLD_MREMAP], ids=["this kernel", "before Linux 6.17"])
-def test_moves(
-    faults: dict[str, str], compile_c: Callable[..., Path], plain: Callable[..., Result], lib: Path
-) -> None:
+def test_moves(faults: dict[str, str], compile_c: Callable[..., Path], plain: Run, lib: Path) -> None:
     """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""
     shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
     program = compile_c(HERE / "moves.c", INCLUDE_TESTS)

@@ -3,13 +3,12 @@ installs packages, and where the sources do not have all of them.
 
 apt-get, apt-cache, sudo and id are stand-ins that say what the real ones say."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 APT_INSTALL = Path(__file__).resolve().parents[2] / "scripts" / "apt-install"
 HELD = (
@@ -57,13 +56,8 @@ def run(
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
-    return subprocess.run(
-        [APT_INSTALL, *packages],
-        cwd=folder,
-        env={"PATH": path, "TMPDIR": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+    return captured(
+        [APT_INSTALL, *packages], cwd=folder, env={"PATH": path, "TMPDIR": str(folder), **environment}
     )
 
 
@@ -146,9 +140,7 @@ PLAIN = ("sh", "mktemp", "rm", "paste", "tr")
 
 
 def run_bare(path: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [APT_INSTALL, "one|two", "three"], env={"PATH": path}, capture_output=True, text=True, check=False
-    )
+    return captured([APT_INSTALL, "one|two", "three"], env={"PATH": path})
 
 
 def test_a_system_without_apt(tmp_path: Path) -> None:

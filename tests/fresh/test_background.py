@@ -2,14 +2,14 @@
 started, and programs under test would inherit that.  CPython's own tests end only by such a signal, and so do
 many of python/hakmem's."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from results import captured
 
 # But for those that Python itself ignores.
 IGNORED = """
@@ -30,13 +30,10 @@ def test_programs_of_a_background_job_too(root: Path) -> None:
     """And what was told to survive a hangup does."""
     one = f"{Path(__file__).relative_to(root)}::{test_programs_have_the_usual_signals.__name__}"
     ignore = 'trap "" HUP INT QUIT TERM USR1 ALRM CHLD; exec "$@"'
-    job = subprocess.run(
+    job = captured(
         ["sh", "-c", ignore, "sh", sys.executable, "-m", "pytest", "-q", one],
         cwd=root,
         env=os.environ | {HANGS_UP: "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert job.returncode == 0, job.stdout
     assert "1 passed" in job.stdout

@@ -1,7 +1,5 @@
 """tests/browser.py where a command is called as a browser is, and is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

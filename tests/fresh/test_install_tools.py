@@ -3,13 +3,12 @@
 The script under test is a copy beside an apt-install that installs nothing; PATH decides which tools are
 there."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 INSTALL_TOOLS = Path(__file__).resolve().parents[2] / "scripts" / "install-tools"
 APT_INSTALL = """#!/bin/sh
@@ -36,13 +35,7 @@ def has(scripts: Path, *commands: str) -> None:
 
 
 def run(scripts: Path, *groups: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [scripts / "install-tools", *groups],
-        env={"PATH": str(scripts / "bin")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return captured([scripts / "install-tools", *groups], env={"PATH": str(scripts / "bin")})
 
 
 def asked(scripts: Path) -> list[str]:

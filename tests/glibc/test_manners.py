@@ -2,22 +2,14 @@
 
 The behaviour is that of glibc 2.36, and of newer ones where these differ; its own tests look for it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 MODES = ("preload", "static", "preload-debug")
 OPTIONS = {
     "default": {},

@@ -1,27 +1,19 @@
 """HAKMEM_GUARD=1: what a guarded block finds, what is said about it, and that nothing is said otherwise."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import target
 from modes import assert_clean
 from preload import Report
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-Run = Callable[..., "Result"]
-
 EVERY = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 # The names of functions can be found, and each has a frame.
 NAMED = ("-rdynamic", "-fno-optimize-sibling-calls", "-fno-inline")
@@ -206,7 +198,7 @@ select count(*), sum(length(hex(n))) from numbers;
 
 @target.not_there
 @pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", PYTHON], ["sqlite3", ":memory:", SQL]])
-def test_real_programs(command: list[str], preload: Callable[..., Result]) -> None:
+def test_real_programs(command: list[str], preload: Run) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     result = preload(command, env=EVERY | {"HAKMEM_GUARD_SLOTS": "1000"})

@@ -3,8 +3,6 @@ installed.
 
 `fetch(kernel)` returns the kernel's image."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ programs and libraries find each other.  The machine has two serial lines: the k
 `init` says.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from preload import SERVED_COUNTERS
+from results import captured
 
 HERE = Path(__file__).resolve().parent
 BUSYBOX = Path("/bin/busybox")
@@ -67,7 +66,7 @@ class Outcome:
 
 def libraries_of(file: Path) -> list[Path]:
     """What the dynamic linker loads for it, itself included; nothing for what is not dynamic."""
-    listed = subprocess.run(["ldd", file], capture_output=True, text=True, check=False).stdout
+    listed = captured(["ldd", file]).stdout
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
 
 
@@ -156,7 +155,7 @@ def run_jobs(kernel_image: Path, jobs: Sequence[Job], files: Iterable[Path], fol
     words += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
     words += ["-kernel", str(kernel_image), "-initrd", str(initramfs), "-append", COMMAND_LINE]
     limit_s = BOOT_TIMEOUT_S + sum(job.timeout_s for job in jobs)
-    step = subprocess.run(words, capture_output=True, text=True, timeout=limit_s, check=False)
+    step = captured(words, timeout=limit_s)
     said = results.read_text(errors="replace").replace("\r\n", "\n")
     if "\x1edone" not in said:
         log = "\n".join(console.read_text(errors="replace").splitlines()[-LOG_LINES:])

@@ -4,10 +4,7 @@ built.
 `jobs(...)` builds them.  TELLING are those where kernels differ most; `make test-kernels` runs all.
 """
 
-from __future__ import annotations
-
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +13,7 @@ from pathlib import Path
 from kernels.machine import Job
 from modes import INCLUDE_TESTS
 from preload import preload_environment
+from results import captured
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
@@ -157,13 +155,7 @@ print(json.dumps(files + mapped))
 
 def tool_files(lib: Path) -> list[Path]:
     environment = preload_environment(lib) | {"PYTHONPATH": str(ROOT / "python")}
-    step = subprocess.run(
-        [sys.executable, "-c", f"TOOL = {TOOL!r}\n{LIST_FILES}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    step = captured([sys.executable, "-c", f"TOOL = {TOOL!r}\n{LIST_FILES}"], env=environment, check=True)
     found = json.loads(step.stdout.splitlines()[-1])
     settings = Path(sys.prefix) / "pyvenv.cfg"
     files = {*map(Path, found), Path(sys.executable), Path(sys.base_prefix) / "bin" / "python3", settings}

@@ -4,8 +4,6 @@
 kernels.py with all of programs.py (ONLY=regex for some of them).
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -32,6 +30,7 @@ def wrong(outcome: Outcome) -> str:
     return "" if outcome.is_clean else str(outcome)
 
 
+@pytest.mark.long("an emulated machine; its programs run on this kernel")
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if IS_FULL or k.suite == USUAL], ids=lambda k: k.suite)
 def test_kernel(

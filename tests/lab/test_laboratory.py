@@ -1,14 +1,12 @@
 """Every strategy of the laboratory keeps its blocks intact and its counters consistent, for a moment."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from shape.sources import ROOT, sources
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "bench")]
 
 from harness.execute import Sample  # noqa: E402
@@ -65,6 +63,4 @@ def test_every_experiment_is_judged() -> None:
 
 
 def test_the_product_knows_nothing_of_the_laboratory() -> None:
-    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in {".c", ".h", ".def"}]
-    assert sources
-    assert not [path.name for path in sources if INCLUDE.search(path.read_text())]
+    assert not [path.name for path in sources(".c", ".h", ".def") if INCLUDE.search(path.read_text())]

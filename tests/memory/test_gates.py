@@ -1,16 +1,11 @@
 """Bounds that a program sees: memory for each idle thread, mappings, resident for live memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
@@ -34,7 +29,7 @@ def test_idle_threads(
     largest_bytes: str,
     limit_bytes: str,
     compile_c: Callable[..., Path],
-    preload: Callable[..., Result],
+    preload: Run,
 ) -> None:
     program = compile_c(HERE / "ten_thousand_threads.c", INCLUDE_TESTS)
     result = preload([program, threads, largest_bytes, limit_bytes], env=DECAY)
@@ -43,7 +38,7 @@ def test_idle_threads(
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_mappings_and_resident_memory(compile_c: Callable[..., Path], preload: Callable[..., Result]) -> None:
+def test_mappings_and_resident_memory(compile_c: Callable[..., Path], preload: Run) -> None:
     program = compile_c(HERE / "long_mixed_load.c", INCLUDE_TESTS)
     result = preload([program, LOAD_SECONDS, PEAK_PERCENT, IDLE_PERCENT], env=DECAY)
     assert (result.returncode, result.stderr) == (0, "")

@@ -1,23 +1,16 @@
 """A block of 500 GiB costs what is touched of it; so do the large ones of hardened mode."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).resolve().parent
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 STRICT = "2"
-Run = Callable[..., "Result"]
 
 
 @pytest.mark.skipif(

@@ -1,22 +1,14 @@
 """Resident memory follows live memory, whoever frees it and whenever."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 HELPER = DECAY | {"HAKMEM_HELPER_THREAD": "1"}
 ALONE = DECAY | {"HAKMEM_HELPER_THREAD": "0"}  # else it may be at it while the program looks
@@ -24,6 +16,7 @@ NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # what must be reused is not given back 
 
 # One size of each tier.
 SIZES = ["64", "4000", "100000", "2000000"]
+MORE = pytest.mark.long("one more pair of tiers")
 
 
 @pytest.mark.parametrize("who", ["main", "threads", "sleepers"])
@@ -44,7 +37,13 @@ def test_same_size_is_reused_at_once(size: str, owner: str, run_program: Run) ->
 
 @pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
 @pytest.mark.parametrize(
-    ("size", "other"), [("64", "4000"), ("4000", "64"), ("64", "100000"), ("2000000", "64")]
+    ("size", "other"),
+    [
+        ("64", "4000"),
+        pytest.param("4000", "64", marks=MORE),
+        pytest.param("64", "100000", marks=MORE),
+        ("2000000", "64"),
+    ],
 )
 def test_another_size_is_bounded_after_a_decay(size: str, other: str, owner: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / "freed_by_others.c", "preload", args=[owner, size, other], env=DECAY))

@@ -1,23 +1,15 @@
 """A program with one thread gives back what is too much, without a helper and before it sleeps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import target
 from modes import assert_clean
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).resolve().parent
-Run = Callable[..., "Result"]
-
 KEEP = {"HAKMEM_DECAY_MS": "3600000"}
 # The last two measure time; what the first one learns is forgotten with time.
 TIMED = ("bursts", "swinger", "locked")

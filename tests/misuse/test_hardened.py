@@ -1,20 +1,13 @@
 """HAKMEM_HARDEN: what it finds beyond the default, at the latest when the block is used again."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from misuse.test_misuse import FAULTS, PROGRAMS
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from misuse.test_misuse import FAULTS, ways_of
+from misuse.test_misuse import PROGRAMS as MISUSES
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "hardened"
 LEVELS = ("1", "2")
@@ -37,9 +30,9 @@ LINES = {
         r"stray write seen at free of ADDRESS: free memory was written to, \d+ bytes "
         r"(?:before|after the start of) its block of \d+ bytes)"
     ),
-    "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
+    "double_free_tiny": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "double_free_of_nothing": "double free of ADDRESS: the block of 0 bytes is free already",
-    "double_free_of_range": r"double free of ADDRESS: the block of \d+ bytes is free already",
+    "double_free_large": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "free_sized_by_one": "mismatched free of ADDRESS: size argument 99 does not match the block of 100 bytes",
 }
 CRASHES = (
@@ -50,22 +43,23 @@ CRASHES = (
     "crash_write_to_nothing",
 )
 SOUND = ("sound", "sound_nothing", "sound_neighbours")
-OF_THEIR_OWN = ("double_free_by_two_at_once", "stray_write", "write_after_free_before_malloc")
+OF_HARDENED = ways_of(HERE / "found.c")
+PROGRAMS = MISUSES | OF_HARDENED
 
 
-def test_every_program_is_expected() -> None:
-    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, *SOUND, *OF_THEIR_OWN}
+def test_every_misuse_is_expected() -> None:
+    assert OF_HARDENED.keys() == {*LINES, *CRASHES} - FAULTS.keys()
 
 
-def run_hardened(run_program: Run, program: Path, level: str, mode: str) -> Result:
-    return run_program(program, mode, "-pthread", stats=False, env={"HAKMEM_HARDEN": level})
+def run_hardened(run_program: Run, program: Path, level: str, mode: str, *args: str) -> Result:
+    return run_program(program, mode, "-pthread", args=args, stats=False, env={"HAKMEM_HARDEN": level})
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("mode", ["linked", "static-debug"])
 @pytest.mark.parametrize("name", LINES)
 def test_is_found(name: str, mode: str, level: str, run_program: Run) -> None:
-    result = run_hardened(run_program, HERE / f"{name}.c", level, mode)
+    result = run_hardened(run_program, PROGRAMS[name], level, mode, name)
     assert result.returncode == -signal.SIGABRT, result.stderr
     line = rf"hakmem: {LINES[name]}{BLOCK}\n".replace("ADDRESS", "0x[0-9a-f]+")
     stack = r"(?:hakmem:   \w+ by thread \d+:\n(?:hakmem:     #\d+ 0x[0-9a-f]+ .*\n)+)?"  # test_stacks.py
@@ -74,7 +68,7 @@ def test_is_found(name: str, mode: str, level: str, run_program: Run) -> None:
 
 @pytest.mark.parametrize("name", CRASHES)
 def test_inaccessible_pages_stop_it(name: str, run_program: Run) -> None:
-    result = run_hardened(run_program, HERE / f"{name}.c", "1", "linked")
+    result = run_hardened(run_program, PROGRAMS[name], "1", "linked", name)
     assert result.returncode == -signal.SIGSEGV, result.stderr
 
 
@@ -87,11 +81,10 @@ def run_with(run_program: Run, name: str, level: str, *arguments: int) -> int:
     return run_program(HERE / f"{name}.c", "linked", args=args, stats=False, env=env).returncode
 
 
-@pytest.mark.parametrize("name", [*LINES, *CRASHES, *FAULTS])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_guards_weaken_nothing(name: str, run_program: Run) -> None:
     env = {"HAKMEM_HARDEN": "2", "HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
-    program = PROGRAMS[name] if name in FAULTS else HERE / f"{name}.c"
-    result = run_program(program, "linked", "-pthread", stats=False, env=env)
+    result = run_program(PROGRAMS[name], "linked", "-pthread", args=[name], stats=False, env=env)
     assert result.returncode in STOPS, result.stderr
 
 
@@ -134,6 +127,6 @@ def test_a_sound_program_runs(name: str, mode: str, level: str, run_program: Run
 @pytest.mark.parametrize("name", FAULTS)
 def test_finds_what_the_default_finds(name: str, run_program: Run) -> None:
     """The tier may be another: blocks are larger by their trailer, and ranges are all Big."""
-    result = run_hardened(run_program, PROGRAMS[name], "1", "linked")
+    result = run_hardened(run_program, PROGRAMS[name], "1", "linked", name)
     assert result.returncode == -signal.SIGABRT, result.stderr
     assert re.match(rf"hakmem: {FAULTS[name].kind} ", result.stderr), result.stderr

@@ -1,21 +1,13 @@
 """HAKMEM_HARDEN and heaps that the program has made: an overflow of one of their blocks is found."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from misuse.test_hardened import LEVELS, PAST, run_hardened
 from misuse.test_stacks import NAMED, functions_of
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "heaps"
 OVERFLOW = HERE / "overflow.c"

@@ -1,20 +1,12 @@
 """A block freed twice with no other free of its class in between: found by the second free, whatever way it
 takes.  And what looks like it and is not."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "in_a_row"
 TWICE, LEGAL = HERE / "twice.cc", HERE / "legal.c"

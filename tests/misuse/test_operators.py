@@ -1,19 +1,11 @@
 """Hardened mode: a block goes back as it came: malloc to free, new to delete, new[] to delete[]."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Result, Run
 
 HERE = Path(__file__).resolve().parent / "operators"
 HARDENED = {"HAKMEM_HARDEN": "1", "HAKMEM_HARDEN_OPERATORS": "2"}

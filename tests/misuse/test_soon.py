@@ -1,20 +1,12 @@
 """What the fast path of free believes, in a program that allocates a little: found when the first block of
 another class is wanted."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from results import Run
 
 SOON = Path(__file__).resolve().parent / "soon" / "soon.c"
 TINY, MID = (16, 64, 1024), (5120, 16384)

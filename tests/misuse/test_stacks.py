@@ -1,21 +1,12 @@
 """Hardened mode: what is found is told with the call stack of who found it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from misuse.test_hardened import HERE as HARDENED
-from misuse.test_hardened import LINES
-from misuse.test_misuse import FAULTS, PROGRAMS
-
-if TYPE_CHECKING:
-    from conftest import Result
-
-Run = Callable[..., "Result"]
+from misuse.test_hardened import LINES, PROGRAMS
+from misuse.test_misuse import FAULTS
+from results import Run
 
 HERE = Path(__file__).resolve().parent / "stacks"
 HARDEN = {"HAKMEM_HARDEN": "1"}
@@ -35,24 +26,18 @@ def functions_of(lines: list[str]) -> list[str]:
     return [frame[3] for frame in frames if frame]
 
 
-CASES = [*(HARDENED / f"{name}.c" for name in LINES), *PROGRAMS.values()]
-
-
-@pytest.mark.parametrize(
-    "program", [path for path in CASES if path.stem not in WITHOUT_MAIN], ids=lambda path: path.stem
-)
-def test_the_stack_follows_the_line(program: Path, run_program: Run) -> None:
-    result = run_program(program, "linked", *NAMED, env=HARDEN, stats=False)
+@pytest.mark.parametrize("name", sorted((LINES.keys() | FAULTS.keys()) - WITHOUT_MAIN))
+def test_the_stack_follows_the_line(name: str, run_program: Run) -> None:
+    result = run_program(PROGRAMS[name], "linked", *NAMED, args=[name], env=HARDEN, stats=False)
     functions = functions_of(result.stderr.splitlines()[1:])
-    by_thread = "by_another" in program.stem or "by_two" in program.stem
+    by_thread = "by_another" in name or "by_two" in name
     assert by_thread or "main" in functions, result.stderr
     assert "free" not in functions[:1], "the library's own functions are left out"
 
 
 def test_no_stack_by_default(run_program: Run) -> None:
     """Nothing is loaded for it there: a process pays for what is on its way."""
-    assert "free_of_stack" in FAULTS
-    result = run_program(PROGRAMS["free_of_stack"], "linked", *NAMED, stats=False)
+    result = run_program(PROGRAMS["free_of_stack"], "linked", *NAMED, args=["free_of_stack"], stats=False)
     assert len(result.stderr.splitlines()) == 1
 
 

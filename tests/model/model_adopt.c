@@ -232,33 +232,15 @@ static const struct model_mutant supply_mutants[] = {
     {"a busy owner forgotten", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {
-      {.name = "adopt-ending",
-       .set_up = set_up_ending,
-       .threads = {park, free_block_0, adopt},
-       .check = check_ending,
-       .mutants = ending_mutants},
-      {.name = "adopt-come-back",
-       .set_up = set_up_ended,
-       .threads = {come_back, free_block_0, adopt},
-       .check = check_come_back,
-       .mutants = latch_mutants},
-      {.name = "adopt-route-p",
-       .set_up = set_up_route_p,
-       .threads = {work, free_block_0, adopt_idle, free_block_1},
-       .check = check_route_p,
-       .mutants = latch_mutants},
-      {.name = "adopt-sweep",
-       .set_up = set_up_sweep,
-       .threads = {work, free_block_0, sweep},
-       .check = check_sweep,
-       .mutants = sweep_mutants},
-      {.name = "adopt-gate",
-       .set_up = set_up_supply,
-       .threads = {pass_supply_two, pass_supply_three, free_block_0},
-       .check = check_supply,
-       .mutants = supply_mutants},
-      {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("adopt-ending", .set_up = set_up_ending, .threads = {park, free_block_0, adopt},
+         .check = check_ending, .mutants = ending_mutants);
+SCENARIO("adopt-come-back", .set_up = set_up_ended, .threads = {come_back, free_block_0, adopt},
+         .check = check_come_back, .mutants = latch_mutants);
+SCENARIO("adopt-route-p", .set_up = set_up_route_p,
+         .threads = {work, free_block_0, adopt_idle, free_block_1}, .check = check_route_p,
+         .mutants = latch_mutants);
+SCENARIO("adopt-sweep", .set_up = set_up_sweep, .threads = {work, free_block_0, sweep},
+         .check = check_sweep, .mutants = sweep_mutants);
+SCENARIO("adopt-gate", .set_up = set_up_supply,
+         .threads = {pass_supply_two, pass_supply_three, free_block_0}, .check = check_supply,
+         .mutants = supply_mutants);

@@ -199,28 +199,15 @@ static const struct model_mutant release_mutants[] = {
     {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {
-      {.name = "borrow-return",
-       .set_up = set_up_lender,
-       .threads = {work, free_block_0, borrow_and_return, free_block_1},
-       .check = check_lender,
-       .mutants = lender_mutants},
-      {.name = "borrow-ending",
-       .set_up = set_up_lender,
-       .threads = {park, free_block_0, borrow, free_block_1},
-       .check = check_ending,
-       .mutants = ending_mutants},
-      {.name = "borrow-each-other",
-       .set_up = set_up_each_other,
-       .threads = {borrow_from_two, free_block_0, borrow_from_one},
-       .check = check_each_other,
-       .mutants = each_other_mutants},
-      {.name = "borrow-release",
-       .set_up = set_up_release,
-       .threads = {work_once, free_block_0, fetch_slab, free_block_1},
-       .check = check_release,
-       .mutants = release_mutants},
-      {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("borrow-return", .set_up = set_up_lender,
+         .threads = {work, free_block_0, borrow_and_return, free_block_1}, .check = check_lender,
+         .mutants = lender_mutants);
+SCENARIO("borrow-ending", .set_up = set_up_lender,
+         .threads = {park, free_block_0, borrow, free_block_1}, .check = check_ending,
+         .mutants = ending_mutants);
+SCENARIO("borrow-each-other", .set_up = set_up_each_other,
+         .threads = {borrow_from_two, free_block_0, borrow_from_one}, .check = check_each_other,
+         .mutants = each_other_mutants);
+SCENARIO("borrow-release", .set_up = set_up_release,
+         .threads = {work_once, free_block_0, fetch_slab, free_block_1}, .check = check_release,
+         .mutants = release_mutants);

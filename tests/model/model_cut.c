@@ -89,25 +89,9 @@ static const struct model_mutant mutants[] = {
     {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {{.name = "cut-take",
-                                                     .set_up = set_up_free,
-                                                     .threads = {take_part, take_part},
-                                                     .check = check_taken,
-                                                     .always = no_spinning,
-                                                     .mutants = mutants},
-                                                    {.name = "cut-extend",
-                                                     .set_up = set_up_free,
-                                                     .threads = {extend_left, take_part},
-                                                     .check = check_extended,
-                                                     .always = no_spinning,
-                                                     .mutants = mutants},
-                                                    {.name = "cut-shrink",
-                                                     .set_up = set_up,
-                                                     .threads = {shrink_whole, take_part_if_any},
-                                                     .check = check_shrunk,
-                                                     .always = no_spinning,
-                                                     .mutants = mutants},
-                                                    {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("cut-take", .set_up = set_up_free, .threads = {take_part, take_part}, .check = check_taken,
+         .always = no_spinning, .mutants = mutants);
+SCENARIO("cut-extend", .set_up = set_up_free, .threads = {extend_left, take_part},
+         .check = check_extended, .always = no_spinning, .mutants = mutants);
+SCENARIO("cut-shrink", .set_up = set_up, .threads = {shrink_whole, take_part_if_any},
+         .check = check_shrunk, .always = no_spinning, .mutants = mutants);

@@ -311,55 +311,22 @@ static const struct model_mutant made_mutants[] = {
     {"registered in two steps", {{"owner_register", "cas", "all_owners", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {
-      {.name = "heap-leave",
-       .set_up = set_up_live_blocks,
-       .threads = {leave, free_without_heap, begin},
-       .check = check_heaps,
-       .always = no_spinning,
-       .mutants = mutants},
-      {.name = "heap-begin",
-       .set_up = set_up_parked,
-       .threads = {begin_and_leave, begin},
-       .check = check_heaps,
-       .always = no_spinning,
-       .mutants = recycling_mutants},
-      {.name = "heap-made",
-       .set_up = set_up_live_blocks,
-       .threads = {only_begin, only_begin, walk},
-       .check = check_made,
-       .always = no_spinning,
-       .mutants = made_mutants},
-      {.name = "heap-dormant",
-       .set_up = set_up_dormant,
-       .threads = {refill_tiny, adopt_tiny},
-       .always = no_spinning},
-      {.name = "heap-life",
-       .set_up = set_up_life,
-       .threads = {end_the_first, live},
-       .check = check_life,
-       .in_order = true,
-       .always = no_spinning,
-       .mutants = life_mutants},
-      {.name = "heap-starter",
-       .set_up = set_up_starter,
-       .threads = {use_starter, use_starter},
-       .check = check_starter,
-       .in_order = true,
-       .always = no_spinning,
-       .mutants = starter_mutants},
-      {.name = "heap-start",
-       .set_up = set_up_nothing,
-       .threads = {first_call, first_call},
-       .always = no_spinning,
-       .mutants = start_mutants},
-      {.name = "heap-start-three",
-       .set_up = set_up_nothing,
-       .threads = {first_call, first_call, first_call},
-       .in_order = true,
-       .always = no_spinning,
-       .mutants = start_mutants + 1} /* the first needs old values */,
-      {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("heap-leave", .set_up = set_up_live_blocks, .threads = {leave, free_without_heap, begin},
+         .check = check_heaps, .always = no_spinning, .mutants = mutants);
+SCENARIO("heap-begin", .set_up = set_up_parked, .threads = {begin_and_leave, begin},
+         .check = check_heaps, .always = no_spinning, .mutants = recycling_mutants);
+SCENARIO("heap-made", .set_up = set_up_live_blocks, .threads = {only_begin, only_begin, walk},
+         .check = check_made, .always = no_spinning, .mutants = made_mutants);
+SCENARIO("heap-dormant", .set_up = set_up_dormant, .threads = {refill_tiny, adopt_tiny},
+         .always = no_spinning);
+SCENARIO("heap-life", .set_up = set_up_life, .threads = {end_the_first, live}, .check = check_life,
+         .in_order = true, .always = no_spinning, .mutants = life_mutants);
+SCENARIO("heap-starter", .set_up = set_up_starter, .threads = {use_starter, use_starter},
+         .check = check_starter, .in_order = true, .always = no_spinning,
+         .mutants = starter_mutants);
+SCENARIO("heap-start", .set_up = set_up_nothing, .threads = {first_call, first_call},
+         .always = no_spinning, .mutants = start_mutants);
+/* Without its first mutant, which needs old values. */
+SCENARIO("heap-start-three", .set_up = set_up_nothing,
+         .threads = {first_call, first_call, first_call}, .in_order = true, .always = no_spinning,
+         .mutants = start_mutants + 1);

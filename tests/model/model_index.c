@@ -66,21 +66,9 @@ static const struct model_mutant mutants[] = {
 static const struct model_mutant first_mutants[] = {
     {"set in two steps", {{"raise", "or", "word", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {{.name = "index-beside",
-                                                     .set_up = set_up_open,
-                                                     .threads = {close_and_search, open_beside},
-                                                     .check = check,
-                                                     .mutants = mutants},
-                                                    {.name = "index-above",
-                                                     .set_up = set_up_open,
-                                                     .threads = {close_and_search, open_above},
-                                                     .check = check},
-                                                    {.name = "index-first",
-                                                     .set_up = set_up,
-                                                     .threads = {open_first, open_above, search},
-                                                     .check = check,
-                                                     .mutants = first_mutants},
-                                                    {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("index-beside", .set_up = set_up_open, .threads = {close_and_search, open_beside},
+         .check = check, .mutants = mutants);
+SCENARIO("index-above", .set_up = set_up_open, .threads = {close_and_search, open_above},
+         .check = check);
+SCENARIO("index-first", .set_up = set_up, .threads = {open_first, open_above, search},
+         .check = check, .mutants = first_mutants);

@@ -31,17 +31,7 @@ static const struct model_mutant mutants[] = {
     {"given without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {{.name = "lock-two",
-                                                     .set_up = set_up,
-                                                     .threads = {enter_twice, enter_twice},
-                                                     .check = check,
-                                                     .mutants = mutants},
-                                                    {.name = "lock-three",
-                                                     .set_up = set_up,
-                                                     .threads = {enter, enter, enter},
-                                                     .check = check,
-                                                     .mutants = mutants},
-                                                    {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("lock-two", .set_up = set_up, .threads = {enter_twice, enter_twice}, .check = check,
+         .mutants = mutants);
+SCENARIO("lock-three", .set_up = set_up, .threads = {enter, enter, enter}, .check = check,
+         .mutants = mutants);

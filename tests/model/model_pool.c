@@ -256,47 +256,22 @@ static const struct model_mutant purge_mutants[] = {
     {"held in two steps", {{"slots_hold", "and", "slots", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {
-      {.name = "pool-slots",
-       .set_up = set_up_one_unused,
-       .threads = {release_1, acquire_other, acquire_other},
-       .check = check_from_2,
-       .mutants = slot_mutants},
-      {.name = "pool-superslab",
-       .set_up = set_up_last_runs,
-       .threads = {release_0, release_1, acquire_other},
-       .check = check_superslabs,
-       .mutants = superslab_mutants},
-      {.name = "pool-kept",
-       .set_up = set_up_kept,
-       .threads = {acquire_fresh, acquire_fresh},
-       .check = check_superslabs,
-       .mutants = kept_mutants},
-      {.name = "pool-kept-soon",
-       .set_up = set_up_kept_soon,
-       .threads = {release_0, acquire_fresh},
-       .check = check_superslabs},
-      {.name = "pool-empty",
-       .set_up = set_up_empty,
-       .threads = {acquire_and_release, acquire_two_release_one},
-       .check = check_empty,
-       .mutants = empty_mutants_of_two},
-      {.name = "pool-purge",
-       .set_up = set_up_purge,
-       .threads = {purge, release_and_acquire},
-       .check = check_from_2,
-       .mutants = purge_mutants},
-      {.name = "pool-purge-three",
-       .set_up = set_up_purge,
-       .threads = {purge, release_1, acquire_other},
-       .check = check_from_2,
-       .in_order = true},
-      {.name = "pool-purge-empty",
-       .set_up = set_up_purge,
-       .threads = {purge, release_and_acquire_empty},
-       .check = check_from_2,
-       .mutants = empty_mutants},
-      {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("pool-slots", .set_up = set_up_one_unused,
+         .threads = {release_1, acquire_other, acquire_other}, .check = check_from_2,
+         .mutants = slot_mutants);
+SCENARIO("pool-superslab", .set_up = set_up_last_runs,
+         .threads = {release_0, release_1, acquire_other}, .check = check_superslabs,
+         .mutants = superslab_mutants);
+SCENARIO("pool-kept", .set_up = set_up_kept, .threads = {acquire_fresh, acquire_fresh},
+         .check = check_superslabs, .mutants = kept_mutants);
+SCENARIO("pool-kept-soon", .set_up = set_up_kept_soon, .threads = {release_0, acquire_fresh},
+         .check = check_superslabs);
+SCENARIO("pool-empty", .set_up = set_up_empty,
+         .threads = {acquire_and_release, acquire_two_release_one}, .check = check_empty,
+         .mutants = empty_mutants_of_two);
+SCENARIO("pool-purge", .set_up = set_up_purge, .threads = {purge, release_and_acquire},
+         .check = check_from_2, .mutants = purge_mutants);
+SCENARIO("pool-purge-three", .set_up = set_up_purge, .threads = {purge, release_1, acquire_other},
+         .check = check_from_2, .in_order = true);
+SCENARIO("pool-purge-empty", .set_up = set_up_purge, .threads = {purge, release_and_acquire_empty},
+         .check = check_from_2, .mutants = empty_mutants);

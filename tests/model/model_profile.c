@@ -162,34 +162,13 @@ static const struct model_mutant slab_mutants[] = {
     {"collected in two steps", {{"collect_all", "exchange", "remote", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {{.name = "profile-remove",
-                                                     .set_up = set_up_sample,
-                                                     .threads = {remove_first, remove_first},
-                                                     .check = check_removed,
-                                                     .mutants = remove_mutants},
-                                                    {.name = "profile-add",
-                                                     .set_up = set_up_sample,
-                                                     .threads = {remove_and_add, add_second},
-                                                     .check = check_both,
-                                                     .mutants = add_mutants},
-                                                    {.name = "profile-site",
-                                                     .set_up = set_up_tables,
-                                                     .threads = {note_stack, note_stack},
-                                                     .check = check_site,
-                                                     .mutants = site_mutants},
-                                                    {.name = "profile-first-site",
-                                                     .set_up = set_up_first,
-                                                     .threads = {note_stack, note_other},
-                                                     .check = check_two_sites,
-                                                     .in_order = true,
-                                                     .mutants = first_site_mutants},
-                                                    {.name = "profile-release",
-                                                     .set_up = set_up_slab,
-                                                     .threads = {give_last, take_one},
-                                                     .check = check_taken,
-                                                     .in_order = true,
-                                                     .mutants = slab_mutants},
-                                                    {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("profile-remove", .set_up = set_up_sample, .threads = {remove_first, remove_first},
+         .check = check_removed, .mutants = remove_mutants);
+SCENARIO("profile-add", .set_up = set_up_sample, .threads = {remove_and_add, add_second},
+         .check = check_both, .mutants = add_mutants);
+SCENARIO("profile-site", .set_up = set_up_tables, .threads = {note_stack, note_stack},
+         .check = check_site, .mutants = site_mutants);
+SCENARIO("profile-first-site", .set_up = set_up_first, .threads = {note_stack, note_other},
+         .check = check_two_sites, .in_order = true, .mutants = first_site_mutants);
+SCENARIO("profile-release", .set_up = set_up_slab, .threads = {give_last, take_one},
+         .check = check_taken, .in_order = true, .mutants = slab_mutants);

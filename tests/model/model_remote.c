@@ -224,38 +224,20 @@ static const struct model_mutant pool_mutants[] = {
     {"nobody lets go", {{"pending_enqueue", "store", "queued", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {
-      {.name = "remote-edge",
-       .set_up = set_up_current_slab,
-       .threads = {free_block_0, free_block_1, collect_and_drain},
-       .check = check_edge,
-       .mutants = edge_mutants},
-      {.name = "remote-words",
-       .set_up = set_up_words,
-       .threads = {free_in_word_0, free_in_word_1, drain_words},
-       .check = check_words,
-       .mutants = words_mutants},
-      {.name = "remote-three",
-       .set_up = set_up_current_slab,
-       .threads = {free_block_0, free_block_1, free_block_2, collect_and_drain_once},
-       .check = check_three,
-       .in_order = true},
-      {.name = "remote-queue",
-       .set_up = set_up_two_slabs,
-       .threads = {free_block_0, free_of_second, drain_two},
-       .check = check_two,
-       .mutants = queue_mutants},
-      {.name = "remote-release",
-       .set_up = set_up_release,
-       .threads = {free_block_0, free_block_1, release_and_own_again},
-       .check = check_release,
-       .mutants = release_mutants},
-      {.name = "remote-pool",
-       .set_up = set_up_release,
-       .threads = {free_block_0, free_block_1, release},
-       .check = check_released,
-       .mutants = pool_mutants},
-      {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("remote-edge", .set_up = set_up_current_slab,
+         .threads = {free_block_0, free_block_1, collect_and_drain}, .check = check_edge,
+         .mutants = edge_mutants);
+SCENARIO("remote-words", .set_up = set_up_words,
+         .threads = {free_in_word_0, free_in_word_1, drain_words}, .check = check_words,
+         .mutants = words_mutants);
+SCENARIO("remote-three", .set_up = set_up_current_slab,
+         .threads = {free_block_0, free_block_1, free_block_2, collect_and_drain_once},
+         .check = check_three, .in_order = true);
+SCENARIO("remote-queue", .set_up = set_up_two_slabs,
+         .threads = {free_block_0, free_of_second, drain_two}, .check = check_two,
+         .mutants = queue_mutants);
+SCENARIO("remote-release", .set_up = set_up_release,
+         .threads = {free_block_0, free_block_1, release_and_own_again}, .check = check_release,
+         .mutants = release_mutants);
+SCENARIO("remote-pool", .set_up = set_up_release, .threads = {free_block_0, free_block_1, release},
+         .check = check_released, .mutants = pool_mutants);

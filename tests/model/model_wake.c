@@ -36,17 +36,7 @@ static const struct model_mutant mutants[] = {
     {"not announced", {{"rest", "store", "purge_helper_waits", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
-int main(int count, char **arguments) {
-  static const struct model_scenario scenarios[] = {{.name = "wake-two",
-                                                     .set_up = set_up,
-                                                     .threads = {help, want, want},
-                                                     .check = check,
-                                                     .mutants = mutants},
-                                                    {.name = "wake-round",
-                                                     .set_up = set_up,
-                                                     .threads = {help, want, begin_round},
-                                                     .check = check,
-                                                     .mutants = mutants},
-                                                    {0}};
-  return model_main(count, arguments, scenarios);
-}
+SCENARIO("wake-two", .set_up = set_up, .threads = {help, want, want}, .check = check,
+         .mutants = mutants);
+SCENARIO("wake-round", .set_up = set_up, .threads = {help, want, begin_round}, .check = check,
+         .mutants = mutants);

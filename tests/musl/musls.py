@@ -4,17 +4,15 @@ installed.  And programs that others built for Alpine, out of their wheels on Py
 `fetch(musl)` returns a Root; `Root.build(...)` makes a program that runs on that musl, `Root.loader` runs one
 that somebody else made."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
-import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from mirrors import CannotFetchError, run, unpack
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "build" / "musls"
@@ -97,7 +95,7 @@ class Root:
 
     def version(self) -> str:
         """As it says itself, when it is started without a program."""
-        said = subprocess.run([self.loader], capture_output=True, text=True, check=False).stderr
+        said = captured([self.loader]).stderr
         return said.partition("Version ")[2].split()[0]
 
 

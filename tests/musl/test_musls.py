@@ -4,8 +4,6 @@ Alpine (cmake, Node), preloaded.
 
 `make test-musl` runs these; `make test` tests/exotic/test_musl.py, on the machine's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -18,7 +16,8 @@ from pathlib import Path
 import pytest
 from kernels.programs import PROGRAMS, Program
 from mirrors import CannotFetchError
-from misuse.test_misuse import FAULTS, NEEDS_LIBRARY, check_line, status_of
+from misuse.test_misuse import LINKED, check_line, status_of
+from misuse.test_misuse import PROGRAMS as MISUSES
 from musl.musls import MUSLS, TREE, Musl, Root, fetch, fetch_wheel
 from preload import run_clean, served
 
@@ -47,7 +46,7 @@ NOT_MUSLS = {
     "concurrency/spawn.c": "the programs that it starts are of another C library",
 }
 CHOSEN = [one for one in PROGRAMS if one.huge_pages == "madvise" and "huge_pages" not in one.source]
-MISUSES = [name for name in FAULTS if (TESTS / "misuse" / f"{name}.c").exists()]
+IN_C = [name for name, source in MISUSES.items() if source.suffix == ".c"]
 
 
 @pytest.fixture(scope="module", params=MUSLS, ids=lambda musl: musl.version)
@@ -76,7 +75,7 @@ def make(
     if how == "static":
         return root.build(TESTS / source, output, "-static", library), {}
     name = Path(source).stem
-    if NEEDS_LIBRARY.match(name) or name in NOT_LIBCS:
+    if name == LINKED.stem or name in NOT_LIBCS:
         paths = [f"-Wl,-rpath,{library.parent}", f"-Wl,-rpath-link,{root.path}"]
         return root.build(TESTS / source, output, library, *paths), {}
     return root.build(TESTS / source, output), {"LD_PRELOAD": str(library)}
@@ -101,10 +100,10 @@ def test_program(program: Program, how: str, root: Root, libraries: dict[str, Pa
 
 
 @pytest.mark.parametrize("how", ["preloaded", "static"])
-@pytest.mark.parametrize("name", MISUSES)
+@pytest.mark.parametrize("name", IN_C)
 def test_misuse(name: str, how: str, root: Root, libraries: dict[str, Path], tmp_path: Path) -> None:
-    made, variables = make(f"misuse/{name}.c", how, root, libraries, tmp_path)
-    step = run_clean([made], **variables)
+    made, variables = make(f"misuse/{MISUSES[name].name}", how, root, libraries, tmp_path)
+    step = run_clean([made, name], **variables)
     assert (step.returncode, step.stdout) == (status_of(name), "")
     check_line(name, step.stderr)
 

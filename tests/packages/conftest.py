@@ -4,28 +4,20 @@
 `installed`                 a folder that `make install` filled
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 from shape.conftest import load_script
 
 __all__ = ["load_script"]
 
 
 def run(*words: str | Path, **variables: str) -> str:
-    step = subprocess.run(
-        [str(word) for word in words],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    step = captured(words, env=os.environ | variables, stdin=subprocess.DEVNULL)
     assert step.returncode == 0, f"{' '.join(map(str, words))}\n{step.stdout}{step.stderr}"
     return step.stdout
 

@@ -6,8 +6,6 @@
 All of cargo's output is in build/cargo.  Folders are named after what is in the crates: cargo looks at times,
 which packed files have none of."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -22,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "build" / "cargo"
@@ -67,7 +66,7 @@ NO_NETWORK = (
 def need_cargo() -> None:
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed (scripts/install-tools rust)")
-    said = subprocess.run(["cargo", "--version"], capture_output=True, text=True, check=False).stdout
+    said = captured(["cargo", "--version"]).stdout
     version = re.search(r"(\d+)\.(\d+)", said)
     if version is None or (int(version[1]), int(version[2])) < CARGO_OLDEST:
         pytest.skip(f"{said.strip() or 'cargo'} is too old to pack crates: 1.90 or newer is needed")
@@ -84,14 +83,11 @@ def cargo(
 ) -> subprocess.CompletedProcess[str]:
     """From what was downloaded before, if that is enough: a machine without a network has what it has."""
     for more in (["--offline"], []):
-        step = subprocess.run(
+        step = captured(
             [program, *map(str, words[:1]), *more, *map(str, words[1:])],
             cwd=cwd,
             env=os.environ | IMPATIENT | {"CARGO_TARGET_DIR": str(TARGET)} | (env or {}),
-            capture_output=True,
-            text=True,
             timeout=PATIENCE_S,
-            check=False,
         )
         if step.returncode == 0 or "offline" not in step.stderr:
             return step
@@ -117,9 +113,7 @@ def pack(output: Path, **variables: str) -> dict[str, Path]:
     """Crate → its file, by scripts/pack-crates."""
     words = [sys.executable, str(ROOT / "scripts" / "pack-crates"), "--output", str(output)]
     environment = os.environ | IMPATIENT | variables
-    step = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    step = captured(words, env=environment, timeout=PATIENCE_S)
     need_network(step)
     files = [Path(line) for line in done(step).splitlines()]
     return {file.name.rsplit("-", 1)[0]: file for file in files}

@@ -1,7 +1,5 @@
 """`hakmem export --otlp` to the real OpenTelemetry Collector, built from its Go modules (with PACKAGES)."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tool.processes import TOOL, answers, free_port, running, tool_environment, wait_until
+from results import captured
+from tool.forked import tool_environment
+from tool.processes import TOOL, answers, free_port, running, wait_until
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("PACKAGES"), reason="takes minutes: make test-packages"),
@@ -35,7 +35,7 @@ def collector(root: Path) -> Path:
     made = root / "build" / "tests" / "collector"
     made.parent.mkdir(parents=True, exist_ok=True)
     words = [go, "build", "-mod=readonly", "-o", made, "."]
-    step = subprocess.run(words, cwd=SOURCE, capture_output=True, text=True, timeout=1800, check=False)
+    step = captured(words, cwd=SOURCE, timeout=1800)
     if "proxy.golang.org" in step.stderr or "requires go" in step.stderr:
         pytest.skip(f"the collector's modules cannot be had: {step.stderr.strip()[-200:]}")
     assert step.returncode == 0, step.stderr
@@ -54,10 +54,11 @@ def test_the_real_collector_takes_every_metric(collector: Path, lib: Path, tmp_p
         try:
             wait_until(lambda: answers(port) or server.poll(), "the collector does not answer", PATIENCE_S)
             assert server.poll() is None, log.read_text()
-            step = subprocess.run(
+            step = captured(
                 [*TOOL, "export", "--otlp", f"http://127.0.0.1:{port}", "--quick"],
-                env=tool_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-            )  # fmt: skip
+                env=tool_environment(),
+                timeout=PATIENCE_S,
+            )
             assert step.returncode == 0, step.stderr
             wait_until(lambda: "Name: hakmem_exporter_read_seconds" in log.read_text(), "it is not there")
         finally:

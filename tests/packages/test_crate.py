@@ -1,7 +1,5 @@
 """The Rust crates, as they would be uploaded: what is in them, how they compile, a program on them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 from packages.rust_crates import PATIENCE_S, ROOT, Packed, cargo, done, need_cargo, pack, packed
 from preload import clean_environment
+from results import captured
 
 SYS = ROOT / "rust" / "hakmem-sys"
 # Rust's type in a declaration → C's.
@@ -75,7 +74,7 @@ def test_they_hold_the_sources_of_the_tree(crates: Packed) -> None:
         "include",
         "cmake/whole.ld",
     ]
-    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    listed = captured(words, cwd=ROOT, check=True).stdout.split()
     names = names_in(crates.files["hakmem-sys"])
     assert {name.removeprefix("c/") for name in names if name.startswith("c/")} == set(listed)
     for name in listed:
@@ -154,7 +153,7 @@ def test_declarations_are_those_of_the_header(cc: str) -> None:
     text = '#include <stddef.h>\n#include "hakmem/hakmem.h"\n'
     text += "\n".join([*declared.values(), *layout_of_figures()]) + "\n"
     words = [cc, "-std=c17", "-Werror", "-Iinclude", "-x", "c", "-fsyntax-only", "-"]
-    step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    step = captured(words, cwd=ROOT, input=text)
     assert step.returncode == 0, step.stderr
 
 
@@ -187,6 +186,7 @@ def compiled_by_cmake() -> list[list[str]]:
     return [words for words in objects if not source(words).startswith("api/override")]
 
 
+@pytest.mark.long("compiles the crate once more")
 def test_it_is_compiled_as_cmake_does(crates: Packed, lib: Path) -> None:
     """The same sources, by the same flags, in the same order."""
     assert lib.exists()
@@ -231,8 +231,8 @@ def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
         assert (found["children"], found["profile"], found["ready"]) == ("true", "true", str(pid))
         assert int(found["refills"]) > 0
         assert int(found["purged"]) >= 32 << 20
-        assert str(pid) in processes.hakmem("ps", timeout_s=PATIENCE_S).stdout
-        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+        assert str(pid) in processes.hakmem("ps", limit_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", limit_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     for function, bytes_kept in (
         ("consumer::keep::orders", 3000 * 4096),
@@ -257,7 +257,7 @@ def test_a_wrong_layout_is_reported(crates: Packed, harden: str) -> None:
     """The first of two in a warning; in hardened mode it ends the program."""
     program = crates.build("mismatch").program
     environment = clean_environment() | {"HAKMEM_HARDEN": harden}
-    step = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    step = captured([program], env=environment, timeout=60)
     assert (step.returncode == 0) == (harden == "0")
     assert ("warning" in step.stderr) == (harden == "0")
     assert step.stderr.count("size argument 1000 does not match the block of 6") == 1
@@ -278,6 +278,7 @@ def test_all_pages_say_the_same_of_a_wrong_layout(page: str) -> None:
     assert "with HAKMEM_HARDEN=1 each ends the program" in said
 
 
+@pytest.mark.long("compiles the crate once more")
 def test_c_code_shares_the_heap_by_default(crates: Packed) -> None:
     with consumer(crates.build("consumer", "default").program) as (_, found):
         assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")
@@ -287,7 +288,7 @@ def test_names_are_its_own(crates: Packed) -> None:
     """In a program there may be any other malloc: no name of this one is in its way; one is of all probes."""
     archive = crates.build("consumer").out / "libhakmem.a"
     words = ["nm", "--extern-only", "--defined-only", archive]
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = captured(words, check=True).stdout.splitlines()
     names = {line.split()[-1] for line in lines if len(line.split()) == 3}
     assert "hak_malloc" in names
     assert {name for name in names if not name.startswith("hak_")} <= {"_.stapsdt.base"}

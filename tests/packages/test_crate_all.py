@@ -1,8 +1,6 @@
 """What `make test-packages` asks of the Rust crates beyond test_crate.py: their own tests in every form,
 linters, the oldest compiler that they promise, other targets, other allocators in the same process."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from packages.rust_crates import PATIENCE_S, ROOT, TARGET, Packed, cargo, done, packed
 from packages.test_crate import consumer, sites_of
+from results import captured
 
 RUST = ROOT / "rust"
 # Debian 12's own: `cargo` and `rustc`, with what they need of Debian beyond a usual machine.
@@ -78,14 +77,14 @@ def test_layout_is_rustfmts() -> None:
     packed()
     if shutil.which("cargo-fmt") is None:
         pytest.skip("cargo-fmt is not installed")
-    step = subprocess.run(["cargo", "fmt", "--check"], cwd=RUST, capture_output=True, text=True, check=False)
+    step = captured(["cargo", "fmt", "--check"], cwd=RUST)
     assert step.returncode == 0, step.stdout
 
 
 def test_their_own_tests_under_the_address_sanitizer() -> None:
     """Of the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it."""
     packed()
-    name = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    name = captured(["gcc", "-print-file-name=libasan.so"], check=True)
     runtime = Path(name.stdout.strip()).resolve()  # it has to come first
     runner = f"CARGO_TARGET_{host().upper().replace('-', '_')}_RUNNER"
     environment = {
@@ -103,7 +102,7 @@ def test_their_own_tests_under_the_address_sanitizer() -> None:
 
 
 def host() -> str:
-    said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    said = captured(["rustc", "-vV"], check=True).stdout
     return next(line.split()[1] for line in said.splitlines() if line.startswith("host:"))
 
 
@@ -149,7 +148,7 @@ def test_sites_with_debug_information(debug: str, crates: Packed, tmp_path: Path
     done(cargo("build", "--release", cwd=package, env={"CARGO_TARGET_DIR": str(target)}))
     processes = import_module("tool.processes")
     with consumer(target / "release/consumer") as (pid, _):
-        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", limit_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     own = sum(held for site, held in sites.items() if site.startswith("consumer::keep::"))
     assert own >= 0.9 * sum(sites.values()), sites
@@ -194,9 +193,7 @@ def use(crates: Packed, folder: Path) -> Path:
 def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
     """Debian 12's own cargo and rustc build a program that depends on the packed crates."""
     root = tmp_path / "root"
-    fetched = subprocess.run(
-        ["apt-get", "download", *OLDEST], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    fetched = captured(["apt-get", "download", *OLDEST], cwd=tmp_path)
     if fetched.returncode != 0:
         pytest.skip(f"Debian 12's rustc cannot be downloaded: {fetched.stderr.strip().splitlines()[-1]}")
     for package in tmp_path.glob("*.deb"):
@@ -209,7 +206,7 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
     (package / ".cargo" / "config.toml").write_text(config)
     lock = package / "Cargo.lock"
     lock.write_text(lock.read_text().replace("\nversion = 4\n", "\nversion = 3\n"))
-    step = subprocess.run(
+    step = captured(
         [str(root / "usr/bin/cargo"), "build", "--release", "--offline", "--locked"],
         cwd=package,
         env=os.environ
@@ -218,9 +215,6 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
             "PATH": f"{root}/usr/bin:{os.environ['PATH']}",
             "CARGO_TARGET_DIR": str(tmp_path / "target"),
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
     done(step)
     with consumer(tmp_path / "target/release/consumer") as (_, found):
@@ -231,7 +225,7 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
 def need_target() -> Callable[[str], None]:
     def need(target: str) -> None:
         where = ["rustc", "--print", "target-libdir", "--target", target]
-        libdir = subprocess.run(where, capture_output=True, text=True, check=False).stdout.strip()
+        libdir = captured(where).stdout.strip()
         if not any(Path(libdir).glob("libstd-*")):
             pytest.skip(f"Rust's library for {target} is not installed (rustup target add {target})")
 

@@ -1,15 +1,13 @@
 """hakmem/hakmem.hpp: C++11 to C++20, gcc and clang, with and without exceptions, under AddressSanitizer."""
 
-from __future__ import annotations
-
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
+from results import captured
 
 CONTAINERS = Path(__file__).with_name("containers.cc")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror"]
@@ -35,7 +33,7 @@ def compiler(request: pytest.FixtureRequest) -> str:
 def compile_only(compiler: str, *words: str | Path, text: str | None = None) -> None:
     root = Path(__file__).resolve().parents[2]
     command = [compiler, *WARNINGS, f"-I{root / 'include'}", INCLUDE_TESTS, "-fsyntax-only", *map(str, words)]
-    step = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    step = captured(command, input=text)
     assert step.returncode == 0, step.stderr
 
 

@@ -1,7 +1,5 @@
 """hakmem::heap and hakmem::heap_resource; the examples about heaps of docs/guides/C.md, as they are there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

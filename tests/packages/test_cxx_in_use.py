@@ -1,7 +1,5 @@
 """hakmem::heap_in_use, and the examples of docs/guides/C.md; that it compiles: test_cxx_heaps.py."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -2,18 +2,16 @@
 set (make test-packages) they are installed in a new, bare Debian 12 root and used there, and built again to
 the same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from results import captured
 
 DEBIAN = Path("packaging/debian")
 SUITE = "bookworm"
@@ -81,7 +79,7 @@ ROOT_PACKAGES = ["gcc", "libc6-dev", "man-db", "pkgconf", "procps"]
 
 def output(*words: str | Path, timeout_s: float = 250) -> str:
     command = [str(word) for word in words]
-    step = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    step = captured(command, timeout=timeout_s)
     assert step.returncode == 0, f"{' '.join(map(str, words))}\n{step.stdout}{step.stderr}"
     return step.stdout
 

@@ -3,13 +3,10 @@ there are; with PACKAGES set (make test-packages) the images' commands are run.
 
 Alpine's packages are not within reach of those tests: musl and busybox are Debian's there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import venv
 from collections.abc import Callable, Iterator
@@ -20,6 +17,7 @@ from typing import Any
 import pytest
 from packages.test_debian import ROOT_TIMEOUT_S, SUITE, mirror, output
 from preload import clean_environment
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
@@ -214,14 +212,14 @@ def test_kubernetes_takes_it(tmp_path: Path) -> None:
     """By the schemas of its API; they object to a field that it does not have."""
     venv.create(tmp_path / "venv", with_pip=True)
     pip = [tmp_path / "venv" / "bin" / "pip", "install", "-q", "--retries", "1", SCHEMAS]
-    step = subprocess.run(pip, capture_output=True, text=True, check=False)
+    step = captured(pip)
     if step.returncode != 0:
         pytest.skip(f"{SCHEMAS} cannot be installed: {step.stderr[-200:]}")
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(DEPLOYMENT.read_text().replace("readOnly:", "readonly:"))
     for path, status in ((DEPLOYMENT, 0), (wrong, 1)):
         words = [tmp_path / "venv" / "bin" / "kubernetes-validate", "--strict", path]
-        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        found = captured(words)
         assert bool(found.returncode) == bool(status), found.stdout + found.stderr
 
 
@@ -236,7 +234,7 @@ def verified(folder: Path, drop_in: str) -> str:
     (folder / "app.service").write_text("[Service]\nExecStart=/bin/true\n")
     (folder / "app.service.d" / "hakmem.conf").write_text(drop_in)
     words = ["systemd-analyze", "verify", "--man=no", folder / "app.service"]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     assert step.returncode == 0, step.stderr
     return step.stderr
 
@@ -277,6 +275,6 @@ def test_the_library_takes_their_options(name: str, lib: Path) -> None:
     assert set(environment) == {"LD_PRELOAD"} | (set() if "Dockerfile" in name else {"HAKMEM_LIMIT_SOFT"})
     assert re.search(r"(^|/)libhakmem\.so(\.0)?$", environment["LD_PRELOAD"])
     variables = clean_environment() | environment | {"LD_PRELOAD": str(lib)}
-    step = subprocess.run(["true"], env=variables, capture_output=True, text=True, check=False)
+    step = captured(["true"], env=variables)
     assert step.returncode == 0
     assert re.fullmatch(r"(hakmem: warning: HAKMEM_LIMIT_SOFT=80%: .*cgroup.* ignored\n)?", step.stderr)

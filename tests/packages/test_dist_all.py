@@ -1,7 +1,5 @@
 """All that a release consists of, built twice and taken apart: make test-packages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from preload import preload_environment
+from results import captured
 
 PARTS = {
     "source": "hakmem-*-source.tar.gz",
@@ -37,7 +36,7 @@ pytestmark = [
 def dist(root: Path, folder: Path, *options: str) -> Path:
     """What the checkout `root` builds into that folder."""
     words = [sys.executable, root / "scripts" / "dist", *options, "--to", folder]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     assert step.returncode == 0, step.stdout + step.stderr
     return folder
 
@@ -77,12 +76,12 @@ def test_another_reader_takes_the_bill(built: Path, tmp_path: Path) -> None:
     """spdx-tools, the format's own reference, finds nothing to object to."""
     venv.create(tmp_path / "venv", with_pip=True)
     pip = [tmp_path / "venv" / "bin" / "pip", "install", "-q", "--retries", "1", READER]
-    step = subprocess.run(pip, capture_output=True, text=True, check=False)
+    step = captured(pip)
     if step.returncode != 0:
         pytest.skip(f"{READER} cannot be installed: {step.stderr[-200:]}")
     (bill,) = built.glob("*.spdx.json")
     reader = tmp_path / "venv" / "bin" / "pyspdxtools"
-    good = subprocess.run([reader, "-i", bill], capture_output=True, text=True, check=False)
+    good = captured([reader, "-i", bill])
     assert good.returncode == 0, good.stdout + good.stderr
     broken = tmp_path / "broken.spdx.json"
     said = json.loads(bill.read_text())
@@ -101,8 +100,8 @@ def test_the_source_builds_where_there_is_no_git(built: Path, tmp_path: Path) ->
         ["cmake", "-G", "Ninja", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
         ["cmake", "--build", build, "--target", "hakmem"],
     ):
-        step = subprocess.run(words, capture_output=True, text=True, check=False)
+        step = captured(words)
         assert step.returncode == 0, step.stdout + step.stderr
     environment = preload_environment(build / "libhakmem.so", stats="1")
-    said = subprocess.run(["ls", tree], env=environment, capture_output=True, text=True, check=True)
+    said = captured(["ls", tree], env=environment, check=True)
     assert "fetched past the magazines" in said.stderr

@@ -1,13 +1,11 @@
 """The time that what is made for a release has: one rule for scripts/dist, scripts/wheel and scripts/deb."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 from pathlib import Path
 
 import epoch
 import pytest
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "SOURCE_DATE_EPOCH"
@@ -43,13 +41,7 @@ def test_all_builders_ask_it(script: str, tmp_path: Path) -> None:
         pytest.importorskip("auditwheel", reason="wheels are not built without a package index")
     name, *options = script.split()
     to = [tmp_path] if script == "deb" else ["--to", tmp_path, *options]
-    step = subprocess.run(
-        [str(word) for word in (ROOT / "scripts" / name, *to)],
-        env=os.environ | {VARIABLE: "yesterday"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    step = captured((ROOT / "scripts" / name, *to), env=os.environ | {VARIABLE: "yesterday"})
     assert step.returncode != 0
     assert f"hakmem: {VARIABLE} is 'yesterday', which" in step.stderr
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

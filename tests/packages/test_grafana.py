@@ -2,16 +2,14 @@
 
 Each panel's query is asked of a real Prometheus by tests/tool/test_operators.py.  Nothing is drawn."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from results import captured
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "packaging" / "grafana" / "hakmem.json"
 PACKAGES = ("@grafana/schema@11.3.0", "typescript@5.6.3")
@@ -48,7 +46,7 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is not installed")
     folder = tmp_path_factory.mktemp("npm")
     words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    step = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=500, check=False)
+    step = captured(words, cwd=folder, timeout=500)
     if step.returncode != 0:
         pytest.skip(f"{' and '.join(PACKAGES)} cannot be installed: {step.stderr.strip()[-300:]}")
     return folder / "node_modules" / ".bin" / "tsc"
@@ -66,7 +64,7 @@ def complaints(compiler: Path, dashboard: dict[str, Any]) -> str:
     source = compiler.parents[2] / "dashboard.ts"
     source.write_text("\n".join(lines))
     words = [compiler, *COMPILE, source.name]
-    step = subprocess.run(words, cwd=source.parent, capture_output=True, text=True, timeout=200, check=False)
+    step = captured(words, cwd=source.parent, timeout=200)
     assert bool(step.stdout) == bool(step.returncode), step.stderr
     return step.stdout
 

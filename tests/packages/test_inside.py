@@ -1,14 +1,12 @@
 """hakmem inside another project (FetchContent): the project gets two libraries and keeps its own settings."""
 
-from __future__ import annotations
-
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 
 PROGRAM = Path(__file__).parent.with_name("shape") / "version.c"
 CONSUMER = Path(__file__).with_name("consumer")
@@ -82,6 +80,6 @@ def test_a_new_warning_fails_our_builds_alone(
     """A compiler that warns of more than those that we know must build hakmem; .ci/run's must not."""
     ran("cmake", "-G", "Ninja", "-S", root, "-B", tmp_path, CFLAGS="-Wtraditional", **setting)
     target = "CMakeFiles/hakmem_objects.dir/src/base/text.c.o"
-    step = subprocess.run(["ninja", "-C", tmp_path, target], capture_output=True, text=True, check=False)
+    step = captured(["ninja", "-C", tmp_path, target])
     assert "traditional" in step.stdout
     assert step.returncode == outcome

@@ -1,8 +1,6 @@
 """An installed hakmem, and its build tree, are found by pkg-config and by CMake; `make uninstall` takes away
 what `make install` put there, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -10,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 
 PROGRAM = Path(__file__).parent.with_name("shape") / "version.c"
 CONSUMER = Path(__file__).with_name("consumer")
@@ -60,7 +59,7 @@ def script(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*words: str | Path, destination: Path | str = "") -> subprocess.CompletedProcess[str]:
         command = [str(word) for word in (root / "scripts" / "install", *words)]
         environment = os.environ | {"DESTDIR": str(destination)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return captured(command, env=environment)
 
     return run
 

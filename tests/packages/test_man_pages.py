@@ -1,8 +1,6 @@
 """The manual pages say what the tables say: every command with its options, every function, every option of
 the library; and groff has nothing to complain of."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -11,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from results import captured
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,7 @@ def test_groff_finds_nothing_wrong(pages: dict[str, str]) -> None:
         pytest.skip("groff is not installed")
     text = "".join(page for page in pages.values() if not page.startswith(".so"))
     words = ["groff", "-k", "-man", "-ww", "-z", "-Tutf8"]
-    step = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+    step = captured(words, input=text)
     assert (step.returncode, step.stderr) == (0, "")
 
 

@@ -1,8 +1,6 @@
 """What a release consists of (scripts/dist), its version (scripts/version), and whether it may be made
 (scripts/release-check): all that is known without building anything.  test_dist_all.py builds it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -17,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from results import captured
 
 COPIED = (
     "LICENSE",
@@ -80,14 +79,7 @@ class Repo:
     def __call__(self, *words: str, status: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
         if words[0].startswith("scripts/"):
             words = (sys.executable, *words)
-        step = subprocess.run(
-            words,
-            cwd=self.folder,
-            env=os.environ | WORDS_OF_GIT | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        step = captured(words, cwd=self.folder, env=os.environ | WORDS_OF_GIT | variables)
         assert step.returncode == status, f"{words}\n{step.stdout}{step.stderr}"
         return step
 
@@ -115,9 +107,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_all_files_say_the_same_version(root: Path) -> None:
-    step = subprocess.run(
-        [sys.executable, root / "scripts" / "version", "--check"], capture_output=True, text=True, check=False
-    )
+    step = captured([sys.executable, root / "scripts" / "version", "--check"])
     assert (step.returncode, step.stderr) == (0, "")
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", step.stdout)
 
@@ -169,7 +159,7 @@ def test_sums_are_checked_by_sha256sum(repo: Repo) -> None:
     repo("scripts/dist", "source")
     folder = repo.folder / "build" / "dist"
     check = ["sha256sum", "--strict", "--check", "SHA256SUMS"]
-    good = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
+    good = captured(check, cwd=folder)
     assert good.returncode == 0
     assert good.stdout.count(": OK\n") == len(list(folder.iterdir())) - 1
     with next(folder.glob("*.json")).open("a") as file:

@@ -1,7 +1,5 @@
 """The site as `make site` builds it, in a browser, opened as a file: make test-packages."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,6 +11,7 @@ from urllib.parse import quote
 import pytest
 from browser import browser_of
 from real.conftest import program, why_missing
+from results import captured
 
 __all__ = ["program", "why_missing"]
 
@@ -68,7 +67,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def site(root: Path) -> Path:
-    step = subprocess.run(["make", "-s", "site"], cwd=root, capture_output=True, text=True, check=False)
+    step = captured(["make", "-s", "site"], cwd=root)
     assert step.returncode == 0, step.stdout + step.stderr
     return root / "build" / "site"
 
@@ -81,7 +80,7 @@ def dump(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactor
     def dumped(address: str) -> str:
         words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
         words += ["--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom", address]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
+        return captured(words, timeout=120, check=True).stdout
 
     return dumped
 

@@ -6,10 +6,7 @@
 `tool`             the console script (from tests/tool)
 """
 
-from __future__ import annotations
-
 import importlib.util
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +15,7 @@ import pytest
 from hakmem.profile.model import Frame, Mapping, Profile, Rate
 from profiles.worlds import Load, counts_of, drawn, profile_of
 from real.conftest import program, why_missing
+from results import captured
 from tool.conftest import tool
 
 __all__ = ["program", "tool", "why_missing"]
@@ -39,7 +37,7 @@ BEFORE = [Load(9, 64, 30_000)]
 @pytest.fixture(scope="session")
 def pprof_tool(program: Callable[[str], Path]) -> Path:
     words = [program("go"), "tool", "-n", "pprof"]
-    step = subprocess.run(words, capture_output=True, text=True, check=False, timeout=280)
+    step = captured(words, timeout=280)
     if step.returncode:
         pytest.skip(f"this go has no pprof: {step.stderr.strip()[:200]}")
     return Path(step.stdout.strip())

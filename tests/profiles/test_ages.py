@@ -1,10 +1,7 @@
 """Ages in pprof files: the bounds of each row, and never a rounded figure that looks like an exact one."""
 
-from __future__ import annotations
-
 import gzip
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +15,7 @@ from hakmem.profile.protobuf import Message
 from hakmem.profile.sites import site_table
 from hakmem.views.profile_text import ages_text
 from profiles.worlds import profile_of
+from results import captured
 
 STACK = (0x1000, 0x2000)
 
@@ -69,7 +67,7 @@ def pprof(pprof_tool: Path, tmp_path: Path) -> Callable[..., str]:
     def run(profile: Profile, *words: str) -> str:
         path = tmp_path / "x.pb.gz"
         path.write_bytes(to_pprof(profile))
-        step = subprocess.run([pprof_tool, *words, path], capture_output=True, text=True, check=True)
+        step = captured([pprof_tool, *words, path], check=True)
         return step.stdout
 
     return run

@@ -3,8 +3,6 @@
 `PROFILE_SAMPLES=1000000` takes a million samples of each (`make soak`); else there are fewer, and the bounds
 are what chance leaves.  docs/PROFILING.md lists the patterns."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

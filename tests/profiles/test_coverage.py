@@ -3,8 +3,6 @@
 The draws of the sites are independent of each other, and of those of the round before: so a round is 64
 profiles of a site.  `PROFILE_INTERVALS=20000` makes so many (`make soak`)."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`hakmem diff` and the table of sites: what is shown, and what adds up."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Estimates of sampled bytes: without bias, with intervals that cover, and sums that add up."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A site that has all of the few samples of a class: others may hold blocks of it that nobody saw."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Files of profiles: JSON and folded stacks, formats by name and by content, disks that are full."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Growth from one reading to the next, and survival: synthetic worlds whose truth is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

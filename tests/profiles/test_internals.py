@@ -1,7 +1,5 @@
 """The first frame of a site is the program's own; a language's library is folded, unless it is asked for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a site is: the program's own frames."""
 
-from __future__ import annotations
-
 from hakmem.profile.labels import Labels, frame_text
 from hakmem.profile.model import Frame, Mapping, Profile
 

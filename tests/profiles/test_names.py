@@ -1,7 +1,5 @@
 """Names from outside: symbols, lines, inlined calls, separate files, maps of JIT compilers, debuginfod."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import shutil
@@ -25,6 +23,7 @@ from hakmem.target.elf import open_elf
 from hakmem.target.functions import functions_of
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
+from results import captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "sites.cc"
@@ -50,7 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(server: Path) -> int:
     """The address of the call of malloc in it, before loading."""
     words = ["objdump", "-d", "--no-show-raw-insn", str(server)]
-    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    text = captured(words, check=True).stdout
     body = text.split("<_ZN3app5CacheISt6vectorIiSaIiEEE4growEm>:", 1)[1]
     found = re.search(r"^\s+([0-9a-f]+):\s+(?:call|jmp)\w*\s.*<malloc", body, re.MULTILINE)
     assert found is not None, body[:2000]
@@ -247,7 +246,7 @@ def test_functions_of_a_file_are_those_of_nm(server: Path) -> None:
     assert file is not None
     found = functions_of(file)
     assert found is not None
-    text = subprocess.run(["nm", "-S", server], capture_output=True, text=True, check=True).stdout
+    text = captured(["nm", "-S", server], check=True).stdout
     rows = re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTwW] (\S+)$", text, re.MULTILINE)
     assert len(rows) >= 3
     for start, size, name in rows:

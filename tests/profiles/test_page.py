@@ -1,7 +1,5 @@
 """The page of a profile: in a real browser, without a request, with zoom, search, inversion and sorting."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """pprof files: read by pprof itself, and back."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
@@ -20,6 +18,7 @@ from hakmem.profile.sites import site_table
 from hakmem.profile.wrappers import is_internal, without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
 from profiles.worlds import profile_of
+from results import captured
 
 GROW = "void std::vector<Item, std::allocator<Item> >::_M_realloc_insert<Item>(Item&&)"
 
@@ -33,9 +32,7 @@ def pprof(tmp_path: Path, pprof_tool: Path) -> Callable[..., str]:
         file.write_bytes(to_pprof(profile))
         command = [pprof_tool, "-symbolize=none", *options, file]
         environment = os.environ | {"PPROF_TMPDIR": str(tmp_path)}
-        step = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=200, env=environment
-        )
+        step = captured(command, timeout=200, env=environment)
         assert step.returncode == 0, step.stderr
         return step.stdout
 

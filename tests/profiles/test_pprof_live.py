@@ -1,7 +1,5 @@
 """A profile of a running process in pprof itself: sites, lines, mappings, build ids and differences."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 from hakmem.target.elf import open_elf
 from preload import clean_environment
+from results import captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "two_sites.c"
@@ -59,11 +58,11 @@ def leaker(built: Path, tool: Tool) -> Iterator[Leaker]:
 @pytest.fixture
 def ask(pprof_tool: Path, tmp_path: Path) -> Ask:
     def run(*words: str | Path) -> str:
-        step = subprocess.run(
+        step = captured(
             [pprof_tool, "-nodefraction=0", "-unit=b", *words],
-            capture_output=True, text=True, check=False, timeout=200,
+            timeout=200,
             env=os.environ | {"PPROF_TMPDIR": str(tmp_path)},
-        )  # fmt: skip
+        )
         assert step.returncode == 0, step.stderr
         return step.stdout
 

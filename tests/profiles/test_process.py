@@ -1,7 +1,5 @@
 """From the return addresses in a running process to names, files and pprof: nothing is off by one."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -15,6 +13,7 @@ from hakmem.profile.model import Header, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of_process, name_addresses
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
+from results import captured
 
 SOURCE = Path(__file__).parent / "programs" / "stack.c"
 LINES = [
@@ -58,11 +57,12 @@ def test_pprof_names_a_profile_without_names(
     does not find main, in .text.startup."""
     path = tmp_path / "x.pb.gz"
     save_profile(taken(*process), path)
-    step = subprocess.run(
+    step = captured(
         [pprof_tool, "-symbolize=local", "-traces", "-lines", path],
-        capture_output=True, text=True, check=True, timeout=200,
+        check=True,
+        timeout=200,
         env=os.environ | {"PPROF_TMPDIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     found = re.findall(r"(\w+) \S*stack\.c:(\d+)", step.stdout)
     assert [(name, int(line)) for name, line in found][:2] == LINES[:2], step.stdout
 

@@ -1,7 +1,5 @@
 """Profiles pushed to a server: what arrives there, and what a server that refuses does."""
 
-from __future__ import annotations
-
 import base64
 import email
 import email.policy

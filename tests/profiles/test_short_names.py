@@ -1,7 +1,5 @@
 """Names of functions as tables show them."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path
@@ -15,6 +13,7 @@ from hakmem.profile.short_names import NAME_LENGTH_MAX, short_name
 from hakmem.target.demangle import demangled
 from hakmem.views.profile_page import render
 from profiles.worlds import profile_of
+from results import captured
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 MAP = (
@@ -159,7 +158,7 @@ int main()
 def test_names_that_a_compiler_writes(tmp_path: Path) -> None:
     (tmp_path / "x.cc").write_text(SOURCE)
     subprocess.run(["g++", "-O1", "x.cc", "-o", "x"], cwd=tmp_path, check=True)
-    text = subprocess.run(["nm", tmp_path / "x"], capture_output=True, text=True, check=True).stdout
+    text = captured(["nm", tmp_path / "x"], check=True).stdout
     mangled = [line.split()[-1] for line in text.splitlines()]
     shown = {short_name(name) for name in demangled(mangled).values()}
     assert "Cache<std::map<std::string, std::vector<std::string>>>::grow" in shown

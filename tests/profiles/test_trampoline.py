@@ -1,7 +1,5 @@
 """Stacks go through code that CPython makes for profilers (-X perf): all of its functions are in them."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

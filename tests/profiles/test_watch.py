@@ -1,7 +1,5 @@
 """A profile that is read again and again: samples that are alike are one, names are looked up once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

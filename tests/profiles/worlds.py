@@ -1,7 +1,5 @@
 """Synthetic worlds: sites whose live blocks are known, and samples drawn of them as the sampler draws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ not a word of hakmem.
 `make test-programs` makes a root with all of them (10 GB, needs root) and runs jobs/NAME.sh there: plainly,
 then in each mode.  A job's first line names its packages."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

@@ -4,18 +4,13 @@
 `sides`           the program on the C library's malloc and on hakmem (see sides.py)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from real.packages import find, install_missing
 from real.sides import Side, Sides
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +33,7 @@ def program(why_missing: str) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def sides(lib: Path, plain: Callable[..., Result], tmp_path: Path) -> Sides:
+def sides(lib: Path, plain: Run, tmp_path: Path) -> Sides:
     """Both sides, each with an empty folder.  `plain` runs the programs of both: the side's environment
     says which library serves them."""
     folders = [tmp_path / name for name in ("glibc", "hakmem")]

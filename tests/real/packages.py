@@ -2,15 +2,14 @@
 
 `python -m real.packages` installs what is missing, and says why something is missing still."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from results import captured
 
 LIST = Path(__file__).with_name("packages.txt")
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,9 +59,7 @@ def install_now() -> str:
         return ""
     print("\ntests/real: installing programs to run on hakmem", file=sys.__stderr__, flush=True)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    step = subprocess.run(
-        [APT_INSTALL, *missing], env=environment, capture_output=True, text=True, check=False
-    )
+    step = captured([APT_INSTALL, *missing], env=environment)
     return "" if step.returncode == 0 else step.stderr.strip()[-700:]
 
 

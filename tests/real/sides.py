@@ -7,8 +7,6 @@
 
 Every run on hakmem proves by hakmem's own counters that hakmem served it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -18,12 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from preload import Report, clean_environment, json_stats_option, preload_environment, read_reports, served
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Result, Run
 
 Command = Sequence[str | Path]
 T = TypeVar("T")
@@ -43,7 +39,7 @@ class Side:
     name: str
     folder: Path
     library: Path | None
-    runner: Callable[..., Result]
+    runner: Run
     prefix: tuple[str | Path, ...] = ()
 
     def run(

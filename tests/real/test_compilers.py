@@ -3,8 +3,6 @@
 gcc and g++ compile hakmem's own sources.  g++ and clang++ compile one C++ file that takes a compiler much
 memory; the program that comes of it then runs on hakmem itself."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex
@@ -43,6 +41,7 @@ def own_compilations(root: Path) -> list[Compilation]:
     return found
 
 
+@pytest.mark.long("what `make run` does")
 def test_own_sources(sides: Sides, program: Callable[[str], Path], root: Path) -> None:
     compilations = own_compilations(root)
     assert any(each.source.suffix == ".c" for each in compilations)
@@ -61,7 +60,10 @@ def test_own_sources(sides: Sides, program: Callable[[str], Path], root: Path) -
     sides.same(job)
 
 
-@pytest.mark.parametrize("name", ["g++", "clang++"])
+CLANG = pytest.param("clang++", marks=pytest.mark.long("the slower of two compilers"))
+
+
+@pytest.mark.parametrize("name", ["g++", CLANG])
 def test_large_cxx_file(sides: Sides, program: Callable[[str], Path], name: str) -> None:
     compiler = program(name)
 

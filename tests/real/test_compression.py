@@ -1,7 +1,5 @@
 """xz and zstd with two threads: the same compressed bytes, and the input back."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Callable
@@ -28,7 +26,13 @@ def input_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long("10 seconds")) if name == "xz" else name
+        for name in sorted(COMMANDS)
+    ],
+)
 def test_two_threads(sides: Sides, program: Callable[[str], Path], input_file: Path, name: str) -> None:
     program(name)
     compress, decompress = COMMANDS[name]

@@ -3,8 +3,6 @@
 A test case fails here when it passes without hakmem, in the same configuration, and on hakmem does not:
 it fails, is skipped, or is missing from the report because its interpreter died."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,12 +30,14 @@ MODULES = {
 }
 AT_A_TIME = 3
 TIMEOUT_S = 270.0
+SAID_MAX = 8000  # where each thread of a module that hangs stands
 HANG_S = 200  # then regrtest prints where a module's threads stand, and ends it
 RAN_TO_ITS_END = (0, 2, 3)  # all passed; some failed; some changed the environment
 
 Cases = dict[str, str]
 
 
+@pytest.mark.long("CPython: two minutes, 20 of its modules; test_languages and test_fortified run it")
 @pytest.mark.parametrize("allocator", MODULES)
 def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str) -> None:
     python = program(PYTHON)
@@ -45,26 +45,26 @@ def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str)
     needed, where_present = MODULES[allocator]
     modules = needed + [name for name in where_present if has_module(package, name)]
 
-    def job(side: Side) -> Cases:
+    def job(side: Side) -> tuple[Cases, str]:
         report = side.folder / "cases.xml"
         options = [f"-j{AT_A_TIME}", f"--timeout={HANG_S}", "--junit-xml", report]
-        side.run(
+        ended = side.run(
             [python, "-m", "test", *options, *modules],
             env={"PYTHONMALLOC": allocator},
             timeout=TIMEOUT_S,
             statuses=RAN_TO_ITS_END,
             processes=1 + len(modules),
         )
-        return outcomes(report)
+        return outcomes(report), ended.stdout + ended.stderr
 
     with ThreadPoolExecutor(max_workers=2) as pool:  # both at once: the longest modules mostly sleep
-        without, on_hakmem = pool.map(job, sides)
+        (without, _), (on_hakmem, said) = pool.map(job, sides)
     passed = {case for case, outcome in without.items() if outcome == "passed"}
     # On a busy machine one may hang on the C library's malloc too: test_multiprocessing_fork did.
     unfit = [name for name in needed if not any(case.startswith(f"test.{name}.") for case in passed)]
     assert len(unfit) <= 1, f"{unfit} do not pass without hakmem"
     worse = {case: on_hakmem.get(case, "missing") for case in passed if on_hakmem.get(case) != "passed"}
-    assert not worse
+    assert not worse, said[-SAID_MAX:]
 
 
 def has_module(package: Path, name: str) -> bool:

@@ -1,7 +1,5 @@
 """Real programs in hardened mode, with the C library's functions checked: the same output, and not a word."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

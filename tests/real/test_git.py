@@ -1,7 +1,5 @@
 """git: a generated history is imported, cloned, packed by two threads, checked and read back."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys
@@ -34,6 +32,7 @@ def history(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long("20 seconds; the compilers and sqlite make and free as many blocks")
 def test_import_clone_gc_fsck(sides: Sides, program: Callable[[str], Path], history: Path) -> None:
     git = program("git")
 

@@ -1,7 +1,5 @@
 """Perl with cloned interpreters, node with worker threads, java with direct buffers: the same output."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ def test_node(sides: Sides, program: Callable[[str], Path]) -> None:
     assert run_script(sides, program("node"), "work.js") == NODE_LINES
 
 
+@pytest.mark.long("10 seconds; its collector maps memory itself")
 def test_java(sides: Sides, program: Callable[[str], Path]) -> None:
     """The runtime compiles the source itself, so Java's own compiler runs on hakmem too."""
     java = program("java")

@@ -1,7 +1,5 @@
 """openssl: keys, certificates, signed messages, a cipher over a large file; each side reads the other's."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Callable

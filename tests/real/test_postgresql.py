@@ -2,8 +2,6 @@
 
 PostgreSQL refuses to run as root, so root runs it as another user, in a folder that this user owns."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
@@ -56,6 +54,7 @@ def other_user() -> pwd.struct_passwd | None:
     return next(names[name] for name in USERS if name in names)
 
 
+@pytest.mark.long("10 seconds; redis is a server, too")
 def test_initdb_pgbench_queries(owned_sides: Sides, program: Callable[[str], Path]) -> None:
     tools = {
         name: program(f"{BIN}/{name}")

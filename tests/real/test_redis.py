@@ -2,8 +2,6 @@
 
 Debian's redis-server is linked against jemalloc; hakmem has to serve it all the same."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """sqlite3: a million rows, indices, joins, full text, vacuum; the same database, byte by byte."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

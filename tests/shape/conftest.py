@@ -1,7 +1,5 @@
 """What the tests of generated pages share."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import sys

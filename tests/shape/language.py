@@ -4,8 +4,6 @@ docs and commit subjects.
 `tests/shape/language.budget` counts those that stand in the tree; a count may only fall.  To write it:
 `python3 tests/shape/language.py > tests/shape/language.budget`."""
 
-from __future__ import annotations
-
 import bisect
 import io
 import re
@@ -90,7 +88,7 @@ PATTERNS = [
     ),
 ]
 TREES = {
-    "src": ("src",),
+    "src": ("src", "fortify"),
     "include": ("include",),
     "docs": (".", "docs"),
     "python": ("python",),

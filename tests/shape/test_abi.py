@@ -1,7 +1,5 @@
 """The binary interface is that of the reference: programs that are linked already go on working."""
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

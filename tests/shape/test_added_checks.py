@@ -1,8 +1,6 @@
 """Checks that Ubuntu's compilers add unasked do not come into the library (cmake/flags.cmake): its code is
 the same wherever it is built."""
 
-from __future__ import annotations
-
 import json
 import platform
 import shlex
@@ -10,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 # What Ubuntu's gcc does without being told, and how its work shows.
 ADDED = ("-fstack-protector-strong", "-fstack-clash-protection", "-fcf-protection", "-D_FORTIFY_SOURCE=3")
@@ -31,8 +30,6 @@ def test_checks_of_the_compiler_stay_out(root: Path, lib: Path, source: str, tmp
     compiler, *options = command_of(root, source)
     options[options.index("-o") + 1] = str(tmp_path / "one.o")
     subprocess.run([compiler, *ADDED, *options], cwd=lib.parent, check=True)
-    code = subprocess.run(
-        ["objdump", "-dr", tmp_path / "one.o"], capture_output=True, text=True, check=True
-    ).stdout
+    code = captured(["objdump", "-dr", tmp_path / "one.o"], check=True).stdout
     assert "ret" in code
     assert not [mark for mark in SHOWS if mark in code]

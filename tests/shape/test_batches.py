@@ -1,7 +1,5 @@
 """The price of a refill and of a flush: frozen in batches.golden, which no change may exceed by 1 %."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 

@@ -1,7 +1,5 @@
 """The tests' own compiler: what runs keeps its file, whoever needs the program, too."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

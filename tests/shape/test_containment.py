@@ -2,16 +2,13 @@
 
 Tests read the code without comments and string literals."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
+from shape.sources import layer_of, name_of, sources
 
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
-SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h"})
+SOURCES = sources(".c", ".h")
 
 COMPILER_SPECIFIC = re.compile(
     r"\b(__builtin_\w+|__attribute__|__asm__|asm|_Atomic|stdatomic|__thread|_Thread_local)\b"
@@ -49,8 +46,8 @@ def numbered(pattern: re.Pattern[str], code: str) -> list[str]:
 
 
 def outside(layer: str) -> pytest.MarkDecorator:
-    paths = [path for path in SOURCES if path.relative_to(SRC).parts[0] != layer]
-    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(SRC)))
+    paths = [path for path in SOURCES if layer_of(path) != layer]
+    return pytest.mark.parametrize("path", paths, ids=name_of)
 
 
 @outside("base")
@@ -60,7 +57,7 @@ def test_compiler_specific_code_is_in_base(path: Path) -> None:
 
 @outside("os")
 def test_system_headers_are_in_os(path: Path) -> None:
-    allowed = PLAIN_HEADERS | ALSO_ALLOWED.get(path.relative_to(SRC).parts[0], set())
+    allowed = PLAIN_HEADERS | ALSO_ALLOWED.get(layer_of(path), set())
     included = set(re.findall(r"^\s*#\s*include\s+<([^>]+)>", code_of(path), re.MULTILINE))
     assert included <= allowed
 
@@ -68,7 +65,7 @@ def test_system_headers_are_in_os(path: Path) -> None:
 @pytest.mark.parametrize("layer", ["heap", "api"])
 def test_no_conditional_compilation_inside_functions(layer: str) -> None:
     """The layers of the fast paths: what a reader sees is what every build runs."""
-    paths = [path for path in SOURCES if path.relative_to(SRC).parts[0] == layer]
+    paths = [path for path in SOURCES if layer_of(path) == layer]
     assert paths
     assert not [fault for path in paths for fault in conditionals_inside_functions(path)]
 
@@ -77,7 +74,7 @@ def conditionals_inside_functions(path: Path) -> list[str]:
     depth, found = 0, []
     for number, line in enumerate(code_of(path).splitlines(), start=1):
         if depth and re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
-            found.append(f"{path.relative_to(SRC)}:{number}: {line.strip()}")
+            found.append(f"{name_of(path)}:{number}: {line.strip()}")
         if not line.lstrip().startswith("#"):
             depth += line.count("{") - line.count("}")
     return found

@@ -1,26 +1,20 @@
 """What the pages say and something else knows: links, names of files and options, figures, numbers."""
 
-from __future__ import annotations
-
 import functools
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from results import captured
+from shape.sources import ROOT, sources
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     ROOT / name
-    for name in subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+    for name in captured(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, check=True
     ).stdout.split()
     if (ROOT / name).exists()
 )
@@ -65,13 +59,14 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 @functools.cache
 def words_of_files() -> dict[str, set[str]]:
-    """File → the words in it, but for pages."""
+    """File → the words in it, but for pages; TEST(x) of a unit test is test_x."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    step = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    step = captured(listed, cwd=ROOT, check=True)
     files = [name for name in step.stdout.split() if not name.endswith(".md") and (ROOT / name).is_file()]
+    texts = {name: (ROOT / name).read_text(errors="ignore") for name in files}
     return {
-        name: {Path(name).stem, *re.findall(r"\w+", (ROOT / name).read_text(errors="ignore"))}
-        for name in files
+        name: {Path(name).stem, *re.findall(r"\w+", re.sub(r"(?:CHILD_)?TEST\((\w+)\)", r"test_\1", text))}
+        for name, text in texts.items()
     }
 
 
@@ -239,9 +234,9 @@ def place(folder: str, name: str) -> Path:
 
 def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
     """docs/RELIABILITY.md: "no suppressions"."""
-    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.[ch]")))
-    assert re.findall(r"no_sanitize.*?\(", sources) == ["no_sanitize("]
-    assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", sources, re.MULTILINE) == ["word_at"]
+    text = "".join(path.read_text() for path in sources(".c", ".h"))
+    assert re.findall(r"no_sanitize.*?\(", text) == ["no_sanitize("]
+    assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", text, re.MULTILINE) == ["word_at"]
     assert "(`word_at`)" in (ROOT / "docs/RELIABILITY.md").read_text()
 
 

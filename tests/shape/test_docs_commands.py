@@ -1,7 +1,5 @@
 """Commands that pages name exist: `hakmem COMMAND --option`, `make TARGET`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

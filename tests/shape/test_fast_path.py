@@ -1,8 +1,6 @@
 """The price of the fast paths: frozen in fast_path.golden (aarch64: fast_path_aarch64.golden), bounded, free
 of locks and calls."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from pathlib import Path

@@ -1,16 +1,13 @@
 """Each header compiles alone, twice over, with gcc and clang; the public one also as C++ and strict C."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
+from results import captured
+from shape.sources import ROOT, name_of, sources
 
-ROOT = Path(__file__).resolve().parents[2]
-HEADERS = sorted(path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*.h"))
-PUBLIC = Path("hakmem/hakmem.h")
+HEADERS = [name_of(path) for path in sources(".h")]
+PUBLIC = "hakmem/hakmem.h"
 
 
 @pytest.fixture(params=["gcc", "clang"])
@@ -20,16 +17,16 @@ def compiler(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def compile_alone(compiler: str, language: str, standard: str, header: Path) -> None:
+def compile_alone(compiler: str, language: str, standard: str, header: str) -> None:
     words = [compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    words += ["-Isrc", "-Iinclude", "-fsyntax-only", "-"]
+    words += ["-Isrc", "-Iinclude", "-I.", "-fsyntax-only", "-"]
     text = f'#include "{header}"\n' * 2 + "extern int compiled;\n"
-    step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    step = captured(words, cwd=ROOT, input=text)
     assert step.returncode == 0, step.stderr
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=str)
-def test_header_compiles_alone(compiler: str, header: Path) -> None:
+def test_header_compiles_alone(compiler: str, header: str) -> None:
     compile_alone(compiler, "c", "gnu17", header)
 
 

@@ -1,14 +1,12 @@
-"""A folder of src/ is a layer: a file includes its own folder and lower ones only."""
-
-from __future__ import annotations
+"""A folder of src/ is a layer, fortify/ the highest: a file includes its own folder and lower ones only."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from shape.sources import SRC, layer_of, name_of, sources
 
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
 LAYERS = (
     "base",
     "os",
@@ -20,11 +18,13 @@ LAYERS = (
     "slab",
     "profile",
     "large",
+    "foreign",
     "guard",
+    "hardened",
     "cache",
     "named",
     "reclaim",
-    "hardened",
+    "checked",
     "heap",
     "observe",
     "api",
@@ -33,7 +33,8 @@ LAYERS = (
 # The public header is the top: it may be known where the public functions and their report are made.
 PUBLIC_HEADER_LAYERS = ("observe", "api")
 
-SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h", ".def"})
+SOURCES = sources(".c", ".h", ".def")
+NAMES = {name_of(path) for path in SOURCES}
 
 
 def quoted_includes(path: Path) -> list[str]:
@@ -44,7 +45,7 @@ def fault(layer: str, included: str) -> str | None:
     """Why a file of `layer` may not include `included`; None when it may."""
     if included == "hakmem/hakmem.h":
         return None if layer in PUBLIC_HEADER_LAYERS else "the public header is above this layer"
-    if not (SRC / included).is_file():
+    if included not in NAMES:
         return "includes are written from src/, as in base/bits.h"
     if LAYERS.index(included.split("/")[0]) > LAYERS.index(layer):
         return "that layer is above this one"
@@ -52,14 +53,26 @@ def fault(layer: str, included: str) -> str | None:
 
 
 def test_every_folder_is_a_layer() -> None:
-    assert {path.name for path in SRC.iterdir()} <= set(LAYERS)
+    assert {path.name for path in SRC.iterdir()} | {"fortify"} == set(LAYERS)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_includes_go_down(path: Path) -> None:
-    layer = path.relative_to(SRC).parts[0]
-    faults = {name: fault(layer, name) for name in quoted_includes(path)}
+    faults = {name: fault(layer_of(path), name) for name in quoted_includes(path)}
     assert not {name: why for name, why in faults.items() if why}
+
+
+def test_functions_are_called_downwards(lib: Path) -> None:
+    """By one's own declaration, too; foreign/operators.c compares addresses of C++'s operators."""
+    folder = lib.parent / "CMakeFiles/hakmem_objects.dir/src"
+    objects = [folder / f"{name}.o" for name in NAMES if name.endswith(".c") and "operators" not in name]
+    words = ["nm", "--print-file-name", *(path for path in objects if path.exists())]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"/src/(\w+)/\S+:[ \w]* ([A-Zw]) (\S+)$", listed, re.MULTILINE)
+    defined = {name: LAYERS.index(layer) for layer, kind, name in rows if kind not in "Uw"}
+    assert "heap_free_slow" in defined
+    called = {(layer, name) for layer, kind, name in rows if kind in "Uw" and name in defined}
+    assert not [call for call in called if defined[call[1]] > LAYERS.index(call[0])]
 
 
 def unit_of(name: str) -> str:
@@ -71,8 +84,8 @@ def units() -> dict[str, set[str]]:
     """What each unit includes, itself left out."""
     found: dict[str, set[str]] = {}
     for path in SOURCES:
-        unit = unit_of(str(path.relative_to(SRC)))
-        included = {unit_of(name) for name in quoted_includes(path) if (SRC / name).is_file()}
+        unit = unit_of(name_of(path))
+        included = {unit_of(name) for name in quoted_includes(path) if name in NAMES}
         found.setdefault(unit, set()).update(included - {unit})
     return found
 

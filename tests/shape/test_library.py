@@ -1,13 +1,11 @@
 """What the built library shows to the world: symbols, dependencies, thread-local storage, hardening."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 
 STATIC_TLS_MAX_BYTES = 24
 # What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
@@ -15,12 +13,12 @@ SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", 
 
 
 def output_of(*words: str | Path) -> str:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stdout
+    return captured(words, check=True).stdout
 
 
-def listed_symbols(root: Path) -> set[str]:
+def listed_symbols(root: Path, name: str = "src/api/hakmem.map") -> set[str]:
     """The global names of the version script."""
-    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
+    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / name).read_text(), flags=re.DOTALL)
     body = script[script.index("global:") + len("global:") : script.index("local:")]
     return set(re.findall(r"[\w.]+", body))
 

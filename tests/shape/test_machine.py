@@ -1,11 +1,9 @@
 """Machines that hakmem is not for are refused when it is configured, in a sentence."""
 
-from __future__ import annotations
-
-import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 OURS = {
     "CMAKE_SYSTEM_NAME": "Linux",
@@ -20,7 +18,7 @@ M32 = ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
 
 def cmake(*words: str | Path) -> tuple[int, str]:
     """Its status, and what it said as one line."""
-    done = subprocess.run(["cmake", *words], capture_output=True, text=True, check=False)
+    done = captured(["cmake", *words])
     return done.returncode, " ".join(done.stderr.split())
 
 

@@ -1,7 +1,5 @@
 """What scripts/manual.py makes of a header file: groups, types, structs, texts that stand alone."""
 
-from __future__ import annotations
-
 import manual
 import roff
 

@@ -1,20 +1,17 @@
 """docs/MEMORY_ORDER.md lists every atomic object, and every operation that orders says what it orders.
 
-Tests read src/ as it is written here (clang-format): a function's head stands at the beginning of a line.
+Tests read the sources as they are laid out here: a function's head stands at the beginning of a line.
 base/atomic.h is what defines the operations, and is left out."""
-
-from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shape.sources import ROOT, name_of, sources
 
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
 PAGE = ROOT / "docs" / "MEMORY_ORDER.md"
-SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h"} and path.name != "atomic.h")
+SOURCES = [path for path in sources(".c", ".h") if path.name != "atomic.h"]
 
 # A declaration of an atomic object or of a pointer to atomic objects; pointers with an initialiser are
 # local names for something that is declared elsewhere.
@@ -51,12 +48,12 @@ def rows() -> list[Row]:
 def declared() -> set[tuple[str, str]]:
     found = set()
     for path in SOURCES:
-        found |= {(name, str(path.relative_to(SRC))) for name in SHOWN.findall(path.read_text())}
+        found |= {(name, name_of(path)) for name in SHOWN.findall(path.read_text())}
         for match in DECLARATION.finditer(path.read_text()):
             if match["star"] and match["initialiser"]:
                 continue
             for name in re.sub(r"\[\w*\]", "", match["names"]).split(","):
-                found.add((name.strip(), str(path.relative_to(SRC))))
+                found.add((name.strip(), name_of(path)))
     return found
 
 
@@ -69,7 +66,7 @@ class Use:
     field: str  # "" where the object is reached through a local pointer
 
     def __str__(self) -> str:
-        return f"{self.path.relative_to(SRC)}:{self.line}: {self.operation} in {self.function}"
+        return f"{name_of(self.path)}:{self.line}: {self.operation} in {self.function}"
 
 
 def ordered_uses(path: Path) -> list[Use]:
@@ -120,7 +117,7 @@ def test_every_atomic_object_is_listed_where_it_is_declared() -> None:
 
 
 def test_names_on_the_page_exist() -> None:
-    text = "\n".join(path.read_text() for path in SRC.rglob("*") if path.is_file())
+    text = "\n".join(path.read_text() for path in sources(".c", ".h", ".def", ".map"))
     words = set(re.findall(r"\w+", text))
     named = set(re.findall(r"`(\w+)`", PAGE.read_text()))
     assert not named - words

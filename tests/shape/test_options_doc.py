@@ -1,7 +1,5 @@
 """docs/OPTIONS.md says what options.def says, and the library's own help lists the same options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from types import ModuleType

@@ -1,8 +1,6 @@
 """A package of python/hakmem is a room: a module imports its own room and lower ones only, and no import
 leads back to where it came from."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter

@@ -1,12 +1,10 @@
 """The Python sources are clean by ruff's rules of pyproject.toml."""
 
-from __future__ import annotations
-
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from results import captured
 
 
 @pytest.mark.parametrize("check", [["check"], ["format", "--check"]], ids=" ".join)
@@ -14,5 +12,5 @@ def test_ruff_has_nothing_to_say(root: Path, check: list[str]) -> None:
     ruff = Path(sys.executable).with_name("ruff")
     if not ruff.exists():
         pytest.skip("ruff is not in this Python environment")
-    step = subprocess.run([ruff, *check, "--quiet"], cwd=root, capture_output=True, text=True, check=False)
+    step = captured([ruff, *check, "--quiet"], cwd=root)
     assert step.returncode == 0, step.stdout

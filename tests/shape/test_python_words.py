@@ -1,7 +1,5 @@
 """The tool speaks technical English: no turn of language.py, and numbers agree with their nouns."""
 
-from __future__ import annotations
-
 import re
 
 from shape import language

@@ -1,16 +1,14 @@
 """The site (`make site`) without building it: each page has one place, links lead somewhere, and the
 generated reference has all functions and commands.  tests/packages/test_site_all.py builds it."""
 
-from __future__ import annotations
-
 import html
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "scripts" / "site"
@@ -55,7 +53,7 @@ def plain(text: str) -> str:
 
 def test_each_page_has_one_place(pages: ModuleType, nav: list[object]) -> None:
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    step = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    step = captured(listed, cwd=ROOT, check=True)
     written = {name for name in step.stdout.split() if (ROOT / name).exists()} - SHOWN_ELSEWHERE
     placed = [path for path, _ in pages.entries(nav)]
     assert len(written) > 50

@@ -1,15 +1,13 @@
 """What every process pays for the library: symbols, pages in memory, pages of its own (decision 0012)."""
 
-from __future__ import annotations
-
 import re
 import shutil
-import subprocess
 from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from results import captured
 
 # The kernel maps so much at the first touch; all that most programs run and read is there (first.ld).
 FIRST_PIECE_KIB = 64
@@ -52,7 +50,7 @@ def test_a_small_process_has_the_first_piece_of_the_library(lib: Path, preload: 
 
 
 def functions_by_offset(library: Path) -> list[tuple[int, str]]:
-    listed = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    listed = captured(["nm", library], check=True).stdout
     return sorted((int(offset, 16), name) for offset, name in re.findall(r"(\w+) [tT] (\w+)", listed))
 
 
@@ -89,9 +87,7 @@ def test_what_a_small_process_runs_is_resident(
 
 
 def test_few_symbols_are_looked_up(lib: Path) -> None:
-    relocations = subprocess.run(
-        ["readelf", "--relocs", "--wide", lib], capture_output=True, text=True, check=True
-    ).stdout
+    relocations = captured(["readelf", "--relocs", "--wide", lib], check=True).stdout
     assert len(re.findall(r"_(?:GLOB_DAT|JUMP_SLOT?|64) ", relocations)) <= LOOKED_UP_MAX
 
 

@@ -1,7 +1,5 @@
 """docs/STATS.md says what counters.def and records.def say, and no figure is without its place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import fields

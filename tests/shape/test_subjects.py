@@ -1,12 +1,10 @@
 """Subjects of commits: at most 72 columns, and no turn of language.py."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 from shape import language
 
 SINCE = "99a2b5a0"  # older ones are as they are
@@ -17,7 +15,7 @@ def test_subjects_of_commits(root: Path) -> None:
     if not (root / ".git").exists() or not shutil.which("git"):
         pytest.skip("there is no git, or the sources are not in its repository")
     words = ["git", "-C", root, "log", "--no-merges", "--abbrev=8", "--format=%h %s", f"{SINCE}..HEAD"]
-    log = subprocess.run(words, capture_output=True, text=True, check=False)
+    log = captured(words)
     if log.returncode != 0:
         pytest.skip(f"the history does not go back to {SINCE}: {log.stderr.strip()}")
     found = []

@@ -1,7 +1,5 @@
 """docs/ARCHITECTURE.md names the rungs of the supply ladder as the table has them, in its order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,14 +1,12 @@
 """The tool as `pipx install ./python` makes it: every room is in the package, and what is installed runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from results import captured
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
 # Before the checkout, which the environment's own path leads to.
@@ -29,11 +27,8 @@ def installed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tool")
     shutil.copytree(root / "python", folder / "source", ignore=LEFT_OUT)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index"]
-    step = subprocess.run(
-        [*pip, "--no-deps", "--no-build-isolation", "--target", folder / "installed", folder / "source"],
-        capture_output=True,
-        text=True,
-        check=False,
+    step = captured(
+        [*pip, "--no-deps", "--no-build-isolation", "--target", folder / "installed", folder / "source"]
     )
     assert step.returncode == 0, step.stdout + step.stderr
     return folder / "installed"
@@ -55,14 +50,7 @@ def test_every_file_is_in_the_package(installed: Path, root: Path) -> None:
 )
 def test_what_is_installed_runs(installed: Path, tmp_path: Path, arguments: list[str]) -> None:
     script = RUN.format(installed=str(installed), arguments=arguments)
-    step = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    step = captured([sys.executable, "-c", script], cwd=tmp_path, env=os.environ)
     assert (step.returncode, step.stderr) == (0, "")
     assert step.stdout
 
@@ -70,8 +58,6 @@ def test_what_is_installed_runs(installed: Path, tmp_path: Path, arguments: list
 def test_the_page_has_its_template(installed: Path, tmp_path: Path) -> None:
     script = RUN.format(installed=str(installed), arguments=[]).partition("from")[0]
     script += 'import jinja2; print(jinja2.PackageLoader("hakmem.views", "templates").list_templates())'
-    step = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    step = captured([sys.executable, "-c", script], cwd=tmp_path)
     assert (step.returncode, step.stderr) == (0, "")
     assert "report.html.j2" in step.stdout

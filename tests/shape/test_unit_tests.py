@@ -1,22 +1,12 @@
 """Each source of the allocator has a unit test of its name, or is listed here with the one it has instead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
+from shape.sources import ROOT, SRC
 
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
 TESTS = ROOT / "tests"
-# libhakmem-fortify.so replaces the C library's functions and has no fake below it.
-OTHER_LIBRARIES = {"fortify"}
-
-SOURCES = {
-    str(path.relative_to(SRC))
-    for path in SRC.rglob("*.c")
-    if path.relative_to(SRC).parts[0] not in OTHER_LIBRARIES
-}
+SOURCES = {str(path.relative_to(SRC)) for path in SRC.rglob("*.c")}
 
 # Reason → test → sources.
 ELSEWHERE = {
@@ -30,14 +20,11 @@ ELSEWHERE = {
             "heap/sized_free.c",
         ],
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],
-        "tests/exotic/test_own_operators.py": ["api/override_next.c", "guard/operators.c"],
-        "tests/api/test_reports.py": [
-            "api/override_glibc.c",
-            "observe/report_figures.c",
-        ],
+        "tests/exotic/test_own_operators.py": ["api/override_next.c", "foreign/operators.c"],
+        "tests/api/test_reports.py": ["api/override_glibc.c", "observe/report_figures.c"],
         "tests/api/test_options.py": ["api/startup.c"],
         "tests/tool/test_heaps_report.py": ["observe/report_heaps.c"],
-        "tests/misuse/test_fortify.py": ["api/access.c"],
+        "tests/fortify/test_fortify.py": ["api/access.c"],
         "tests/concurrency/test_fork.py": ["api/override_threads.c"],
         "tests/failure/test_confined.py": ["api/override_prctl.c"],
         "tests/crash/test_crash.py": ["observe/crash.c", "os/os_linux_crash.c"],
@@ -75,12 +62,8 @@ ELSEWHERE = {
             "cache/parked.c",
             "cache/reuse.c",
         ],
-        "tests/unit/test_checked.c": [
-            "cache/quarantine.c",
-            "hardened/beside.c",
-            "hardened/checked_range.c",
-        ],
-        "tests/unit/test_guarded.c": ["cache/divert.c", "cache/guard_sampler.c"],
+        "tests/unit/test_checked.c": ["cache/quarantine.c", "hardened/beside.c", "checked/checked_range.c"],
+        "tests/unit/test_guarded.c": ["cache/divert.c", "guard/guard_sampler.c"],
         "tests/misuse/test_soon.py": ["cache/glance.c"],
         "tests/unit/test_report_glibc.c": ["cache/class_figures.c"],
         "tests/unit/test_resize.c": ["heap/ask.c", "heap/reallocate.c"],
@@ -92,24 +75,11 @@ ELSEWHERE = {
             "pool/range_report.c",
         ],
         "tests/unit/test_commit.c": ["pool/range_limit.c"],
-        "tests/unit/test_slab_pool.c": [
-            "pool/slots.c",
-            "pool/superslab.c",
-        ],
-        "tests/unit/test_reclaim.c": [
-            "reclaim/due.c",
-        ],
+        "tests/unit/test_slab_pool.c": ["pool/slots.c", "pool/superslab.c"],
+        "tests/unit/test_reclaim.c": ["reclaim/due.c"],
         "tests/unit/test_slab.c": ["slab/record.c"],
-        "tests/unit/test_named_heap.c": [
-            "heap/in_named.c",
-            "named/named_ranges.c",
-            "named/named_slabs.c",
-        ],
-        "tests/unit/test_sampling.c": [
-            "profile/control.c",
-            "profile/recording.c",
-            "profile/sampler.c",
-        ],
+        "tests/unit/test_named_heap.c": ["heap/in_named.c", "named/named_ranges.c", "named/named_slabs.c"],
+        "tests/unit/test_sampling.c": ["profile/control.c", "profile/recording.c", "profile/sampler.c"],
         "tests/unit/test_samples.c": ["profile/profile.c"],
         "tests/switch/test_switch.py": ["profile/probes.c"],
     },

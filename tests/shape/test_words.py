@@ -1,7 +1,5 @@
 """Words and turns that hakmem does not use (language.py) do not come back."""
 
-from __future__ import annotations
-
 import pytest
 from shape import language
 

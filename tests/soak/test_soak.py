@@ -1,17 +1,12 @@
 """The soak: ten seconds as one test among others, SOAK_MINUTES (30) by `make soak`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS
-
-if TYPE_CHECKING:
-    from conftest import Result
+from results import Run
 
 pytestmark = pytest.mark.alone
 
@@ -20,10 +15,11 @@ SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60 or 10
 SEED = os.environ.get("SOAK_SEED", "1")
 
 
+@pytest.mark.long("10 seconds of what other tests do; make soak runs it for longer")
 @pytest.mark.timeout(SECONDS + 300)
 def test_soak(
     compile_c: Callable[..., Path],
-    preload: Callable[..., Result],
+    preload: Run,
     debug_lib: Path,
     tally: Callable[[int, str], None],
 ) -> None:

@@ -1,8 +1,6 @@
 """`start(…)` runs worker.c on hakmem, `start_program(source, …)` another one; its profile is switched from
 outside (outside.py)."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A program on hakmem that a test speaks to: it reads lines from its standard input, and answers in lines."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

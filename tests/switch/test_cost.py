@@ -1,7 +1,5 @@
 """What a profile costs while it is on, in instructions: of each request; and of a free that is no sample."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Where a profile would be silent or wrong: counts that go round, a tool that slept, other blocks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What a profile of ten million live blocks takes: 8 MiB and a thousandth of them, at most."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +33,7 @@ def plain_bytes(many: Callable[[str], Worker]) -> Iterator[int]:
     worker.end()
 
 
+@pytest.mark.long("10 seconds; the others have a million")
 @pytest.mark.alone
 def test_ten_million_live_blocks(many: Callable[[str], Worker], plain_bytes: int) -> None:
     for profile in ("1", "4096", "64"):

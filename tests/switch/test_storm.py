@@ -1,8 +1,6 @@
 """A profile is switched on and off without a pause, in a process that does at once all that a profile must
 live with (storm.cc).  `PROFILE_SWITCHES=1000000` does so a million times (`make soak`)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

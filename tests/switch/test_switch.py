@@ -1,9 +1,6 @@
 """A profile is switched on, read, switched off and refused from outside, while the program runs."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 import time
 from collections.abc import Callable
 from itertools import chain, repeat
@@ -19,6 +16,7 @@ from hakmem.profile.session import Plan, gather, is_on
 from hakmem.profile.sites import site_table
 from hakmem.target.switch import Settings
 from hakmem.target.target import open_process
+from results import captured
 from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
@@ -61,7 +59,10 @@ def test_what_is_live_is_told(start: Start) -> None:
     worker.end()
 
 
-@pytest.mark.parametrize("ending", ["its own", "--off", "lease"])
+LEASE = pytest.param("lease", marks=pytest.mark.long("13 seconds of waiting"))
+
+
+@pytest.mark.parametrize("ending", ["its own", "--off", LEASE])
 def test_a_program_that_rested_since_the_last_profile(start: Start, ending: str) -> None:
     """Its thread has not seen the end of that one: the next is another."""
     worker = start("steps")
@@ -292,7 +293,7 @@ def test_many_threads_are_switched_at_once(start: Start) -> None:
 
 def probes(library: Path) -> dict[str, str]:
     """The notes' semaphores and arguments, by name."""
-    notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
+    notes = captured(["readelf", "-n", library], check=True).stdout
     found = re.findall(
         r"Provider: otel_memory\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), "
         r"Semaphore: (\w+)\s+Arguments: (.*)",

@@ -1,7 +1,6 @@
 """Fixtures of the tests of python/hakmem.
 
 `tool(*arguments)`       runs `hakmem` as a user does; `tool.json(...)` what it printed with --json
-`tool.inside(*arguments)` the same in this process: quicker, where the start itself is not under test
 `stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
 `on_hakmem(command)`     any other program on hakmem, ended with the test
 `compiled(name, *flags)` a program of programs/
@@ -10,8 +9,6 @@
 `busy`, `run`            a program that allocates all the time, and a short recording of it
 `program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
 """
-
-from __future__ import annotations
 
 import importlib.util
 import json
@@ -25,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from hakmem.cli import main
 from preload import clean_environment, preload_environment
 from real.conftest import program, why_missing
+from tool.forked import Ending, forked
 from tool.processes import hakmem, running
 
 __all__ = ["program", "why_missing"]
@@ -42,41 +38,17 @@ collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How the tool, or a program that it launched, ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-@dataclass(frozen=True)
 class Tool:
     """The console script beside this Python."""
 
     path: Path
     library: Path
 
-    def __call__(self, *arguments: str | Path | int, **variables: str) -> Ended:
-        words = [self.path, *arguments]
-        step = subprocess.run(
-            [str(word) for word in words],
-            env=clean_environment() | {"HAKMEM_LIBRARY": str(self.library)} | variables,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert "Traceback" not in step.stderr, step.stderr
-        return Ended(step.returncode, step.stdout, step.stderr)
-
-    def inside(self, *arguments: str | Path | int) -> Ended:
-        runner = CliRunner(env={"HAKMEM_LIBRARY": str(self.library)})
-        result = runner.invoke(main, [str(word) for word in arguments], prog_name="hakmem")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Ended(result.exit_code, result.stdout, result.stderr)
+    def __call__(self, *arguments: str | Path | int, **variables: str) -> Ending:
+        environment = clean_environment() | {"HAKMEM_LIBRARY": str(self.library)} | variables
+        ending = forked(arguments, environment=environment)
+        assert "Traceback" not in ending.stderr, ending.stderr
+        return ending
 
     def json(self, *arguments: str | Path | int) -> Any:  # noqa: ANN401 - whatever it printed
         ended = self(*arguments, "--json")

@@ -1,12 +1,10 @@
 """Core dumps of processes that go on, by gdb."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from results import captured
 
 TIMEOUT_S = 120.0
 VSYSCALL = "0xffffffffff600000"
@@ -19,7 +17,7 @@ def dumped(pid: int, folder: Path, has_closed: bool = False) -> Path:
     """gdb leaves out what it cannot read, says so, and ends with 0: always the kernel's own page, and where a
     mapping has closed pages (MADV_GUARD_INSTALL, as hardened mode has them) its rest from there on."""
     words = ["gcore", "-o", str(folder / "core"), str(pid)]
-    step = subprocess.run(words, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+    step = captured(words, check=True, timeout=TIMEOUT_S)
     unread = [line for line in step.stderr.splitlines() if "Memory read failed" in line]
     assert has_closed or not [line for line in unread if VSYSCALL not in line], step.stderr
     return folder / f"core.{pid}"

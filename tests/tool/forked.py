@@ -3,10 +3,11 @@ third of a second that the interpreter and its imports take.
 
 ending = forked(["stat", "1"], closed=(1,), environment={"COLUMNS": "20"})"""
 
-from __future__ import annotations
-
+import functools
+import importlib
 import os
 import resource
+import select
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from preload import clean_environment
 
-LIMIT_S = 20
+LIMIT_S = 60
 MEMORY_BYTES_MAX = 4 << 30  # of address space beyond what this Python has
 # What no command may ever say.
 NEVER = ("Traceback", "bug in the tool", "Exception ignored", "Warning:", "Fatal Python", "\x1b]")
@@ -30,21 +31,23 @@ class Ending:
     stderr: str
 
 
+def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The tool itself never runs on hakmem."""
+    return clean_environment() | {"COLUMNS": "110"} | dict(environment or {})
+
+
+@functools.cache
 def import_everything() -> None:
     """Before the first fork."""
     import hakmem.base.streams
     import hakmem.cli
-    import hakmem.commands.completion
-    import hakmem.views.metrics
-    import hakmem.views.recording
-    import hakmem.views.report
-    import hakmem.views.snapshot_text
-    import hakmem.views.top
-    import hakmem.views.why_text  # noqa: F401
+
+    for command in hakmem.cli.COMMANDS:
+        importlib.import_module(f"hakmem.commands.{command}")
 
 
 def forked(
-    arguments: Sequence[str | Path | int],
+    arguments: Sequence[object],
     *,
     environment: Mapping[str, str] | None = None,
     closed: Sequence[int] = (),
@@ -53,58 +56,81 @@ def forked(
     cwd: Path | None = None,
     limit_s: int = LIMIT_S,
 ) -> Ending:
-    """Runs `hakmem ARGUMENTS`; `stdout` is a descriptor, else it is kept and returned."""
+    """Runs `hakmem ARGUMENTS`, in this environment if one is given; `stdout` is a descriptor, else what it
+    writes is returned.  After `limit_s` it gets SIGALRM."""
     import_everything()
-    files = [os.memfd_create(name) for name in ("stdout", "stderr")]
+    pipes = [os.pipe(), os.pipe()]
     words = [str(word) for word in arguments]
     child = os.fork()
     if child == 0:
         status = 99
         try:
-            begin(files, closed, stdout, stdin, cwd, environment, limit_s)
+            begin(pipes, closed, stdout, stdin, cwd, environment)
+            if words[:1] != ["run"]:  # the program's memory is its own
+                limit_memory()
+            signal.alarm(limit_s)
             from hakmem.entry import main
 
             status = main(words)
         except BaseException as error:  # noqa: BLE001, RUF100 - a traceback, as the interpreter prints it
-            os.write(files[1], f"Traceback: {error!r}".encode(errors="replace"))
+            os.write(2, f"Traceback: {error!r}".encode(errors="replace"))
         finally:
             os._exit(status & 0xFF)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    texts = [os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace") for file in files]
-    for file in files:
-        os.close(file)
-    return Ending(status, *texts)
+    texts = drained(pipes)
+    return Ending(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), *texts)
+
+
+def drained(pipes: Sequence[tuple[int, int]]) -> list[str]:
+    """Until nothing holds their other ends: what `run` leaves behind writes last."""
+    texts = {reader: bytearray() for reader, _ in pipes}
+    poll = select.poll()
+    for reader, writer in pipes:
+        os.close(writer)
+        poll.register(reader, select.POLLIN)
+    left = len(pipes)
+    while left:
+        for reader, _ in poll.poll():
+            some = os.read(reader, 1 << 16)
+            texts[reader] += some
+            if not some:
+                poll.unregister(reader)
+                os.close(reader)
+                left -= 1
+    return [text.decode(errors="replace") for text in texts.values()]
 
 
 def begin(
-    files: Sequence[int],
+    pipes: Sequence[tuple[int, int]],
     closed: Sequence[int],
     stdout: int | None,
     stdin: str,
     cwd: Path | None,
     environment: Mapping[str, str] | None,
-    limit_s: int,
 ) -> None:
-    """In the child: descriptors, environment, limits."""
+    """In the child: descriptors, environment."""
     os.setpgid(0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(stdin, os.O_RDONLY), 0)
-    os.dup2(files[0] if stdout is None else stdout, 1)
-    os.dup2(files[1], 2)
+    os.dup2(pipes[0][1] if stdout is None else stdout, 1)
+    os.dup2(pipes[1][1], 2)
+    for ends in pipes:
+        for end in ends:
+            os.close(end)
     os.environ.clear()
-    os.environ.update(clean_environment() | {"COLUMNS": "110"})
-    os.environ.update(environment or {})
+    os.environ.update(tool_environment() if environment is None else environment)
     if cwd is not None:
         os.chdir(cwd)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
-    limit = used + MEMORY_BYTES_MAX
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for number in closed:
         os.close(number)
     sys.stdin = None  # type: ignore[assignment]
-    signal.alarm(limit_s)
+
+
+def limit_memory() -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+    limit = used + MEMORY_BYTES_MAX
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def is_clean(ending: Ending, what: object) -> None:

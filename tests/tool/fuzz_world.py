@@ -2,8 +2,6 @@
 
 FUZZ_TOOL_SECONDS (2; `make soak` gives more) for each kind of input; FUZZ_TOOL_SEED for other cases."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

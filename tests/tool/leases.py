@@ -1,7 +1,5 @@
 """Leases of heap profiles: what ends a profile whose tool was killed."""
 
-from __future__ import annotations
-
 from hakmem.profile.session import LEASE_S
 from hakmem.target.switch import CONTROL, monotonic_ms
 from hakmem.target.target import open_process

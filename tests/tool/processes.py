@@ -5,8 +5,6 @@ with running_redis(server, lib) as (process, port): …
 hakmem("why", process.pid, "--json")
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -19,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from preload import clean_environment, preload_environment
+from preload import preload_environment
+from tool.forked import LIMIT_S, Ending, forked
 
 READY = "ready"
 PATIENCE_S = 60.0  # of a machine that others use, too
@@ -27,22 +26,11 @@ STEP_S = 0.02
 TOOL = [sys.executable, "-m", "hakmem"]
 
 
-def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The tool itself never runs on hakmem."""
-    found = clean_environment() | {"COLUMNS": "110"}
-    return found | dict(environment or {})
-
-
-def hakmem(
-    *arguments: object, status: int = 0, timeout_s: float = PATIENCE_S
-) -> subprocess.CompletedProcess[str]:
+def hakmem(*arguments: object, status: int = 0, limit_s: int = LIMIT_S) -> Ending:
     """Runs `hakmem …`; it has to end with this status."""
-    words = [*TOOL, *map(str, arguments)]
-    step = subprocess.run(
-        words, env=tool_environment(), capture_output=True, text=True, timeout=timeout_s, check=False
-    )
-    assert step.returncode == status, f"{words} gave {step.returncode}\n{step.stdout}\n{step.stderr}"
-    return step
+    ending = forked(arguments, limit_s=limit_s)
+    assert ending.status == status, f"{arguments} gave {ending}"
+    return ending
 
 
 def hakmem_json(*arguments: object) -> Any:  # noqa: ANN401 - whatever the command prints

@@ -2,8 +2,6 @@
 
 `terminal("top", …)`     a fixture; its `press` and `wait_for` are a user's hands and eyes"""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import uuid
@@ -11,8 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from results import captured
 from textual.pilot import Pilot
-from tool.processes import TOOL, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, wait_until
 
 COLUMNS, ROWS = 100, 30
 
@@ -29,13 +29,7 @@ class Terminal:
 
     def tmux(self, *words: str, environment: dict[str, str] | None = None) -> str:
         """One command of tmux."""
-        step = subprocess.run(
-            ["tmux", "-L", self.socket, "-f", "/dev/null", *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        step = captured(["tmux", "-L", self.socket, "-f", "/dev/null", *words], env=environment, check=True)
         return step.stdout
 
     def screen(self) -> str:

@@ -1,7 +1,5 @@
 """A program that libhakmem.a is linked into is seen as any other, whatever its linker leaves out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The one count: what `stat` counts in blocks and what `why` weighs with a page map are the same blocks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

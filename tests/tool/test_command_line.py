@@ -1,9 +1,6 @@
 """The command line: help, completion, versions; what `make` installs."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 from hakmem import __version__
 from hakmem.base.errors import ExitCode
 from hakmem.cli import COMMANDS
+from results import captured
 from tool.conftest import Tool
 
 # What takes a tenth of a second or more to import.
@@ -42,7 +40,7 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
     ],
 )
 def test_a_misspelt_command_gets_a_suggestion(tool: Tool, word: str, hint: str) -> None:
-    ended = tool.inside(word, "1")
+    ended = tool(word, "1")
     assert ended.status == ExitCode.USAGE
     assert hint in " ".join(ended.stderr.split())
 
@@ -58,7 +56,7 @@ def test_help_of_each_command_has_examples(tool: Tool, command: str) -> None:
 def test_help_loads_nothing_heavy() -> None:
     script = "import sys; from hakmem.cli import main; main.main(['--help'], standalone_mode=False);"
     script += f"print(sorted({HEAVY!r} & set(sys.modules)))"
-    step = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    step = captured([sys.executable, "-c", script], check=True)
     assert step.stdout.splitlines()[-1] == "[]"
 
 
@@ -73,5 +71,5 @@ def test_completion_offers_commands_and_processes(tool: Tool) -> None:
 
 def test_output_into_a_closed_pipe_ends_quietly(tool: Tool) -> None:
     words = f"{tool.path} doctor | head -n 0"
-    step = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
+    step = captured(["bash", "-c", words])
     assert step.stderr == ""

@@ -1,7 +1,5 @@
 """hakmem core: the figures of a dump are those that the process had."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -97,9 +95,9 @@ def test_same_figures_as_of_the_process(
     linked: str,
 ) -> None:
     program = freed(linked)
-    before = json.loads(tool.inside("stat", program.pid, "--json").stdout)
+    before = json.loads(tool("stat", program.pid, "--json").stdout)
     core = dump(program, tmp_path)
-    after = json.loads(tool.inside("core", core, "--json").stdout)
+    after = json.loads(tool("core", core, "--json").stdout)
     same(after, before)
     assert after["memory"]["live_bytes"] > 5_000_000
     shown = tool("core", core)
@@ -122,11 +120,11 @@ def test_files_that_have_moved_are_named(
     while "libhakmem" not in Path(f"/proc/{process.pid}/maps").read_text():
         os.sched_yield()
     core = dumped(process.pid, tmp_path)
-    before = json.loads(tool.inside("core", core, "--json").stdout)
+    before = json.loads(tool("core", core, "--json").stdout)
     shutil.copy(lib, tmp_path / "libhakmem.so")
     moved.unlink()
     for library in (tmp_path, tmp_path / "libhakmem.so"):
-        ended = tool.inside("core", core, "--library", library, "--json")
+        ended = tool("core", core, "--library", library, "--json")
         assert ended.status == 0, ended.stderr
         same(json.loads(ended.stdout), before)
 
@@ -149,7 +147,7 @@ def test_truncated_cores_say_so(
         part = tmp_path / f"part.{length}"
         part.write_bytes(data[:length])
         for command in ("core", "why", "what", "leaks"):
-            ended = tool.inside(command, part)
+            ended = tool(command, part)
             assert f"is truncated: it has {length:,} of" in ended.stderr, (command, length, ended)
             assert ended.status in (0, 1)
             shown += ended.status == 0
@@ -165,7 +163,7 @@ def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:
         (lib, "a program or library"),
         (tmp_path / "empty", "empty"),
     ):
-        ended = tool.inside("core", path)
+        ended = tool("core", path)
         assert ended.status == 1, ended
         assert words in ended.stderr
-    assert tool.inside("core", tmp_path / "nosuch").status == 2
+    assert tool("core", tmp_path / "nosuch").status == 2

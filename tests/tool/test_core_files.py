@@ -1,7 +1,5 @@
 """Cores of programs whose files have been replaced: names are right, or it is said that they are missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -49,7 +47,7 @@ def dump(
 
 def contents_of(tool: Tool, dump: Dump, *words: str | Path) -> tuple[set[tuple[str, str]], str]:
     """Kinds and names, and the notes."""
-    ended = tool.inside("what", dump.core, *words, "--json")
+    ended = tool("what", dump.core, *words, "--json")
     assert ended.status == 0, ended.stderr
     answer: dict[str, Any] = json.loads(ended.stdout)
     return {(row["kind"], row["name"]) for row in answer["contents"]}, " ".join(answer["notes"])

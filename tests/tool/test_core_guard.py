@@ -1,7 +1,5 @@
 """hakmem core names the stacks of the last report of a guarded block: who misused, took and freed it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -70,12 +68,12 @@ def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 @pytest.mark.parametrize("what", MISUSES)
 def test_the_stacks_have_names(tool: Tool, dumped: Callable[[str], Path], what: str) -> None:
     core, (words, functions) = dumped(what), MISUSES[what]
-    report = json.loads(tool.inside("core", core, "--json").stdout)["guard_report"]
+    report = json.loads(tool("core", core, "--json").stdout)["guard_report"]
     assert [stack["what"] for stack in report["stacks"]] == list(functions)
     for stack in report["stacks"]:
         named = [frame["function"] for frame in stack["frames"] if frame["file"].endswith(SOURCE.name)]
         assert functions[stack["what"]] in named, stack
-    shown = tool.inside("core", core).stdout
+    shown = tool("core", core).stdout
     begin = rf"\nLast report of a guarded block: {words}\n  {report['what']} by thread \d+:\n    #0 "
     assert re.search(begin, shown), shown
     taken = rf"  allocated by thread \d+:\n(    #.*\n)*    #\d+ take \({SOURCE.name}:\d+\)\n"
@@ -85,5 +83,5 @@ def test_the_stacks_have_names(tool: Tool, dumped: Callable[[str], Path], what: 
 def test_a_core_without_a_report_has_none(tool: Tool, dumped: Callable[[str], Path]) -> None:
     """The program handles the fault itself: hakmem does not hear of it."""
     core = dumped("handled")
-    answer = json.loads(tool.inside("core", core, "--json").stdout)
+    answer = json.loads(tool("core", core, "--json").stdout)
     assert "guard_report" not in answer

@@ -1,7 +1,5 @@
 """`hakmem core` shows the heap profile that was on when the process died."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

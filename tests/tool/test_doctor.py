@@ -1,16 +1,14 @@
 """hakmem doctor: the machine, its limits, and what they mean."""
 
-from __future__ import annotations
-
 import json
 import resource
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hakmem.doctor import checks
 from hakmem.target.cgroup import cgroup_limits
+from results import captured
 from tool.conftest import Tool
 
 NAMES = {
@@ -46,7 +44,7 @@ def test_limits_of_this_session(tool: Tool) -> None:
             resource.setrlimit(getattr(resource, name), (value, value))
 
     words = [str(tool.path), "doctor", "--json"]
-    step = subprocess.run(words, capture_output=True, text=True, preexec_fn=limit, check=False)
+    step = captured(words, preexec_fn=limit)
     found = {finding["name"]: finding for finding in json.loads(step.stdout)["findings"]}
     assert found["address space limit"]["verdict"] == found["data limit"]["verdict"] == "advice"
     assert (found["address space limit"]["found"], found["data limit"]["found"]) == ("8.00 GiB", "4.00 GiB")

@@ -1,7 +1,5 @@
 """hakmem doctor: the HAKMEM_* variables that it has, languages' own allocators, another process."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

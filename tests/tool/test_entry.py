@@ -1,8 +1,6 @@
 """How the tool begins and ends: the one place where errors become lines, what the environment is made of, and
 what ends it."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal
@@ -14,8 +12,9 @@ from pathlib import Path
 import hakmem
 import pytest
 from hakmem.base.streams import ALIKE, wants_plain_text
+from results import captured
 from tool.conftest import Tool
-from tool.processes import tool_environment
+from tool.forked import tool_environment
 
 # Each guards a function that does this.
 GUARDED = "import sys; from hakmem.entry import guarded; sys.exit(guarded({function}))"
@@ -112,7 +111,7 @@ def test_programs_get_the_locale_that_the_user_has(variables: dict[str, str], to
     """Python sets LC_CTYPE where there is none (PEP 538): `hakmem run` handed it on."""
     environment = {"PATH": os.environ["PATH"], "HAKMEM_LIBRARY": str(tool.library), **variables}
     words = [tool.path, "run", "--", "env"]
-    step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    step = captured(words, env=environment, check=True, timeout=60)
     names = {line.partition("=")[0] for line in step.stdout.splitlines()}
     assert names & {"LC_CTYPE", "LC_ALL", "LANG", "HAKMEM_LIBRARY"} == set(variables)
 
@@ -121,7 +120,7 @@ def test_the_entry_loads_nothing_before_signals_are_set() -> None:
     """What comes before is not guarded against Ctrl-C: the package itself, and the module up to its first
     lines."""
     script = "import sys; old = set(sys.modules); import hakmem.entry; print(*sorted(set(sys.modules) - old))"
-    step = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    step = captured([sys.executable, "-c", script], check=True)
     assert step.stdout.split() == ["hakmem", "hakmem.entry"]
 
 
@@ -143,7 +142,7 @@ def command_line(_arguments):
 hakmem.entry.command_line = command_line
 main([])
 """
-    step = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    step = captured([sys.executable, "-c", script])
     assert (step.returncode, step.stderr) == (-number, "")
     assert (tmp_path / "in order").exists()
 
@@ -151,7 +150,7 @@ main([])
 def test_the_report_of_run_is_no_standard_output(tool: Tool, tmp_path: Path) -> None:
     """It made a file that is called "-"."""
     words = [str(tool.path), "run", "--json", "-", "--", "true"]
-    step = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    step = captured(words, cwd=tmp_path, timeout=60)
     assert step.returncode == 2
     assert "HAKMEM_STATS=json" in step.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,5 @@
 """`hakmem export`: through a real HTTP request, judged by Prometheus's own parsers."""
 
-from __future__ import annotations
-
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -11,6 +9,8 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
+from results import captured
+from tool.forked import tool_environment
 from tool.processes import (
     TOOL,
     answers,
@@ -18,7 +18,6 @@ from tool.processes import (
     hakmem,
     hakmem_json,
     running,
-    tool_environment,
     wait_until,
 )
 
@@ -172,7 +171,7 @@ def test_textfile_again_and_again(known: subprocess.Popen[str], tmp_path: Path) 
 def test_promtool_finds_no_fault(textfile: Path, program: Callable[[str], Path]) -> None:
     words = [program("promtool"), "check", "metrics"]
     with textfile.open() as file:
-        step = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
+        step = captured(words, stdin=file)
     assert (step.returncode, step.stderr) == (0, "")
 
 

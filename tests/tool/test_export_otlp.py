@@ -1,7 +1,5 @@
 """`hakmem export --otlp`: to a receiver that reads what arrives with OpenTelemetry's own definitions."""
 
-from __future__ import annotations
-
 import gzip
 import queue
 import signal
@@ -11,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hakmem.base.errors import HakmemError
@@ -20,8 +18,10 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
+from results import captured
 from tool.conftest import Tool
-from tool.processes import TOOL, free_port, running, tool_environment
+from tool.forked import tool_environment
+from tool.processes import TOOL, free_port, running
 from tool.test_export import PROGRAMS
 
 REASON = "OpenTelemetry's libraries are not in this environment"
@@ -44,7 +44,7 @@ class Receiver(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def __enter__(self) -> Receiver:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
@@ -89,7 +89,7 @@ def of_process(metric: Any, pid: int) -> list[Any]:  # noqa: ANN401 - protobuf's
 
 def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool: Tool) -> None:
     with Receiver() as receiver:
-        assert tool.inside("export", "--otlp", receiver.url).status == 0
+        assert tool("export", "--otlp", receiver.url).status == 0
         path, request = receiver.taken.get(timeout=PATIENCE_S)
     assert path == "/v1/metrics"
     (resource,) = request.resource_metrics
@@ -166,9 +166,7 @@ def test_without_the_libraries() -> None:
         "import sys; sys.modules['opentelemetry'] = None; from hakmem.entry import main; "
         f"sys.exit(main(['export', '--otlp', 'http://127.0.0.1:{free_port()}']))"
     )
-    step = subprocess.run(
-        [sys.executable, "-c", script], env=tool_environment(), capture_output=True, text=True, check=False
-    )
+    step = captured([sys.executable, "-c", script], env=tool_environment())
     assert step.returncode == 1
     assert "pip install 'hakmem[otlp]'" in step.stderr
     assert "Traceback" not in step.stderr
@@ -178,12 +176,12 @@ def test_without_the_libraries() -> None:
     "url", ["127.0.0.1:4318", "http://", "ftp://host", "http://host:port", "http://h?x=1"]
 )
 def test_wrong_urls(tool: Tool, url: str) -> None:
-    ended = tool.inside("export", "--otlp", url)
+    ended = tool("export", "--otlp", url)
     assert (ended.status, "is not the URL of a collector" in ended.stderr) == (2, True)
 
 
 def test_one_destination(tool: Tool) -> None:
-    ended = tool.inside("export", "--otlp", "http://127.0.0.1:4318", "--textfile", "-")
+    ended = tool("export", "--otlp", "http://127.0.0.1:4318", "--textfile", "-")
     assert (ended.status, "give one of" in ended.stderr) == (2, True)
 
 

@@ -1,7 +1,5 @@
 """`hakmem export --by` and `--top`: what is summed, and that nothing is lost or counted twice."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -298,7 +296,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 def test_command_line(pair: list[subprocess.Popen[str]], tool: Tool, tmp_path: Path) -> None:
     path = tmp_path / "hakmem.prom"
-    tool.inside("export", "--textfile", path, "--by", "command", "--top", 100_000, "--quick")
+    tool("export", "--textfile", path, "--by", "command", "--top", 100_000, "--quick")
     text = path.read_text()
     found = families(text)
     (count,) = (s for s in found["hakmem_processes"].samples if s.labels["command"] == "rows-of-a-pair")
@@ -308,5 +306,5 @@ def test_command_line(pair: list[subprocess.Popen[str]], tool: Tool, tmp_path: P
 
 @pytest.mark.parametrize("words", [["--top", "0"], ["--by", "user"]])
 def test_wrong_command_lines(words: list[str], tool: Tool) -> None:
-    ended = tool.inside("export", "--textfile", "-", *words)
+    ended = tool("export", "--textfile", "-", *words)
     assert (ended.status, "Invalid value" in ended.stderr) == (2, True)

@@ -1,7 +1,5 @@
 """`hakmem export` of sites: while a heap profile is on; judged by Prometheus's own parsers."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -22,7 +20,9 @@ from hakmem.views.metrics_sites import SiteMetrics, name_of
 from profiles.worlds import Load, drawn, profile_of, stack_of
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
-from tool.processes import TOOL, answers, free_port, hakmem, running, tool_environment, wait_until
+from results import captured
+from tool.forked import tool_environment
+from tool.processes import TOOL, answers, free_port, hakmem, running, wait_until
 from tool.test_export import OPENMETRICS, Families, families, get, openmetrics_parser, value
 
 KEEPS = "keeps"
@@ -140,7 +140,7 @@ def test_textfile_has_the_names_at_once(
     wait_until(has_site, "no site", PATIENCE_S)
     with path.open() as file:
         words = [program("promtool"), "check", "metrics"]
-        step = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
+        step = captured(words, stdin=file)
     assert (step.returncode, step.stderr) == (0, "")
 
 

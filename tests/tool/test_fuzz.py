@@ -3,8 +3,6 @@ what is wrong, an exit status of the README, never a traceback, never a hang.
 
 How long, and which cases: fuzz_world.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -19,9 +17,9 @@ import click
 import pytest
 from hakmem.cli import COMMANDS, main
 from tool.conftest import Tool
-from tool.forked import NEVER, Ending, forked, is_clean
+from tool.forked import NEVER, Ending, forked, is_clean, tool_environment
 from tool.fuzz_world import PROGRAMS, SECONDS, World, counted, made, process, world
-from tool.processes import running, tool_environment
+from tool.processes import running
 
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 __all__ = ["made", "process", "world"]  # fixtures
@@ -135,7 +133,7 @@ def test_environment(world: World, tally: Callable[[int, str], None]) -> None:
             names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
             environment = {name: world.one_of(*VARIABLES[name]) for name in names}
             arguments = world.chance.choice(quick_commands(world))
-            ending = forked(arguments, environment=environment, cwd=world.folder)
+            ending = forked(arguments, environment=tool_environment(environment), cwd=world.folder)
             is_clean(ending, (arguments, environment))
             if environment.get("LC_ALL") in ("C", "POSIX"):
                 assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
@@ -145,7 +143,7 @@ def test_plain_locale_has_ascii_for_everything(world: World) -> None:
     for arguments in quick_commands(world):
         if arguments[0] in ("record", "report", "export"):
             continue
-        ending = forked(arguments, environment={"LC_ALL": "C"}, cwd=world.folder)
+        ending = forked(arguments, environment=tool_environment({"LC_ALL": "C"}), cwd=world.folder)
         assert ending.stdout.isascii(), arguments
         assert ending.stderr.isascii(), arguments
         if "--json" in arguments:  # any name that a process of this machine has, escaped as JSON does it
@@ -241,7 +239,7 @@ def test_completion(world: World, tally: Callable[[int, str], None]) -> None:
                 "COMP_WORDS": words.replace("\0", ""),
                 "COMP_CWORD": world.one_of("0", "1", "2", "3", "9"),
             }
-            ending = forked([], environment=environment, cwd=world.folder)
+            ending = forked([], environment=tool_environment(environment), cwd=world.folder)
             if ending.status != 1 or ending.stderr:  # click is silent about a shell that it does not know
                 is_clean(ending, environment)
 

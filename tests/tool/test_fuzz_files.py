@@ -1,7 +1,5 @@
 """Recordings, core dumps and programs, damaged or cut off: read as far as they go, or told in a line."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

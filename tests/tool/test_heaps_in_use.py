@@ -1,8 +1,6 @@
 """How many threads use a heap (hak_heap_use), in all that shows its figures; and a heap that has the record
 of one that ended."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,19 +48,19 @@ def test_threads_are_counted_as_long_as_they_use_it(in_use: Callable[..., Steppe
 
 def test_stat_and_why_tell_them(tool: Tool, in_use: Callable[..., Stepper]) -> None:
     program = in_use()
-    stat = json.loads(tool.inside("stat", program.pid, "--json").stdout)
+    stat = json.loads(tool("stat", program.pid, "--json").stdout)
     assert {one["name"]: one["threads"] for one in stat["heaps"]} == {
         "tenant": USERS,
         "quiet": 0,
         "main loop": None,
     }
-    lines = tool.inside("stat", program.pid).stdout.splitlines()
+    lines = tool("stat", program.pid).stdout.splitlines()
     (head,) = (line for line in lines if " refused " in line and " threads " in line)
     (tenant,) = (line for line in lines if "“tenant”" in line)
     assert tenant[: head.index(" threads ") + len(" threads")].endswith(f" {USERS}")
-    why = json.loads(tool.inside("why", program.pid, "--json").stdout)
+    why = json.loads(tool("why", program.pid, "--json").stdout)
     assert {one["name"]: one["threads"] for one in why["heaps"]} == {"tenant": USERS, "quiet": 0}
-    text = " ".join(tool.inside("why", program.pid).stdout.split())
+    text = " ".join(tool("why", program.pid).stdout.split())
     assert f" % in “tenant” (in use by {USERS} threads)" in text
 
 

@@ -1,7 +1,5 @@
 """The library's own reports list the heaps that the program has made or named."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that somebody made to hurt: names that take long, archives that grow, text that a terminal obeys."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

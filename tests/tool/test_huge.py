@@ -1,7 +1,5 @@
 """A block much larger than the machine's memory, as the tool sees it: inside it chunks have no records."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +43,7 @@ def test_what_it_points_to_is_reachable(huge: subprocess.Popen[str]) -> None:
     assert [pointer["address"] for pointer in pointers] == [hex(middle)]
 
 
+@pytest.mark.long("12 seconds; the scan is that of smaller programs")
 def test_leaks_look_into_it(huge: subprocess.Popen[str]) -> None:
     found = hakmem_json("leaks", huge.pid, "--freeze")
     assert found["definite"]["blocks"] == 1, "the lost one, and not what the huge block points to"

@@ -1,7 +1,5 @@
 """The library as it is installed: libhakmem.so.0, and libhakmem-fortify.so in a folder of its own."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

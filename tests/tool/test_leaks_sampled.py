@@ -1,8 +1,6 @@
 """Blocks that a heap profile has sampled lie in slabs of their own: leaks and what count and find them too,
 and know where they were asked for."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a command imports: the tool starts quickly because most need little.  No time is measured."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -17,6 +15,7 @@ from hakmem.base.lazy import Lazy
 from hakmem.target.elf import open_elf
 from hakmem.target.process import Process
 from preload import clean_environment
+from results import captured
 
 HEAVY = {"numpy", "rich", "textual", "jinja2", "prometheus_client", "http", "ssl", "asyncio"}
 # The tool, with the processes of the machine replaced by these; then what it imported.
@@ -40,7 +39,7 @@ WITHOUT_NUMPY = (
 
 def imported(*arguments: str | Path, pids: tuple[int, ...] = ()) -> set[str]:
     words = [sys.executable, "-c", SCRIPT, json.dumps(pids), *map(str, arguments)]
-    step = subprocess.run(words, env=clean_environment(), capture_output=True, text=True, check=False)
+    step = captured(words, env=clean_environment())
     assert step.returncode == 0, step.stderr
     return HEAVY & set(json.loads(step.stderr.splitlines()[-1]))
 
@@ -64,13 +63,13 @@ def test_run(lib: Path) -> None:
     )
     words = [sys.executable, "-c", script, "[]", "run", "--env", "A=1", "--", sys.executable]
     environment = clean_environment() | {"HAKMEM_LIBRARY": str(lib)}
-    step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    step = captured(words, env=environment, check=True)
     assert HEAVY & set(json.loads(step.stderr.splitlines()[-1])) == set()
 
 
 def without_numpy(*arguments: str | int, script: str = WITHOUT_NUMPY) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(words, env=clean_environment(), capture_output=True, text=True, check=False)
+    return captured(words, env=clean_environment())
 
 
 def test_numpy_is_optional(root: Path) -> None:

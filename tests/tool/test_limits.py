@@ -1,7 +1,5 @@
 """Limits, what they refused and how near they are; the options in force: in why, stat, ps and export."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

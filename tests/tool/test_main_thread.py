@@ -1,7 +1,5 @@
 """A process whose main thread has ended before the others: under its PID is a zombie without memory."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Reading memory: many pieces, large ones, ones that are not there; where the system call is forbidden."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import mmap

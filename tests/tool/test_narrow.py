@@ -1,7 +1,5 @@
 """Narrow terminals lose no data; a thing is one, others are many; names that do not exist are not named."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,8 +1,6 @@
 """packaging/grafana and packaging/prometheus: every metric that they name is one that `hakmem export` prints,
 and Prometheus's own tool reads every query.  With PACKAGES set a real Prometheus answers them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -16,8 +14,10 @@ from typing import Any
 
 import pytest
 from hakmem.census.catalogue import HEAP_COUNTERS, HEAP_GAUGES, LIMITS
+from results import captured
 from tool.conftest import Stepper
-from tool.processes import TOOL, free_port, hakmem, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, free_port, hakmem, running, wait_until
 from tool.test_export import families
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,9 +125,7 @@ def test_alerts_can_be_read_and_fire_when_they_should(program: Callable[[str], P
 
 
 def promtool(program: Callable[[str], Path], *words: str | Path) -> None:
-    step = subprocess.run(
-        [program("promtool"), *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    step = captured([program("promtool"), *words], timeout=PATIENCE_S)
     assert step.returncode == 0, step.stdout + step.stderr
 
 

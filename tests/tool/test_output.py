@@ -1,8 +1,6 @@
 """Where the tool writes: devices, FIFOs and open descriptors are written into, links are followed, regular
 files are replaced as a whole.  No test goes near a device that others use: nodes are made in its folder."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output, write_atomically
+from results import captured
 from tool.conftest import Tool
 
 NULL, FULL = (1, 3), (1, 7)  # device numbers of Linux
@@ -81,9 +80,7 @@ def test_fifos_are_written_into(words: list[str], tool: Tool, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output(words: list[str], name: str, tool: Tool, tmp_path: Path) -> None:
     """Nothing else is printed there."""
-    step = subprocess.run(
-        [tool.path, *words, name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
-    )
+    step = captured([tool.path, *words, name], cwd=tmp_path, check=True, timeout=60)
     assert begins_right(words, step.stdout)
     assert "\nwrote " not in step.stdout
     assert "samples over" not in step.stdout

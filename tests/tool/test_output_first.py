@@ -1,7 +1,5 @@
 """What cannot be written is told before the work; what was sampled is kept when writing fails after it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -15,7 +13,8 @@ from hakmem.base.files import check_writable
 from hakmem.profile.files import load
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
-from tool.conftest import Ended, Tool
+from tool.conftest import Tool
+from tool.forked import Ending
 from tool.processes import running, wait_until
 from tool.test_output import FULL, NEEDS_ROOT, node
 
@@ -53,7 +52,7 @@ def command(
     }[str(request.param)]
 
 
-def refused(ended: Ended, path: Path) -> None:
+def refused(ended: Ending, path: Path) -> None:
     assert ended.status in (ExitCode.FAILED, ExitCode.USAGE), ended
     assert ended.stdout == ""
     assert str(path) in ended.stderr or str(path.parent) in ended.stderr
@@ -138,7 +137,7 @@ def test_ctrl_c_twice_ends_the_names_and_not_the_profile(
 
     monkeypatch.setattr(module, "name", interrupted)
     path = tmp_path / "x.json"
-    ended = tool.inside("profile", sites.pid, "--for", "200ms", "--period", "4096", "-o", path)
+    ended = tool("profile", sites.pid, "--for", "200ms", "--period", "4096", "-o", path)
     assert ended.status == 0, ended.stderr
     assert "interrupted while names were looked up" in ended.stderr
     assert load(path).samples

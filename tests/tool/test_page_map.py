@@ -1,7 +1,5 @@
 """Which pages are resident: read where there are any, in reservations of any size."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

@@ -1,7 +1,5 @@
 """A library in a folder whose name LD_PRELOAD cannot carry (`My Projects`): programs run on it, too."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -13,6 +11,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.launch import preloadable
 from hakmem.launch.preload import FORTIFY, examine
 from preload import json_stats_option, preload_environment, read_reports, served
+from results import captured
 from tool.conftest import Tool
 
 FOLDERS = ("My Projects", "a:b", "$LIB", "tab\there")
@@ -44,7 +43,7 @@ def test_a_command_runs_on_it(library: Path, tool: Tool, tmp_path: Path) -> None
 
 def test_so_do_the_scripts_commands(library: Path, tmp_path: Path) -> None:
     environment = preload_environment(library, json_stats_option(tmp_path))
-    ended = subprocess.run(["ls", "/"], env=environment, capture_output=True, text=True, check=True)
+    ended = captured(["ls", "/"], env=environment, check=True)
     assert ended.stderr == ""
     assert served(read_reports(tmp_path)[0])
 
@@ -116,7 +115,7 @@ def test_make_says_what_needs_another_folder(name: str, root: Path, tmp_path: Pa
     folder.mkdir()
     shutil.copy(root / "Makefile", folder)
     outer = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    step = subprocess.run(["make", name], cwd=folder, env=outer, capture_output=True, text=True, check=False)
+    step = captured(["make", name], cwd=folder, env=outer)
     assert step.returncode == 2
     assert f"{folder}: this needs a folder without space" in step.stderr
     assert step.stdout == ""

@@ -1,7 +1,5 @@
 """`hakmem profile` and `hakmem purge`, as a user calls them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A second profile of a process, one of a process that does nothing, a server that is not there."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

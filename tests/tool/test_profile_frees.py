@@ -1,7 +1,5 @@
 """Sampled blocks are freed as others are: by their own and by other threads, of all sizes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

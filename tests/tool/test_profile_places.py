@@ -1,7 +1,5 @@
 """Heap profiles of programs in containers, under filters of system calls, and linked statically."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

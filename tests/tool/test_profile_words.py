@@ -1,7 +1,5 @@
 """What the heading, the notes and the hints of `hakmem profile` say is true of the profile."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable, Iterator

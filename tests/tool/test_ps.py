@@ -1,7 +1,5 @@
 """hakmem ps: who runs on what.  All processes run at once, and are listed once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """CPython's own allocator hides objects from hakmem: `run --python` switches it off; `why` and `profile` say
 when it is on."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hakmem record`: samples at a steady pace, kept whatever ends the recording; and durations."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from dataclasses import replace
@@ -10,7 +8,8 @@ from pathlib import Path
 import pytest
 from hakmem.base.durations import duration_text, parse_duration_s
 from hakmem.views.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
-from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, hakmem, running, wait_until
 
 
 @pytest.fixture(scope="module")

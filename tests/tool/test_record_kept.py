@@ -1,7 +1,5 @@
 """What `hakmem record` has seen is kept, whatever ends it; a recording is read as far as it was written."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import fcntl
@@ -28,7 +26,9 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.target.target import Target
 from hakmem.views import recording
 from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording, record
-from tool.processes import TOOL, hakmem, tool_environment, wait_until
+from results import captured
+from tool.forked import tool_environment
+from tool.processes import TOOL, hakmem, wait_until
 
 PIPE_BYTES = 1 << 20  # all that is written fits
 
@@ -179,7 +179,7 @@ def test_a_limit_on_the_size_of_files(busy: subprocess.Popen[str], tmp_path: Pat
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 def test_a_full_disk(busy: subprocess.Popen[str], tmp_path: Path) -> None:
     words = ["mount", "-t", "tmpfs", "-o", "size=128k", "hakmem-test", str(tmp_path)]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    mounted = captured(words)
     if mounted.returncode:
         pytest.skip(f"mount is refused here: {mounted.stderr.strip()}")
     try:
@@ -191,11 +191,9 @@ def test_a_full_disk(busy: subprocess.Popen[str], tmp_path: Path) -> None:
 
 def test_a_reader_that_leaves_ends_it(busy: subprocess.Popen[str]) -> None:
     words = " ".join([*TOOL, "record", str(busy.pid), "--every", "20ms", "-o", "-"])
-    step = subprocess.run(
+    step = captured(
         ["bash", "-c", f"{words} | head -n 1; echo ${{PIPESTATUS[0]}}"],
         env=tool_environment(),
-        capture_output=True,
-        text=True,
         timeout=60,
         check=True,
     )

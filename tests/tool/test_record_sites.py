@@ -1,7 +1,5 @@
 """`hakmem record --profile` and its page: sites over time, in a file that older versions of the tool read."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -23,8 +21,9 @@ from hakmem.views.recording import Recording
 from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
 from tool.conftest import Tool
+from tool.forked import tool_environment
 from tool.leases import ends_by_itself
-from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+from tool.processes import TOOL, hakmem, running, wait_until
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20

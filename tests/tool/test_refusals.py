@@ -1,7 +1,5 @@
 """Who cannot be looked into, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -16,7 +14,9 @@ from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
-from tool.conftest import Ended, Stepper, Tool
+from results import captured
+from tool.conftest import Stepper, Tool
+from tool.forked import Ending
 from tool.processes import wait_until
 
 NOBODY = 65534
@@ -33,7 +33,7 @@ sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
 
 
-def ends_with(ended: Ended, status: ExitCode, *words: str) -> None:
+def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
     assert ended.status == status, ended
     assert ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
@@ -60,8 +60,8 @@ def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes
         return
     process = on_hakmem(["sleep", "60"])
     words = [sys.executable, "-c", AS_NOBODY, "stat", str(process.pid)]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
-    ended = Ended(step.returncode, step.stdout, step.stderr)
+    step = captured(words)
+    ended = Ending(step.returncode, step.stdout, step.stderr)
     ends_with(ended, ExitCode.REFUSED, "belongs to root, you are nobody", *YAMA, "CAP_SYS_PTRACE", "sudo")
 
 
@@ -153,7 +153,7 @@ def test_wrong_command_lines(tool: Tool) -> None:
         ["run"],
         ["run", "--env", "x", "true"],
     ):
-        ended = tool.inside(*arguments)
+        ended = tool(*arguments)
         assert ended.status == ExitCode.USAGE, arguments
         assert "Usage:" in ended.stderr
 
@@ -170,6 +170,6 @@ def test_wrong_command_lines(tool: Tool) -> None:
     ],
 )
 def test_a_wrong_word_is_told_with_the_right_one(tool: Tool, line: str, word: str) -> None:
-    ended = tool.inside(*line.split())
+    ended = tool(*line.split())
     assert ended.status == ExitCode.USAGE
     assert word in ended.stderr

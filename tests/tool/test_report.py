@@ -1,7 +1,5 @@
 """`hakmem report`: the page in a real browser, without a request, in both colour schemes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

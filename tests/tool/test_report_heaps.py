@@ -1,7 +1,5 @@
 """The heaps of a program in a recording and on its page: in a real browser, and as series."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,7 +54,7 @@ def test_page_in_a_browser(
 ) -> None:
     path, page = tmp_path / "run.json", tmp_path / "run.html"
     recorded(with_heaps(40, step="begun"), path)
-    assert tool.inside("report", path, "-o", page).status == 0
+    assert tool("report", path, "-o", page).status == 0
     seen = seen_in_browser(page.read_text(), LOOK, browser_of(program), tmp_path)
     assert (seen["faults"], seen["requests"], seen["fits"]) == ([], [], True)
     assert seen["areas"] == HEAPS_DRAWN + 1
@@ -81,7 +79,7 @@ def test_page_in_a_browser(
 def test_what_is_recorded_has_them(with_heaps: Callable[..., Stepper], tool: Tool, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     words = ("--for", "100ms", "--every", "50ms", "-o", path)
-    assert tool.inside("record", with_heaps().pid, *words).status == 0
+    assert tool("record", with_heaps().pid, *words).status == 0
     recording = Recording.read(path)
     (chart,) = heap_charts([0.0] * len(recording.samples), recording.samples)
     assert [one.name for one in chart.series][:2] == ["“cache” (tag 7)", ODD_TEXT]

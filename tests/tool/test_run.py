@@ -1,7 +1,5 @@
 """hakmem run: the program is the program, on hakmem; or it is said why not."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -11,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from results import captured
 from tool.conftest import PROGRAMS, Tool
 
 MALLOCS = r"lib[a-z]*(?:hakmem|malloc)\S*"
@@ -47,7 +46,7 @@ def test_signals_reach_it(tool: Tool) -> None:
 def test_no_signal_is_left_ignored(tool: Tool) -> None:
     """Python ignores SIGPIPE; `yes | head` would never end.  What the tests inherited is another thing."""
     question = ["grep", "SigIgn", "/proc/self/status"]
-    without = subprocess.run(question, capture_output=True, text=True, check=True)
+    without = captured(question, check=True)
     assert tool("run", *question).stdout == without.stdout
 
 
@@ -165,7 +164,7 @@ def test_what_cannot_be_preloaded_is_not_run(
     assert ended.status == 126, ended
     assert sentence in ended.stderr
     assert "To fix: " in ended.stderr
-    doctor = tool.inside("doctor", "--json", "--", program)
+    doctor = tool("doctor", "--json", "--", program)
     findings = json.loads(doctor.stdout)["findings"]
     assert doctor.status == 1
     assert [f for f in findings if f["name"] == name and f["verdict"] == "problem" and f["advice"]]
@@ -179,7 +178,7 @@ def test_a_program_linked_with_hakmem_is_no_trap(
 
 
 def finding(tool: Tool, name: str, words: Sequence[str | Path]) -> list[dict[str, str]]:
-    ended = tool.inside("doctor", "--json", "--", *words)
+    ended = tool("doctor", "--json", "--", *words)
     return [f for f in json.loads(ended.stdout)["findings"] if f["name"] == name]
 
 

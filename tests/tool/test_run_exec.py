@@ -1,7 +1,5 @@
 """`hakmem run --profile` of a chain of programs: which of the files is the one that was meant."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

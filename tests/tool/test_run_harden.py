@@ -1,7 +1,5 @@
 """hakmem run --harden: hardened mode, and both libraries."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hakmem run` is killed: what it had in the folder for temporary files goes with the next one."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """`hakmem run --stats` and `--json`: a program that leaves without its report is told of, and no other."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

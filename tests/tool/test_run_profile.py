@@ -1,7 +1,5 @@
 """`hakmem run --profile`: from the first malloc to the last state, however the program ends."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Programs that are run again and again are one file, whose paths (/proc/PID/root) come and go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

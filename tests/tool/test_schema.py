@@ -1,7 +1,5 @@
 """The reader understands libraries that know more, or less, than it does."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 

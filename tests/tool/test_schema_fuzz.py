@@ -1,8 +1,6 @@
 """The reader of a library's description, on descriptions that were damaged: it reads them or says what is
 wrong with them in a sentence of its own, and never asks for memory beyond reason."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import random

@@ -2,17 +2,15 @@
 
 A program with libhakmem.a linked in, or a wheel's library, meets an LD_PRELOAD."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from preload import clean_environment, served
+from results import captured
 from tool.conftest import Stepper, Tool
 
 HELD_BYTES = 1000 * 1000
@@ -28,7 +26,7 @@ def other_library(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def findings(tool: Tool, *words: str | int) -> list[dict[str, Any]]:
-    found = json.loads(tool.inside("doctor", "--json", *words).stdout)["findings"]
+    found = json.loads(tool("doctor", "--json", *words).stdout)["findings"]
     return [item for item in found if item["name"] == NAME]
 
 
@@ -54,7 +52,7 @@ def test_what_serves_it_is_read(
     tool: Tool, linked: Path, stepper: Callable[..., Stepper], command: str
 ) -> None:
     program = stepper([linked], "allocated")
-    ended = tool.inside(command, program.pid, "--json")
+    ended = tool(command, program.pid, "--json")
     report = json.loads(ended.stdout)
     live = report["memory"]["live_bytes"] if command == "stat" else report["lines"][0]["bytes"]
     assert live >= HELD_BYTES
@@ -77,7 +75,7 @@ def test_two_libraries(
     serving, idle = item["found"].split("; ")
     assert serving.startswith(f"{libraries[0]} (") and "serves malloc" in serving
     assert idle.startswith(f"{libraries[1]} (") and "has held nothing" in idle
-    ended = tool.inside("stat", program.pid, "--json")
+    ended = tool("stat", program.pid, "--json")
     assert json.loads(ended.stdout)["memory"]["live_bytes"] >= HELD_BYTES
 
 
@@ -86,7 +84,7 @@ def test_one_is_nothing_to_speak_of(
 ) -> None:
     program = stepper([compiled("two")], "allocated")
     assert findings(tool, program.pid) == []
-    assert tool.inside("stat", program.pid).stderr == ""
+    assert tool("stat", program.pid).stderr == ""
 
 
 # ---- before it runs ----------------------------------------------------------------------------------------
@@ -129,9 +127,7 @@ def test_a_block_of_the_other(
     assert "foreign free" not in item["advice"], "until now one was enough"
     words = [str(compiled("two", static_lib, HIDDEN))]
     environment = clean_environment() | {"LD_PRELOAD": str(tool.library)}
-    step = subprocess.run(
-        words, env=environment, input="\n", capture_output=True, text=True, timeout=60, check=False
-    )
+    step = captured(words, env=environment, input="\n", timeout=60)
     assert step.returncode < 0
     assert "a block of another hakmem in this process" in step.stderr
 
@@ -143,7 +139,7 @@ def test_a_block_of_the_other_inside_the_own_window(
     words = [str(compiled("two", static_lib, HIDDEN)), "on"]
     environment = clean_environment() | {"LD_PRELOAD": str(tool.library), "HAKMEM_WINDOW_GIB": "16384"}
     for _ in range(20):
-        step = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        step = captured(words, env=environment, timeout=60)
         assert step.returncode < 0
         assert "a block of another hakmem in this process" in step.stderr
 

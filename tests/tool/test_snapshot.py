@@ -1,7 +1,5 @@
 """A snapshot tells what the program holds: to the block when it is quiet, to the batch when it is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from hakmem.census.figures import Snapshot
 from hakmem.census.snapshot import open_process, take
+from results import captured
 from tool.conftest import Stepper, Tool
 
 # Sizes of every tier, and how many blocks of each.
@@ -34,7 +33,7 @@ STATIC = {
 }
 
 
-TRAILER_BYTES = 8  # of src/guard/trailer.h: what hardened mode adds to each block
+TRAILER_BYTES = 8  # of src/hardened/trailer.h: what hardened mode adds to each block
 SLAB_MAX_BYTES = 32 << 10
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
 READY_BYTES = 128 << 10  # beside that: of each class, of src/cache/quarantine.c
@@ -273,9 +272,7 @@ def test_redis_under_load(
         check_law(take(target))
         taken += 1
     assert taken > 3
-    info = subprocess.run(
-        [program("redis-cli"), *socket, "info", "memory"], capture_output=True, text=True, check=True
-    ).stdout
+    info = captured([program("redis-cli"), *socket, "info", "memory"], check=True).stdout
     used = int(info.split("used_memory:")[1].split()[0])
     live = take(target).memory.live_bytes
     assert used <= live <= used + (8 << 20), "what redis counts itself, and a little for its libraries"

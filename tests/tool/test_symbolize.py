@@ -1,7 +1,5 @@
 """hakmem symbolize: the frames of reports get the names that debuggers give them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from preload import clean_environment
+from results import captured
 from tool.conftest import PROGRAMS, Tool
 
 SOURCE = PROGRAMS / "frames.cc"
@@ -39,9 +38,7 @@ def build(compiler: str, folder: Path, *flags: str) -> Path:
 def report_of(tool: Tool, command: Sequence[str | Path], cwd: Path | None = None) -> str:
     options = {"LD_PRELOAD": str(tool.library), "HAKMEM_HARDEN": "1"}
     words = [str(word) for word in command]
-    step = subprocess.run(
-        words, env=clean_environment() | options, cwd=cwd, capture_output=True, text=True, check=False
-    )
+    step = captured(words, env=clean_environment() | options, cwd=cwd)
     assert step.returncode == -6, step.stderr
     return step.stderr
 
@@ -49,7 +46,7 @@ def report_of(tool: Tool, command: Sequence[str | Path], cwd: Path | None = None
 def named(tool: Tool, report: str, *options: str | Path) -> str:
     """What the command makes of it, by standard input."""
     words = [str(tool.path), "symbolize", *map(str, options)]
-    step = subprocess.run(words, input=report, capture_output=True, text=True, check=False, timeout=60)
+    step = captured(words, input=report, timeout=60)
     assert (step.returncode, step.stderr) == (0, ""), step
     return step.stdout
 
@@ -84,7 +81,7 @@ def test_the_same_as_addr2line(tool: Tool, tmp_path: Path) -> None:
     report = report_of(tool, [program])
     offsets = [int(at, 16) - 1 for at in re.findall(rf"{program}\+(0x\w+)", report)]
     words = ["addr2line", "-i", "-f", "-C", "-e", program, *map(hex, offsets)]
-    step = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True)
+    step = captured(words, check=True)
     theirs = re.findall(r"^(/\S+:\d+)", step.stdout, re.MULTILINE)
     ours = re.findall(r" at (/\S+frames.cc:\d+)", named(tool, report))
     assert ours
@@ -125,7 +122,7 @@ def test_debug_information_by_build_id(tool: Tool, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("hakmem.profile.debug_files.DEBUG_ROOT", tmp_path / "debug")
     text = tmp_path / "report"
     text.write_text(report_of(tool, [program]))
-    assert f" main{where('main')} (" in tool.inside("symbolize", text).stdout
+    assert f" main{where('main')} (" in tool("symbolize", text).stdout
 
 
 def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> None:
@@ -138,14 +135,14 @@ def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> N
     for options in (["--executable", there / "server"], ["--library", there]):
         assert f" main{where('main')} (" in named(tool, report, *options)
     words = [str(tool.path), "symbolize"]
-    step = subprocess.run(words, input=report, capture_output=True, text=True, check=False, cwd=tmp_path)
+    step = captured(words, input=report, cwd=tmp_path)
     assert step.stderr == "hakmem: warning: ./server: not found; its frames stay unresolved\n"
     assert "#2 0x" in step.stdout
 
 
 def test_the_instruction_of_a_fault_is_no_return_address(tool: Tool, tmp_path: Path) -> None:
     program = build("g++", tmp_path, "-O2", "-g")
-    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    nm = captured(["nm", program], check=True).stdout
     main = next(line.split()[0] for line in nm.splitlines() if line.endswith(" T main"))
     for what, is_main in (("read", True), ("allocated", False)):
         stack = f"hakmem:   {what} by thread 7:\nhakmem:     #0 0x55 {program}+0x{main}\n"
@@ -175,7 +172,7 @@ def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     text.write_text(frames)
     for length in [*range(0, 4096, 97), *range(4096, len(whole), len(whole) // 97)]:
         (tmp_path / "cut").write_bytes(whole[:length])
-        ended = tool.inside("symbolize", text)
+        ended = tool("symbolize", text)
         assert ended.status == 0
         assert len(ended.stdout.splitlines()) >= 9
         assert len(ended.stderr.splitlines()) <= 1
@@ -183,14 +180,14 @@ def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     for at in range(64, len(damaged), 61):
         damaged[at] ^= 0x5A
     (tmp_path / "cut").write_bytes(damaged)
-    assert tool.inside("symbolize", text).status == 0
+    assert tool("symbolize", text).status == 0
 
 
 def test_a_closed_pipe_ends_it_quietly(tool: Tool, tmp_path: Path) -> None:
     text = tmp_path / "report"
     text.write_text("hakmem:     #0 0x1 /bin/sh+0x9000\n" * 100000)
     words = f"{tool.path} symbolize {text} | head -1; {tool.path} symbolize {text} >&-; exit 0"
-    step = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False, timeout=60)
+    step = captured(["sh", "-c", words], timeout=60)
     assert "Traceback" not in step.stderr
     assert "Error" not in step.stderr
     assert len(step.stdout.splitlines()) == 1

@@ -1,14 +1,13 @@
 """hakmem symbolize names the stacks of a guarded block's report, in a program whose functions the dynamic
 linker does not know."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from preload import clean_environment
+from results import captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).resolve().parents[1] / "guard" / "misuse.c"
@@ -34,15 +33,12 @@ def test_each_stack_of_a_guard_report(tool: Tool, flags: list[str], tmp_path: Pa
     words = ["gcc", "-I", str(SOURCE.parents[1]), *FLAGS, *flags, str(SOURCE), "-o", str(program), "-pthread"]
     subprocess.run(words, check=True)
     guarded = {"LD_PRELOAD": str(tool.library), "HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
-    step = subprocess.run(
-        [program, "use-after-free-read"],
-        env=clean_environment() | guarded, capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    step = captured([program, "use-after-free-read"], env=clean_environment() | guarded, cwd=tmp_path)
     assert "hakmem: use-after-free" in step.stderr
     for name in ("take", "release"):
         assert not re.search(rf"\b{name}\b", step.stderr), "the dynamic linker does not know it"
     report.write_text(step.stderr)
-    named = tool.inside("symbolize", report)
+    named = tool("symbolize", report)
     assert (named.status, named.stderr) == (0, "")
     stacks = stacks_of(named.stdout)
     assert set(stacks) == {"read", "allocated", "freed"}

@@ -1,8 +1,6 @@
 """`hakmem top` in terminals of all kinds: narrow, dumb, half of one, one that disappears; the choice of a
 process; and the terminal is as it was whatever ends it."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -19,7 +17,8 @@ from hakmem.views.top import ChooseProcess, TopApp
 from hakmem.views.top_parts import GaugeTile, Help
 from textual.pilot import Pilot
 from textual.widgets import OptionList
-from tool.processes import TOOL, running, tool_environment, wait_until
+from tool.forked import tool_environment
+from tool.processes import TOOL, running, wait_until
 from tool.terminals import Terminal, terminal, until
 
 __all__ = ["terminal"]

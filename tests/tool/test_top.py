@@ -1,7 +1,5 @@
 """`hakmem top`: in a real terminal (tmux), by textual's own pilot, and as plain tables."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The tab of heaps in `hakmem top`: in a real terminal, by textual's own pilot, and as a plain table."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The tab of sites in `hakmem top`: in a real terminal, and by textual's own pilot."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

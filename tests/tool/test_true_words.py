@@ -1,7 +1,5 @@
 """What the tool says of bytes: what has no pages is no part of RSS; what a purge would return, it does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """hakmem what: what live blocks contain, and all about one address."""
 
-from __future__ import annotations
-
 import math
 import os
 import random
@@ -262,7 +260,7 @@ def test_what_cannot_be_read(
     command: list[str],
 ) -> None:
     def run(pid: int) -> Any:  # noqa: ANN401
-        return tool.inside(command[0], pid, *command[1:])
+        return tool(command[0], pid, *command[1:])
 
     process = on_hakmem(["sleep", "60"], library=None)
     refused(run(process.pid), ExitCode.FAILED, "does not run on hakmem", "hakmem run --")
@@ -289,7 +287,7 @@ def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path
         (["what", text], 1, "is not a core dump"),
         (["leaks", text], 1, "is not a core dump"),
     ):
-        ended = tool.inside(*words)
+        ended = tool(*words)
         assert ended.status == status, (words, ended)
         assert said in " ".join(ended.stderr.split()), (words, ended)
 

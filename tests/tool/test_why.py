@@ -1,7 +1,5 @@
 """`hakmem why`: lines that add up to RSS, and parts of known size in the right ones."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

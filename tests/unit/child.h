@@ -30,8 +30,8 @@ static inline void child_read(struct child *child, int descriptor) {
   child->said[length] = 0;
 }
 
-/* Runs body(argument) in a forked child; its exit status is what the body returns. */
-static inline struct child child_run(int (*body)(const void *), const void *argument) {
+/* Runs body(argument) in a forked child, which exits with 0 after it. */
+static inline struct child child_run(void (*body)(const void *), const void *argument) {
   struct child child;
   int ends[2];
   assert_int_equal(pipe(ends), 0);
@@ -44,7 +44,8 @@ static inline struct child child_run(int (*body)(const void *), const void *argu
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]);
     close(ends[1]);
-    _exit(body(argument));
+    body(argument);
+    _exit(0);
   }
   close(ends[1]);
   child_read(&child, ends[0]);
@@ -59,18 +60,18 @@ static inline int child_exit_status(const struct child *child) {
   return WEXITSTATUS(child->status);
 }
 
-/* The body must run to its end, where it returns 0. */
-static inline void assert_child_succeeds(int (*body)(const void *), const void *argument) {
+/* The body must run to its end. */
+static inline void assert_child_succeeds(void (*body)(const void *), const void *argument) {
   struct child child = child_run(body, argument);
   if (child_exit_status(&child) != 0) fail_msg("exit %#x: %s", (unsigned)child.status, child.said);
 }
 
-/* The cmocka test test_NAME of a body called NAME. */
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
+/* CHILD(name) { … } is such a body without an argument, CHILD_TEST(name) { … } a test of one. */
+#define CHILD(name) static void name(UNIT_UNUSED const void *unused)
+#define CHILD_TEST(name)                            \
+  CHILD(name);                                      \
+  TEST(name) { assert_child_succeeds(name, NULL); } \
+  CHILD(name)
 
 /* The lines of a call stack alone. */
 static inline bool is_stack(const char *text) {
@@ -81,7 +82,7 @@ static inline bool is_stack(const char *text) {
 }
 
 /* The body must end in abort after exactly one line, in which `parts` (NULL-terminated) occur, and a call stack at most. */
-static inline void assert_child_reports(int (*body)(const void *), const void *argument,
+static inline void assert_child_reports(void (*body)(const void *), const void *argument,
                                         const char *const *parts) {
   struct child child = child_run(body, argument);
   if (!WIFSIGNALED(child.status) || WTERMSIG(child.status) != SIGABRT)
@@ -91,5 +92,11 @@ static inline void assert_child_reports(int (*body)(const void *), const void *a
   for (; *parts; parts++)
     if (!strstr(child.said, *parts)) fail_msg("\"%s\" is not in: %s", *parts, child.said);
 }
+
+/* REPORT_TEST(name, "part", …) { … } is a test of a body that ends so. */
+#define REPORT_TEST(name, ...)                                                               \
+  CHILD(name);                                                                               \
+  TEST(name) { assert_child_reports(name, NULL, (const char *const[]){__VA_ARGS__, NULL}); } \
+  CHILD(name)
 
 #endif

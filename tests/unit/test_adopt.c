@@ -25,8 +25,7 @@ static void look_and_wait(uint64_t microseconds) {
   wait_us(microseconds);
 }
 
-static int allowed(const void *unused) {
-  (void)unused;
+CHILD_TEST(allowed) {
   set_up(REMOTE);
   look_and_wait(200);
   struct slab *slab = adopt();
@@ -36,22 +35,18 @@ static int allowed(const void *unused) {
   REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS - 1);
   REQUIRE(load_relaxed(&mine.bytes_out) == (slab->capacity - REMOTE) * 64);
   REQUIRE(load_relaxed(&other.latch) == 0);
-  return 0;
 }
 
-static int blocked_by_refusal(const void *unused) {
-  (void)unused;
+CHILD_TEST(blocked_by_refusal) {
   set_up(REMOTE);
   look_and_wait(199); /* idle, but each slab's first remote free is younger than 200 us */
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_refusal) > 0);
   REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS); /* left where they were */
   wait_us(1);
   REQUIRE(adopt());
-  return 0;
 }
 
-static int blocked_by_activity(const void *unused) {
-  (void)unused;
+CHILD_TEST(blocked_by_activity) {
   set_up(REMOTE);
   look_and_wait(1000);
   add_single_writer(&other.slow_paths, 1); /* it was in one meanwhile */
@@ -61,41 +56,29 @@ static int blocked_by_activity(const void *unused) {
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_idle) == before + 2);
   wait_us(1);
   REQUIRE(adopt());
-  return 0;
 }
 
-static int blocked_by_few_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(blocked_by_few_blocks) {
   set_up(7);
   look_and_wait(1000);
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_few) > 0);
   route_p.remote_min = 7;
   REQUIRE(adopt());
-  return 0;
 }
 
 /* The candidate is in a slow path at this very moment. */
-static int blocked_by_latch(const void *unused) {
-  (void)unused;
+CHILD_TEST(blocked_by_latch) {
   set_up(REMOTE);
   look_and_wait(1000);
   REQUIRE(latch_try(&other));
   REQUIRE(!adopt());
   latch_give(&other);
   REQUIRE(adopt());
-  return 0;
 }
-
-CHILD_TEST(allowed)
-CHILD_TEST(blocked_by_refusal)
-CHILD_TEST(blocked_by_activity)
-CHILD_TEST(blocked_by_few_blocks)
-CHILD_TEST(blocked_by_latch)
 
 /* ---- dormant owners -------------------------------------------------------------------------------- */
 
-static int sleep_and_wake(const void *unused) {
-  (void)unused;
+CHILD_TEST(sleep_and_wake) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
@@ -109,13 +92,9 @@ static int sleep_and_wake(const void *unused) {
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && load_relaxed(&slab->owner) == &mine);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
-  return 0;
 }
-CHILD_TEST(sleep_and_wake)
-
 /* Whoever finds it busy leaves the hint for the next one. */
-static int busy_sleeper(const void *unused) {
-  (void)unused;
+CHILD_TEST(busy_sleeper) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
@@ -125,13 +104,9 @@ static int busy_sleeper(const void *unused) {
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
   store_relaxed(&other.latch, LATCH_FREE);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab);
-  return 0;
 }
-CHILD_TEST(busy_sleeper)
-
 /* Remote frees that come after the owner fell asleep are found as well. */
-static int free_to_a_sleeper(const void *unused) {
-  (void)unused;
+CHILD_TEST(free_to_a_sleeper) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   sweep_owners(0);
@@ -139,33 +114,12 @@ static int free_to_a_sleeper(const void *unused) {
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
   free_remotely(slab, 4);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && slab->free_local == 4);
-  return 0;
 }
-CHILD_TEST(free_to_a_sleeper)
-
-static int release_what_is_free(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_what_is_free) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, slab->capacity);
   sweep_owners(0);
   REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
   REQUIRE(load_relaxed(&other.bytes_out) == 0);
-  return 0;
-}
-CHILD_TEST(release_what_is_free)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_allowed),
-      cmocka_unit_test(test_blocked_by_refusal),
-      cmocka_unit_test(test_blocked_by_activity),
-      cmocka_unit_test(test_blocked_by_few_blocks),
-      cmocka_unit_test(test_blocked_by_latch),
-      cmocka_unit_test(test_sleep_and_wake),
-      cmocka_unit_test(test_busy_sleeper),
-      cmocka_unit_test(test_free_to_a_sleeper),
-      cmocka_unit_test(test_release_what_is_free),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

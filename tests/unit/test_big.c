@@ -7,8 +7,7 @@
 
 /* From the second request on the site is known to ask for this size, and what it frees is kept whole. */
 /* What was freed last is taken first, as far as it fits; the rest stays free. */
-static int count_and_reuse(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_and_reuse) {
   start_library();
   hak_free(must_malloc(3 * MIB));
   void *block = must_malloc(3 * MIB);
@@ -19,11 +18,9 @@ static int count_and_reuse(const void *unused) {
   void *small = must_malloc(2 * MIB);
   REQUIRE(small == block && hak_malloc_usable_size(small) == hak_good_size(2 * MIB));
   REQUIRE(counted(COUNT_large_range_hits) == 2);
-  return 0;
 }
 
-static int resize_in_place(const void *unused) {
-  (void)unused;
+CHILD_TEST(resize_in_place) {
   start_library();
   unsigned char *block = must_malloc(2 * MIB);
   memset(block, 0x42, 2 * MIB);
@@ -35,7 +32,6 @@ static int resize_in_place(const void *unused) {
   for (size_t at = 0; at < 5 * MIB / 4; at += 101) REQUIRE(block[at] == 0x42);
   hak_free(block);
   REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
-  return 0;
 }
 
 static void fill(uint32_t *words, size_t bytes) {
@@ -47,7 +43,7 @@ static void require_filled(const uint32_t *words, size_t bytes) {
 }
 
 /* Grown past a live neighbour: pages are moved, not bytes; copied where the kernel cannot. */
-static int grow_by_moving(const void *argument) {
+static void grow_by_moving(const void *argument) {
   bool can_move = *(const bool *)argument;
   start_library();
   if (!can_move) os_fake_fail(1u << OS_CALL_MOVE_PAGES, 1, UINT64_MAX);
@@ -67,17 +63,14 @@ static int grow_by_moving(const void *argument) {
   hak_purge(true); /* heals the mappings that were moved */
   block = hak_calloc(1, 40 * MIB);
   for (size_t at = 0; at < 40 * MIB / 4; at += 1024) REQUIRE(block[at] == 0);
-  return 0;
 }
 
-static void test_grow_by_moving(void **state) {
-  (void)state;
+TEST(grow_by_moving) {
   assert_child_succeeds(grow_by_moving, &(bool){true});
   assert_child_succeeds(grow_by_moving, &(bool){false});
 }
 
-static int refuse_the_impossible(const void *unused) {
-  (void)unused;
+CHILD_TEST(refuse_the_impossible) {
   start_library();
   static const size_t sizes[] = {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX,
                                  SIZE_MAX - 65535, (size_t)1 << 47};
@@ -89,19 +82,4 @@ static int refuse_the_impossible(const void *unused) {
   block[2 * MIB - 1] = 9;
   errno = 0;
   REQUIRE(!hak_realloc(block, (size_t)1 << 47) && errno == ENOMEM && block[2 * MIB - 1] == 9);
-  return 0;
-}
-
-CHILD_TEST(count_and_reuse)
-CHILD_TEST(resize_in_place)
-CHILD_TEST(refuse_the_impossible)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_count_and_reuse),
-      cmocka_unit_test(test_resize_in_place),
-      cmocka_unit_test(test_grow_by_moving),
-      cmocka_unit_test(test_refuse_the_impossible),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,38 +29,26 @@ static unsigned char *dirty_block(size_t bytes) {
   return block;
 }
 
-static int calloc_of_used_pages(const void *unused) {
-  (void)unused;
+CHILD_TEST(calloc_of_used_pages) {
   unsigned char *block = dirty_block(much);
   uint64_t before = purged_bytes();
   REQUIRE(hak_calloc(1, much) == block && purged_bytes() - before > much - 2 * MIB);
   require_all(block, 0, much, 0);
-  return 0;
 }
-CHILD_TEST(calloc_of_used_pages)
-
-static int where_the_system_refuses(const void *unused) {
-  (void)unused;
+CHILD_TEST(where_the_system_refuses) {
   unsigned char *block = dirty_block(much);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
   REQUIRE(hak_calloc(1, much) == block && os_fake.refused[OS_CALL_PURGE]);
   require_all(block, 0, much, 0);
-  return 0;
 }
-CHILD_TEST(where_the_system_refuses)
-
-static int less_is_written(const void *unused) {
-  (void)unused;
+CHILD_TEST(less_is_written) {
   unsigned char *block = dirty_block(20 * MIB);
   uint64_t before = purged_bytes();
   REQUIRE(hak_calloc(1, 20 * MIB) == block && purged_bytes() == before);
   require_all(block, 0, 20 * MIB, 0);
-  return 0;
 }
-CHILD_TEST(less_is_written)
-
 /* What is kept ends in the middle of a page. */
-static int rezalloc_keeps(const void *always) {
+static void rezalloc_keeps(const void *always) {
   os_fake.are_huge_pages_always = *(const bool *)always;
   start_library();
   size_t kept = 10 * MIB + 100;
@@ -75,21 +63,9 @@ static int rezalloc_keeps(const void *always) {
   require_all(block, 0, kept, 7);
   require_all(block, usable, kept + much, 0);
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  return 0;
 }
 
-static void test_rezalloc_keeps(void **state) {
-  (void)state;
+TEST(rezalloc_keeps) {
   assert_child_succeeds(rezalloc_keeps, &(bool){false});
   assert_child_succeeds(rezalloc_keeps, &(bool){true});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_calloc_of_used_pages),
-      cmocka_unit_test(test_where_the_system_refuses),
-      cmocka_unit_test(test_less_is_written),
-      cmocka_unit_test(test_rezalloc_keeps),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "unit.h"
 
-static void test_single_bits(void **state) {
-  (void)state;
+TEST(single_bits) {
   for (unsigned bit = 0; bit < 64; bit++) {
     uint64_t word = UINT64_C(1) << bit;
     assert_int_equal(lowest_bit(word), bit);
@@ -17,8 +16,7 @@ static void test_single_bits(void **state) {
   assert_true(low_bits(64) == UINT64_MAX);
 }
 
-static void test_powers_of_two(void **state) {
-  (void)state;
+TEST(powers_of_two) {
   assert_false(is_power_of_two(0));
   assert_int_equal(power_of_two_at_least(0), 1);
   for (unsigned bit = 0; bit < 63; bit++) {
@@ -31,8 +29,7 @@ static void test_powers_of_two(void **state) {
   }
 }
 
-static void test_rounding(void **state) {
-  (void)state;
+TEST(rounding) {
   for (uintptr_t value = 0; value < 300; value++) {
     uintptr_t up = round_up(value, 64), down = round_down(value, 64);
     assert_true(up % 64 == 0 && up >= value && up - value < 64);
@@ -40,8 +37,7 @@ static void test_rounding(void **state) {
   }
 }
 
-static void test_neighbours(void **state) {
-  (void)state;
+TEST(neighbours) {
   assert_false(are_neighbours(0) || are_neighbours(5) || are_neighbours(UINT64_C(1) << 63 | 1));
   for (unsigned count = 1; count <= 64; count++)
     for (unsigned low = 0; low + count <= 64; low++) {
@@ -51,8 +47,7 @@ static void test_neighbours(void **state) {
   assert_int_equal(count_low_ones(0xb), 2);
 }
 
-static void test_exact_division(void **state) {
-  (void)state;
+TEST(exact_division) {
   for (uint64_t odd = 1; odd < 1000; odd += 2) {
     uint64_t inverse = inverse_of_odd(odd);
     assert_true(odd * inverse == 1);
@@ -65,8 +60,7 @@ static void test_exact_division(void **state) {
   }
 }
 
-static void test_overflow(void **state) {
-  (void)state;
+TEST(overflow) {
   size_t result;
   assert_false(multiply_overflows(0, SIZE_MAX, &result));
   assert_int_equal(result, 0);
@@ -77,8 +71,7 @@ static void test_overflow(void **state) {
 }
 
 /* Neighbouring numbers must spread over a few shards. */
-static void test_mixing_spreads(void **state) {
-  (void)state;
+TEST(mixing_spreads) {
   unsigned hits[64] = {0};
   for (uint64_t word = 0; word < 6400; word++) hits[mix_bits(word << 4) % 64]++;
   for (unsigned shard = 0; shard < 64; shard++)
@@ -86,22 +79,11 @@ static void test_mixing_spreads(void **state) {
 }
 
 /* The first numbers of the paper's triple (13, 7, 17) from 1, and as many ones as zeros. */
-static void test_random_numbers(void **state) {
-  (void)state;
+TEST(random_numbers) {
   uint64_t random = 1;
   unsigned ones = 0;
   assert_true(random_next(&random) == UINT64_C(0x40822041) && random == UINT64_C(0x40822041));
   assert_true(random_next(&random) == UINT64_C(0x100041060c011441));
   for (unsigned draw = 0; draw < 1000; draw++) ones += count_bits(random_next(&random));
   assert_true(ones >= 31000 && ones <= 33000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_single_bits),    cmocka_unit_test(test_powers_of_two),
-      cmocka_unit_test(test_rounding),       cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_mixing_spreads), cmocka_unit_test(test_exact_division),
-      cmocka_unit_test(test_neighbours),     cmocka_unit_test(test_random_numbers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

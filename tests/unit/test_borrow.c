@@ -14,8 +14,7 @@ static void require_blocks_of(const struct slab *slab, unsigned first, unsigned 
     REQUIRE(slab_of_block((uintptr_t)blocks[index]) == slab);
 }
 
-static int take_what_came_back(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_what_came_back) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, 5);
@@ -26,13 +25,9 @@ static int take_what_came_back(const void *unused) {
   REQUIRE(load_relaxed(&other.bytes_out) == bytes_out - 2 * (int64_t)slab->block_bytes);
   REQUIRE(load_relaxed(&other.latch) == LATCH_FREE);
   require_laws(slab, slab->capacity - 2u);
-  return 0;
 }
-CHILD_TEST(take_what_came_back)
-
 /* Few came back to each. */
-static int gather(const void *unused) {
-  (void)unused;
+CHILD_TEST(gather) {
   owners_set_up();
   struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
   free_remotely(second, 1);
@@ -42,13 +37,9 @@ static int gather(const void *unused) {
   require_blocks_of(second, 2, 1);
   REQUIRE(!first->is_listed && !second->is_listed);
   REQUIRE(borrow(WANTED) == 0);
-  return 0;
 }
-CHILD_TEST(gather)
-
 /* Of wholly free slabs one is lent from; the others go to the pool, where they serve whole. */
-static int lend_from_one(const void *unused) {
-  (void)unused;
+CHILD_TEST(lend_from_one) {
   owners_set_up();
   struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
   free_remotely(second, second->capacity);
@@ -57,13 +48,9 @@ static int lend_from_one(const void *unused) {
   require_blocks_of(first, 0, 2);
   REQUIRE(borrow(2) == 0 && !load_relaxed(&second->owner));
   REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
-  return 0;
 }
-CHILD_TEST(lend_from_one)
-
 /* What its owner freed or nobody has had stays the owner's. */
-static int leave_the_rest(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_the_rest) {
   owners_set_up();
   put_bits(full_slab(&other, CLASS_4K), &other, 0, 3);
   REQUIRE(borrow(WANTED) == 0);
@@ -73,12 +60,8 @@ static int leave_the_rest(const void *unused) {
   REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 3);
   free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
-  return 0;
 }
-CHILD_TEST(leave_the_rest)
-
-static int respect_the_latch(const void *unused) {
-  (void)unused;
+CHILD_TEST(respect_the_latch) {
   owners_set_up();
   os_fake.is_multi_threaded = true;
   free_remotely(full_slab(&other, CLASS_4K), 2);
@@ -89,12 +72,8 @@ static int respect_the_latch(const void *unused) {
   REQUIRE(borrow(WANTED) == 0 && load_relaxed(&other.latch) == LATCH_FREE);
   store_relaxed(&other.state, OWNER_RUNNING);
   REQUIRE(borrow(WANTED) == 2);
-  return 0;
 }
-CHILD_TEST(respect_the_latch)
-
-static int release_one(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_one) {
   owners_set_up();
   struct slab *used = full_slab(&other, CLASS_4K), *unused_one = full_slab(&other, CLASS_4K);
   free_remotely(unused_one, unused_one->capacity);
@@ -104,16 +83,4 @@ static int release_one(const void *unused) {
   REQUIRE(load_relaxed(&used->owner) == &other && load_relaxed(&used->queued) == 1);
   REQUIRE(load_relaxed(&other.pending_count[CLASS_4K]) == 1); /* left where it was */
   REQUIRE(acquire_slab(CLASS_4K, POOL_ALL, &mine.counters) == unused_one);
-  return 0;
-}
-CHILD_TEST(release_one)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_what_came_back), cmocka_unit_test(test_gather),
-      cmocka_unit_test(test_lend_from_one),
-      cmocka_unit_test(test_leave_the_rest),      cmocka_unit_test(test_respect_the_latch),
-      cmocka_unit_test(test_release_one),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 #define M (K * K)
 #define G (K * M)
 
-static void test_sizes(void **state) {
-  (void)state;
+TEST(sizes) {
   static const struct {
     const char *text;
     uint64_t bytes;
@@ -51,8 +50,7 @@ static void test_sizes(void **state) {
   }
 }
 
-static void test_nonsense(void **state) {
-  (void)state;
+TEST(nonsense) {
   static const char *const texts[] = {"",
                                       " ",
                                       "x",
@@ -92,9 +90,4 @@ static void test_nonsense(void **state) {
     if (bytes_parse(texts[index], &bytes))
       fail_msg("%s: %llu", texts[index], (unsigned long long)bytes);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_nonsense)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

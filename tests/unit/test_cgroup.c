@@ -8,11 +8,7 @@
 
 static struct os_cgroup cgroup;
 
-static int begin(void **state) {
-  (void)state;
-  os_fake_reset();
-  return 0;
-}
+BEFORE(each) { os_fake_reset(); }
 
 static void read_tree(const char *const *files) {
   os_fake.files = files;
@@ -25,16 +21,14 @@ static void assert_limits(uint64_t max_bytes, uint64_t high_bytes, uint64_t quot
   assert_int_equal(cgroup.processor_quota, quota);
 }
 
-static void test_no_cgroup(void **state) {
-  (void)state;
+TEST(no_cgroup) {
   static const char *const nothing[] = {NULL};
   read_tree(nothing);
   assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
   assert_int_equal(os_cgroup_used_bytes(&cgroup, 0), 0);
 }
 
-static void test_v2_without_limits(void **state) {
-  (void)state;
+TEST(v2_without_limits) {
   static const char *const tree[] = {"/proc/self/cgroup",
                                      "0::/user.slice\n",
                                      "/sys/fs/cgroup/user.slice/memory.max",
@@ -49,8 +43,7 @@ static void test_v2_without_limits(void **state) {
 }
 
 /* The tightest limit may be any level's; usage is that level's. */
-static void test_v2_nested(void **state) {
-  (void)state;
+TEST(v2_nested) {
   static const char *const tree[] = {
       "/proc/self/cgroup",
       "0::/a/b/c\n",
@@ -79,8 +72,7 @@ static void test_v2_nested(void **state) {
   assert_int_equal(os_cgroup_used_bytes(&cgroup, 75 * MIB), 79 * MIB);
 }
 
-static void test_v2_high_is_tightest(void **state) {
-  (void)state;
+TEST(v2_high_is_tightest) {
   static const char *const tree[] = {"/proc/self/cgroup",
                                      "0::/job\n",
                                      "/sys/fs/cgroup/job/memory.max",
@@ -96,8 +88,7 @@ static void test_v2_high_is_tightest(void **state) {
 }
 
 /* A cgroup namespace: the container's own cgroup is the root of what it sees. */
-static void test_v2_namespace_root(void **state) {
-  (void)state;
+TEST(v2_namespace_root) {
   static const char *const tree[] = {"/proc/self/cgroup",
                                      "0::/\n",
                                      "/sys/fs/cgroup/memory.max",
@@ -109,16 +100,14 @@ static void test_v2_namespace_root(void **state) {
   assert_limits(64 * MIB, OS_CGROUP_NONE, 250);
 }
 
-static void test_v2_outside_of_the_namespace(void **state) {
-  (void)state;
+TEST(v2_outside_of_the_namespace) {
   static const char *const tree[] = {"/proc/self/cgroup", "0::/../../elsewhere\n",
                                      "/sys/fs/cgroup/memory.max", "67108864\n", NULL};
   read_tree(tree);
   assert_limits(64 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
 }
 
-static void test_v1(void **state) {
-  (void)state;
+TEST(v1) {
   static const char *const tree[] = {
       "/proc/self/cgroup",
       "9:name=systemd:/\n4:memory:/job/x\n2:cpu,cpuacct:/job\n0::/\n",
@@ -146,8 +135,7 @@ static void test_v1(void **state) {
 }
 
 /* A container without a namespace: the path is the host's, and not there. */
-static void test_v1_with_the_path_of_the_host(void **state) {
-  (void)state;
+TEST(v1_with_the_path_of_the_host) {
   static const char *const tree[] = {"/proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n",
                                      "/sys/fs/cgroup/memory/memory.limit_in_bytes", "33554432\n",
                                      NULL};
@@ -155,8 +143,7 @@ static void test_v1_with_the_path_of_the_host(void **state) {
   assert_limits(32 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
 }
 
-static void test_hybrid(void **state) {
-  (void)state;
+TEST(hybrid) {
   static const char *const tree[] = {"/proc/self/cgroup",
                                      "4:memory:/\n0::/job\n",
                                      "/sys/fs/cgroup/unified/job/cpu.max",
@@ -169,8 +156,7 @@ static void test_hybrid(void **state) {
 }
 
 /* Nothing of this is a limit, and nothing of it does harm. */
-static void test_nonsense(void **state) {
-  (void)state;
+TEST(nonsense) {
   static char long_path[2000];
   memcpy(long_path, "0::/", 4);
   memset(long_path + 4, 'x', sizeof long_path - 6);
@@ -193,20 +179,4 @@ static void test_nonsense(void **state) {
     assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
   }
   os_fake.files = NULL;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_no_cgroup, begin),
-      cmocka_unit_test_setup(test_v2_without_limits, begin),
-      cmocka_unit_test_setup(test_v2_nested, begin),
-      cmocka_unit_test_setup(test_v2_high_is_tightest, begin),
-      cmocka_unit_test_setup(test_v2_namespace_root, begin),
-      cmocka_unit_test_setup(test_v2_outside_of_the_namespace, begin),
-      cmocka_unit_test_setup(test_v1, begin),
-      cmocka_unit_test_setup(test_v1_with_the_path_of_the_host, begin),
-      cmocka_unit_test_setup(test_hybrid, begin),
-      cmocka_unit_test_setup(test_nonsense, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,14 @@
-/* src/hardened/checked and src/cache/quarantine: the hardened mode. */
-#include "hardened/checked.h"
+/* src/checked/checked and src/cache/quarantine: the hardened mode. */
+#include "checked/checked.h"
 
 #include "cache/quarantine.h"
-#include "guard/nothing.h"
 #include "hardened/live.h"
+#include "hardened/nothing.h"
 #include "heaps.h"
 #include "observe/report_glibc.h"
 #include "slab/slab.h"
 
-static int no_magazine_holds_a_block(const void *unused) {
-  (void)unused;
+CHILD_TEST(no_magazine_holds_a_block) {
   start_hardened(1);
   void *block = must_malloc(100);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
@@ -17,7 +16,6 @@ static int no_magazine_holds_a_block(const void *unused) {
   }
   REQUIRE(hak_malloc_usable_size(block) == 100); /* what was asked for, exactly */
   hak_free(block);
-  return 0;
 }
 
 static void assert_all_zero(size_t smallest, size_t largest) {
@@ -30,16 +28,13 @@ static void assert_all_zero(size_t smallest, size_t largest) {
     }
 }
 
-static int blocks_read_as_zero(const void *unused) {
-  (void)unused;
+CHILD_TEST(blocks_read_as_zero) {
   start_hardened(2);
   assert_all_zero(1, 200000);
-  return 0;
 }
 
 /* The lower level leaves what is between the ends of blocks of more than 192 bytes in slabs. */
-static int small_and_large_blocks_read_as_zero(const void *unused) {
-  (void)unused;
+CHILD_TEST(small_and_large_blocks_read_as_zero) {
   start_hardened(1);
   assert_all_zero(1, WIPED_WHOLLY_BYTES - TRAILER_BYTES + 1);
   assert_all_zero(32 << 10, 200000);
@@ -49,12 +44,10 @@ static int small_and_large_blocks_read_as_zero(const void *unused) {
     for (size_t at = 0; at < size; at++) REQUIRE(bytes[at] == 0);
     hak_free(bytes);
   }
-  return 0;
 }
 
 /* Another class's blocks have their ends where those of this class had their middle. */
-static int slabs_change_their_class(const void *unused) {
-  (void)unused;
+CHILD_TEST(slabs_change_their_class) {
   enum { BLOCKS = 2000 };
   static char *blocks[BLOCKS];
   start_hardened(1);
@@ -64,12 +57,10 @@ static int slabs_change_their_class(const void *unused) {
     for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
     hak_purge(false);
   }
-  return 0;
 }
 
 /* Each has an address of its own, which comes again as late as it can. */
-static int nothing_has_an_address(const void *unused) {
-  (void)unused;
+CHILD_TEST(nothing_has_an_address) {
   start_hardened(1);
   for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
     char *one = hak_aligned_alloc(alignment, 0), *other = hak_aligned_alloc(alignment, 0);
@@ -85,12 +76,10 @@ static int nothing_has_an_address(const void *unused) {
   char *grown = hak_realloc(must_malloc(0), 100);
   REQUIRE(hak_malloc_usable_size(grown) == 100);
   hak_free(grown);
-  return 0;
 }
 
 /* More than there are addresses for: then they are blocks, and come to the same end. */
-static int nothing_runs_out(const void *unused) {
-  (void)unused;
+CHILD_TEST(nothing_runs_out) {
   enum { BLOCKS = NOTHING_MAX + 1000 };
   start_hardened(1);
   void **blocks = must_malloc(BLOCKS * sizeof *blocks);
@@ -98,12 +87,10 @@ static int nothing_runs_out(const void *unused) {
   REQUIRE(nothing_covers((uintptr_t)blocks[0]) && !nothing_covers((uintptr_t)blocks[BLOCKS - 1]));
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
   REQUIRE(nothing_covers((uintptr_t)must_malloc(0)));
-  return 0;
 }
 
 /* Not in the order of addresses, and not the block that was freed last. */
-static int places_are_random(const void *unused) {
-  (void)unused;
+CHILD_TEST(places_are_random) {
   enum { BLOCKS = 64 };
   uintptr_t blocks[BLOCKS];
   start_hardened(1);
@@ -115,11 +102,9 @@ static int places_are_random(const void *unused) {
   REQUIRE(ascending < BLOCKS / 4);
   hak_free((void *)blocks[0]);
   REQUIRE((uintptr_t)must_malloc(50) != blocks[0]);
-  return 0;
 }
 
-static int quarantine_is_bounded(const void *unused) {
-  (void)unused;
+CHILD_TEST(quarantine_is_bounded) {
   start_hardened(1);
   for (unsigned round = 0; round < 1000; round++) hak_free(must_malloc(10000));
   const struct quarantine *quarantine = heap_of_thread->quarantine;
@@ -130,22 +115,18 @@ static int quarantine_is_bounded(const void *unused) {
   hak_purge(true);
   REQUIRE(load_relaxed(&quarantine->block_count) == 0 && quarantine->bytes == 0);
   REQUIRE(look().slab_bytes_out == 0);
-  return 0;
 }
 
-static int ranges_wait_and_go(const void *unused) {
-  (void)unused;
+CHILD_TEST(ranges_wait_and_go) {
   start_hardened(1);
   for (unsigned round = 0; round < 3 * QUARANTINE_RANGES; round++) hak_free(must_malloc(100000));
   REQUIRE(heap_of_thread->quarantine->range_count == QUARANTINE_RANGES);
   REQUIRE(look().big_live_bytes == 0);
   hak_purge(true);
   REQUIRE(heap_of_thread->quarantine->range_count == 0);
-  return 0;
 }
 
-static int alignment_is_kept(const void *unused) {
-  (void)unused;
+CHILD_TEST(alignment_is_kept) {
   start_hardened(1);
   for (size_t alignment = 8; alignment <= 4 << 20; alignment *= 2)
     for (size_t size = 1; size < 3 << 20; size = size * 5 + 3) {
@@ -155,11 +136,9 @@ static int alignment_is_kept(const void *unused) {
       memset(block, 1, size);
       hak_free(block);
     }
-  return 0;
 }
 
-static int resizing_notes_the_size(const void *unused) {
-  (void)unused;
+CHILD_TEST(resizing_notes_the_size) {
   start_hardened(1);
   char *block = must_malloc(100);
   memset(block, 5, 100);
@@ -172,11 +151,9 @@ static int resizing_notes_the_size(const void *unused) {
   block = hak_realloc(block, 50);
   REQUIRE(block[49] == 5 && hak_malloc_usable_size(block) == 50);
   hak_free(block);
-  return 0;
 }
 
-static int a_neighbour_tells(const void *unused) {
-  (void)unused;
+REPORT_TEST(a_neighbour_tells, "hakmem: overflow seen at free of a neighbour of 0x") {
   enum { BLOCKS = 1000 };
   static char *blocks[BLOCKS];
   start_hardened(2);
@@ -184,18 +161,10 @@ static int a_neighbour_tells(const void *unused) {
   blocks[500][56] ^= 1; /* its own free is far away */
   for (unsigned index = 0; index < BLOCKS; index++)
     if (blocks[index] == blocks[500] + 64) hak_free(blocks[index]);
-  return 0;
-}
-
-static void test_a_neighbour_tells(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: overflow seen at free of a neighbour of 0x", NULL};
-  assert_child_reports(a_neighbour_tells, NULL, said);
 }
 
 /* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
-static int checks_become_rare(const void *unused) {
-  (void)unused;
+CHILD_TEST(checks_become_rare) {
   enum { FREES = 1000 * CHECK_PERIOD };
   start_hardened(1);
   hak_free(must_malloc(1));
@@ -205,21 +174,17 @@ static int checks_become_rare(const void *unused) {
   for (unsigned round = 0; round < FREES; round++)
     checks += quarantine_is_time_to_check(quarantine);
   REQUIRE(checks > 800 && checks < 1200); /* 1,000 and six times the spread */
-  return 0;
 }
 
-static int checks_do_not_become_rare(const void *unused) {
-  (void)unused;
+CHILD_TEST(checks_do_not_become_rare) {
   start_hardened(2);
   hak_free(must_malloc(1));
   for (unsigned round = 0; round < 10 * FIRST_CHECKS; round++)
     REQUIRE(quarantine_is_time_to_check(heap_of_thread->quarantine));
-  return 0;
 }
 
 /* A block whose bit is clear and whose trailer is whole is being freed by another thread just now. */
-static int who_is_on_its_way_is_left_alone(const void *unused) {
-  (void)unused;
+CHILD_TEST(who_is_on_its_way_is_left_alone) {
   enum { BLOCKS = 1000, SIZE = 56, BLOCK_BYTES = 64 };
   static char *blocks[BLOCKS];
   start_hardened(2);
@@ -233,7 +198,6 @@ static int who_is_on_its_way_is_left_alone(const void *unused) {
   REQUIRE(!is_live(middle) && blocks[500][0] == 'A');
   REQUIRE(live_begin(live_word(middle), middle, true));
   hak_free(blocks[500]);
-  return 0;
 }
 
 enum { OTHERS_BLOCKS = 64, OTHERS_BYTES = 20000 };
@@ -245,8 +209,7 @@ static void *make_blocks(void *blocks) {
 }
 
 /* Mid blocks of another thread are used again here, as by default. */
-static int others_large_blocks_are_ready(const void *unused) {
-  (void)unused;
+CHILD_TEST(others_large_blocks_are_ready) {
   static void *blocks[OTHERS_BLOCKS];
   start_hardened(1);
   hak_free(must_malloc(1));
@@ -257,12 +220,10 @@ static int others_large_blocks_are_ready(const void *unused) {
   for (unsigned index = 0; index < OTHERS_BLOCKS; index++) hak_free(blocks[index]);
   REQUIRE(quarantine->ready_count[class] > 0);
   REQUIRE(quarantine->ready_count[class] == quarantine->ready_most[class]);
-  return 0;
 }
 
 /* What waits is told apart from what lives. */
-static int figures_know_them(const void *unused) {
-  (void)unused;
+CHILD_TEST(figures_know_them) {
   static struct glibc_figures figures;
   enum { CLASS_64 = 4, BLOCKS = 100 };
   void *blocks[BLOCKS];
@@ -272,45 +233,4 @@ static int figures_know_them(const void *unused) {
   glibc_figures_take(&figures);
   REQUIRE(figures.in_use_bytes == BLOCKS / 2 * class_bytes(CLASS_64));
   REQUIRE(figures.cached_blocks >= BLOCKS / 2); /* others are ready */
-  return 0;
-}
-
-CHILD_TEST(no_magazine_holds_a_block)
-CHILD_TEST(blocks_read_as_zero)
-CHILD_TEST(small_and_large_blocks_read_as_zero)
-CHILD_TEST(slabs_change_their_class)
-CHILD_TEST(nothing_has_an_address)
-CHILD_TEST(nothing_runs_out)
-CHILD_TEST(places_are_random)
-CHILD_TEST(quarantine_is_bounded)
-CHILD_TEST(ranges_wait_and_go)
-CHILD_TEST(alignment_is_kept)
-CHILD_TEST(resizing_notes_the_size)
-CHILD_TEST(figures_know_them)
-CHILD_TEST(checks_become_rare)
-CHILD_TEST(checks_do_not_become_rare)
-CHILD_TEST(who_is_on_its_way_is_left_alone)
-CHILD_TEST(others_large_blocks_are_ready)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_magazine_holds_a_block),
-      cmocka_unit_test(test_blocks_read_as_zero),
-      cmocka_unit_test(test_small_and_large_blocks_read_as_zero),
-      cmocka_unit_test(test_slabs_change_their_class),
-      cmocka_unit_test(test_nothing_has_an_address),
-      cmocka_unit_test(test_nothing_runs_out),
-      cmocka_unit_test(test_places_are_random),
-      cmocka_unit_test(test_quarantine_is_bounded),
-      cmocka_unit_test(test_ranges_wait_and_go),
-      cmocka_unit_test(test_alignment_is_kept),
-      cmocka_unit_test(test_resizing_notes_the_size),
-      cmocka_unit_test(test_a_neighbour_tells),
-      cmocka_unit_test(test_figures_know_them),
-      cmocka_unit_test(test_checks_become_rare),
-      cmocka_unit_test(test_checks_do_not_become_rare),
-      cmocka_unit_test(test_who_is_on_its_way_is_left_alone),
-      cmocka_unit_test(test_others_large_blocks_are_ready),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

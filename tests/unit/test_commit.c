@@ -57,24 +57,19 @@ static void require_exact_all_along(void) {
   }
 }
 
-static int count_exactly(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_exactly) {
   start(NULL);
   require_exact_all_along();
-  return 0;
 }
 
-static int count_exactly_under_strict_overcommit(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_exactly_under_strict_overcommit) {
   os_fake.is_overcommit_strict = true;
   start(NULL);
   require_exact_all_along();
-  return 0;
 }
 
 /* Joining, growing and shrinking ranges takes CLEAN and DIRTY ones in all mixtures. */
-static int count_ranges_exactly(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_ranges_exactly) {
   enum { BLOCKS = 24, STEPS = 3000 };
   static void *blocks[BLOCKS];
   uint64_t seed = 7;
@@ -93,12 +88,10 @@ static int count_ranges_exactly(const void *unused) {
     os_fake_advance_ms(random_below(&seed, 60));
     require_exact();
   }
-  return 0;
 }
 
 /* What the system does not take back is held on. */
-static int count_refused_purges(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_refused_purges) {
   start(NULL);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
   struct workload load = {.must_succeed = true};
@@ -110,13 +103,11 @@ static int count_refused_purges(const void *unused) {
   require_exact();
   workload_run(&load);
   require_exact();
-  return 0;
 }
 
 /* Many ranges that live ones keep apart, and a system that takes none back, neither pages nor addresses (locked
  * memory, an exhausted count of mappings): the round ends, and nothing is lost. */
-static int end_when_all_is_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(end_when_all_is_refused) {
   enum { PAIRS = 200 };
   static void *blocks[2 * PAIRS];
   start(NULL);
@@ -136,12 +127,10 @@ static int end_when_all_is_refused(const void *unused) {
   for (unsigned index = 0; index < 2 * PAIRS; index++) hak_free(blocks[index]);
   hak_purge(true);
   require_exact();
-  return 0;
 }
 
 /* A system that refuses anything at any time leaves no trace in the sum. */
-static int count_when_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_when_refused) {
   start(NULL);
   for (uint64_t call = 1; call < 60; call++) {
     os_fake_fail(OS_CALLS_ALL & ~(1u << OS_CALL_THREAD_START), call, call + 1);
@@ -151,7 +140,6 @@ static int count_when_refused(const void *unused) {
     require_exact();
     if (call % 8 == 0) hak_purge(true);
   }
-  return 0;
 }
 
 /* ---- the hard limit --------------------------------------------------------------------------------------- */
@@ -182,8 +170,7 @@ static void empty(struct link **chain) {
 static const size_t sizes[] = {16, 200, 1000, 5000, 32 << 10, 100 << 10, 1 << 20, 3 << 20};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-static int fill_to_the_hard_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(fill_to_the_hard_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
   for (unsigned round = 0; round < 3; round++) {
     for (unsigned index = 0; index < SIZE_COUNT; index++) {
@@ -199,12 +186,10 @@ static int fill_to_the_hard_limit(const void *unused) {
   REQUIRE(counted(COUNT_enomem) == 3 * SIZE_COUNT);
   REQUIRE(hak_malloc(65 * MIB) == NULL);
   hak_free(must_malloc(40 * MIB));
-  return 0;
 }
 
 /* realloc takes no more than the limit either, and leaves the block as it was. */
-static int grow_to_the_hard_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(grow_to_the_hard_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
   unsigned char *block = must_malloc(2 * MIB);
   size_t size = 2 * MIB;
@@ -219,7 +204,6 @@ static int grow_to_the_hard_limit(const void *unused) {
   require_exact();
   hak_free(block);
   hak_free(must_malloc(56 * MIB));
-  return 0;
 }
 
 static void *allocate_on_a_thread(void *unused) {
@@ -230,15 +214,13 @@ static void *allocate_on_a_thread(void *unused) {
 }
 
 /* Free memory waits in the pool and the sum is at the limit: a new thread gets its heap all the same. */
-static int start_threads_at_the_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(start_threads_at_the_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
   struct link *chain = NULL;
   fill(&chain, 5000);
   empty(&chain);
   for (unsigned thread = 0; thread < 20; thread++) on_a_thread(allocate_on_a_thread, NULL);
   require_exact();
-  return 0;
 }
 
 /* ---- the soft limit ------------------------------------------------------------------------------------------ */
@@ -250,8 +232,7 @@ static void swing_by_48_mib(void) {
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
 }
 
-static int shrink_at_the_soft_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(shrink_at_the_soft_limit) {
   start((char[]){"HAKMEM_LIMIT_SOFT=32M"});
   swing_by_48_mib(); /* time stands still: no age has a part in it */
   REQUIRE(counted(COUNT_limit_soft_hits) >= 1);
@@ -259,12 +240,10 @@ static int shrink_at_the_soft_limit(const void *unused) {
   hak_free(must_malloc(200000));
   REQUIRE(load_relaxed(&totals.committed_bytes) <= 32 * MIB);
   require_exact();
-  return 0;
 }
 
 /* A program that lives above the limit is left in peace, more and more. */
-static int live_above_the_soft_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(live_above_the_soft_limit) {
   start((char[]){"HAKMEM_LIMIT_SOFT=8M"});
   void *kept = must_malloc(16 * MIB);
   uint64_t before = counted(COUNT_limit_soft_hits);
@@ -275,15 +254,12 @@ static int live_above_the_soft_limit(const void *unused) {
   uint64_t hits = counted(COUNT_limit_soft_hits) - before;
   REQUIRE(hits >= 9 && hits <= 20); /* 10, 20, 40 … 1,000 ms */
   hak_free(kept);
-  return 0;
 }
 
-static int stay_below_the_soft_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(stay_below_the_soft_limit) {
   start((char[]){"HAKMEM_LIMIT_SOFT=1G"});
   swing_by_48_mib();
   REQUIRE(counted(COUNT_limit_soft_hits) == 0);
-  return 0;
 }
 
 /* ---- options ---------------------------------------------------------------------------------------------- */
@@ -302,36 +278,31 @@ static void read_options_from(char *soft, char *hard) {
   limits_read();
 }
 
-static int read_bytes(const void *unused) {
-  (void)unused;
+CHILD_TEST(read_bytes) {
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=2.5G"}, (char[]){"HAKMEM_LIMIT_HARD=5000MB"});
   REQUIRE(load_relaxed(&limits.soft_bytes) == UINT64_C(5) << 29);
   REQUIRE(limits.hard_bytes == 5000000000);
-  return os_fake.written_bytes != 0;
+  REQUIRE(os_fake.written_bytes == 0);
 }
 
-static int read_percentages(const void *unused) {
-  (void)unused;
+CHILD_TEST(read_percentages) {
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, (char[]){"HAKMEM_LIMIT_HARD=100%"});
   REQUIRE(load_relaxed(&limits.soft_bytes) / MIB == 50 - 1 ||
           load_relaxed(&limits.soft_bytes) / MIB == 50);
   REQUIRE(limits.hard_bytes > 100 * MIB - 100 && limits.hard_bytes <= 100 * MIB);
-  return os_fake.written_bytes != 0;
+  REQUIRE(os_fake.written_bytes == 0);
 }
 
-static int miss_the_cgroup(const void *unused) {
-  (void)unused;
+CHILD_TEST(miss_the_cgroup) {
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, NULL);
   REQUIRE(load_relaxed(&limits.soft_bytes) == 0);
   REQUIRE(strcmp(os_fake.written,
                  "hakmem: warning: HAKMEM_LIMIT_SOFT=50%: no memory limit of a cgroup is known to "
                  "take a part of; ignored\n") == 0);
-  return 0;
 }
 
-static int refuse_nonsense(const void *unused) {
-  (void)unused;
+CHILD_TEST(refuse_nonsense) {
   static const char *const values[] = {"0%", "101%", "%", "5%%", "-1", "x", "1.5", "99999999999%"};
   os_fake.files = tree;
   for (size_t index = 0; index < sizeof values / sizeof values[0]; index++) {
@@ -344,7 +315,6 @@ static int refuse_nonsense(const void *unused) {
                    "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%; "
                    "it does not hold\n"));
   }
-  return 0;
 }
 
 static void require_said(const char *line) {
@@ -354,8 +324,7 @@ static void require_said(const char *line) {
 }
 
 /* What is wrong is said, and what holds now. */
-static int refuse_what_cannot_be_meant(const void *unused) {
-  (void)unused;
+CHILD_TEST(refuse_what_cannot_be_meant) {
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=0"}, NULL);
   REQUIRE(limits.hard_bytes == 0);
   require_said(
@@ -374,12 +343,11 @@ static int refuse_what_cannot_be_meant(const void *unused) {
       "the hard limit alone holds\n");
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=100M"}, (char[]){"HAKMEM_LIMIT_SOFT=100M"});
   REQUIRE(load_relaxed(&limits.soft_bytes) == 100 * MIB);
-  return os_fake.written_bytes != 0;
+  REQUIRE(os_fake.written_bytes == 0);
 }
 
 /* A limit that cannot be reached holds, but is most likely a mistake. */
-static int doubt_what_is_beyond_all(const void *unused) {
-  (void)unused;
+CHILD_TEST(doubt_what_is_beyond_all) {
   static const char *const machine[] = {"/proc/meminfo", "MemTotal:        2097152 kB\n", NULL};
   os_fake.files = machine;
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=2G"}, NULL);
@@ -395,7 +363,6 @@ static int doubt_what_is_beyond_all(const void *unused) {
   require_said(
       "hakmem: warning: HAKMEM_LIMIT_HARD=\"101M\" exceeds the cgroup's limit of 100 MiB, which "
       "will be reached first\n");
-  return 0;
 }
 
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
@@ -417,8 +384,7 @@ static uint64_t decay_with(unsigned used_mib) {
   return limits_decay_ms(1000);
 }
 
-static int grow_keener(const void *unused) {
-  (void)unused;
+CHILD_TEST(grow_keener) {
   os_fake.files = used_tree;
   REQUIRE(decay_with(10) == 1000 && decay_with(75) == 1000);
   uint64_t before = 1000;
@@ -430,59 +396,47 @@ static int grow_keener(const void *unused) {
   REQUIRE(before >= 62 && before < 130);
   REQUIRE(decay_with(100) == 62 && decay_with(5000) == 62);
   REQUIRE(decay_with(50) == 1000);
-  return 0;
 }
 
-static int follow_the_quota(const void *unused) {
-  (void)unused;
+CHILD_TEST(follow_the_quota) {
   os_fake.files = tree;
   os_fake.processor_count = 2;
   REQUIRE(limits_budget(1000) == 1000);
   limits_poll();
   REQUIRE(limits_budget(1000) == 500); /* one of two */
   REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 16 + 1);
-  return 0;
 }
 
-static int keep_a_quarter(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_a_quarter) {
   os_fake.files = tree;
   os_fake.processor_count = 64;
   limits_poll();
   REQUIRE(limits_budget(1000) == 250);
-  return 0;
 }
 
-static int ignore_a_quota_of_more(const void *unused) {
-  (void)unused;
+CHILD_TEST(ignore_a_quota_of_more) {
   os_fake.files = tree;
   os_fake.processor_count = 1;
   limits_poll();
   REQUIRE(limits_budget(1000) == 1000);
-  return 0;
 }
 
 /* Three quarters of the cgroup's limit are a soft limit, unless there is one. */
-static int take_three_quarters(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_three_quarters) {
   os_fake.files = tree;
   limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 75 * MIB);
-  return 0;
 }
 
-static int prefer_the_option(const void *unused) {
-  (void)unused;
+CHILD_TEST(prefer_the_option) {
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=90M"}, NULL);
   limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 90 * MIB);
-  return 0;
 }
 
 /* A small process does not look, a large one before its caches fill. */
-static int look_when_large(const void *unused) {
-  (void)unused;
+CHILD_TEST(look_when_large) {
   os_fake.files = used_tree;
   start(NULL);
   for (unsigned step = 0; step < 100; step++) {
@@ -493,62 +447,4 @@ static int look_when_large(const void *unused) {
   swing_by_48_mib();
   REQUIRE(load_relaxed(&os_fake.files_read) > 0);
   REQUIRE(look().dirty_free_bytes <= 100 * MIB / 16 + 4 * MIB);
-  return 0;
-}
-
-CHILD_TEST(count_exactly)
-CHILD_TEST(count_exactly_under_strict_overcommit)
-CHILD_TEST(count_ranges_exactly)
-CHILD_TEST(count_refused_purges)
-CHILD_TEST(end_when_all_is_refused)
-CHILD_TEST(count_when_refused)
-CHILD_TEST(fill_to_the_hard_limit)
-CHILD_TEST(grow_to_the_hard_limit)
-CHILD_TEST(start_threads_at_the_limit)
-CHILD_TEST(shrink_at_the_soft_limit)
-CHILD_TEST(live_above_the_soft_limit)
-CHILD_TEST(stay_below_the_soft_limit)
-CHILD_TEST(read_bytes)
-CHILD_TEST(read_percentages)
-CHILD_TEST(miss_the_cgroup)
-CHILD_TEST(refuse_nonsense)
-CHILD_TEST(refuse_what_cannot_be_meant)
-CHILD_TEST(doubt_what_is_beyond_all)
-CHILD_TEST(grow_keener)
-CHILD_TEST(follow_the_quota)
-CHILD_TEST(keep_a_quarter)
-CHILD_TEST(ignore_a_quota_of_more)
-CHILD_TEST(take_three_quarters)
-CHILD_TEST(prefer_the_option)
-CHILD_TEST(look_when_large)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_count_exactly),
-      cmocka_unit_test(test_count_exactly_under_strict_overcommit),
-      cmocka_unit_test(test_count_ranges_exactly),
-      cmocka_unit_test(test_count_refused_purges),
-      cmocka_unit_test(test_end_when_all_is_refused),
-      cmocka_unit_test(test_count_when_refused),
-      cmocka_unit_test(test_fill_to_the_hard_limit),
-      cmocka_unit_test(test_grow_to_the_hard_limit),
-      cmocka_unit_test(test_start_threads_at_the_limit),
-      cmocka_unit_test(test_shrink_at_the_soft_limit),
-      cmocka_unit_test(test_live_above_the_soft_limit),
-      cmocka_unit_test(test_stay_below_the_soft_limit),
-      cmocka_unit_test(test_read_bytes),
-      cmocka_unit_test(test_read_percentages),
-      cmocka_unit_test(test_miss_the_cgroup),
-      cmocka_unit_test(test_refuse_nonsense),
-      cmocka_unit_test(test_refuse_what_cannot_be_meant),
-      cmocka_unit_test(test_doubt_what_is_beyond_all),
-      cmocka_unit_test(test_grow_keener),
-      cmocka_unit_test(test_follow_the_quota),
-      cmocka_unit_test(test_keep_a_quarter),
-      cmocka_unit_test(test_ignore_a_quota_of_more),
-      cmocka_unit_test(test_take_three_quarters),
-      cmocka_unit_test(test_prefer_the_option),
-      cmocka_unit_test(test_look_when_large),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,13 @@
 
 enum { THREADS_MAX = 16, EXCHANGE_SLOTS = 512 };
 
-static unsigned iterations_of_one = 100000; /* argv[1] */
+static unsigned iterations_of_one = 100000; /* or the argument */
+
+BEFORE(all) {
+  if (unit.argument) iterations_of_one = (unsigned)strtoul(unit.argument, NULL, 10);
+  hak_free(hak_malloc(1));   /* options are read once, before tests change them */
+  options.helper_thread = 0; /* it would read them meanwhile */
+}
 
 /* ---- blocks -------------------------------------------------------------------------------------- */
 
@@ -80,7 +86,7 @@ static void run_threads(unsigned thread_count, unsigned iterations, void *(*body
 /* Iterations for everybody: all for one thread, fewer each for many. */
 static unsigned share(unsigned thread_count) { return iterations_of_one * 8 / (thread_count + 7); }
 
-/* ---- remote frees ------------------------------------------------------------------------------------ */
+/* ---- blocks that change hands ------------------------------------------------------------------------ */
 
 static ATOMIC(struct block *) exchange_slots[EXCHANGE_SLOTS];
 
@@ -100,8 +106,58 @@ static void *exchange_blocks(void *argument) {
   return NULL;
 }
 
-static void test_remote_frees(void **state) {
-  (void)state;
+/* ---- Route P ------------------------------------------------------------------------------------------------ */
+
+enum { IDLE_BLOCKS = 4096, IDLE_ROUNDS = 25 };
+
+static struct block *idle_blocks[2][IDLE_BLOCKS];
+static pthread_barrier_t idle_barrier;
+
+/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and
+ * allocate the same class. */
+static void *own_then_idle(void *argument) {
+  struct worker *worker = argument;
+  struct block *mine[IDLE_BLOCKS / 2];
+  for (unsigned round = 0; round < IDLE_ROUNDS; round++) {
+    if (worker->number < 2)
+      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
+        idle_blocks[worker->number][index] = make_block(64);
+    pthread_barrier_wait(&idle_barrier);
+    if (worker->number >= 2) {
+      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
+        free_block(idle_blocks[worker->number - 2][index]);
+      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) mine[index] = make_block(64);
+      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) free_block(mine[index]);
+    }
+    pthread_barrier_wait(&idle_barrier);
+  }
+  return NULL;
+}
+
+/* The first test: with fresh heaps it is sure to be asked. */
+TEST(route_p) {
+  struct snapshot before, after;
+  const bool is_on = options.route_p;
+  const struct route_p conditions = route_p;
+  options.route_p = true;
+  route_p = (struct route_p){.remote_min = 1};
+  snapshot_take(&before);
+  pthread_barrier_init(&idle_barrier, NULL, 4);
+  run_threads(4, 0, own_then_idle);
+  pthread_barrier_destroy(&idle_barrier);
+  snapshot_take(&after);
+  assert_true(after.counters[COUNT_route_p_allowed] > before.counters[COUNT_route_p_allowed]);
+
+  for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
+    run_threads(thread_count, share(thread_count) / 2, exchange_blocks);
+  free_exchanged();
+  options.route_p = is_on;
+  route_p = conditions;
+}
+
+/* ---- remote frees ------------------------------------------------------------------------------------ */
+
+TEST(remote_frees) {
   for (unsigned thread_count = 1; thread_count <= THREADS_MAX; thread_count *= 2)
     run_threads(thread_count, share(thread_count), exchange_blocks);
   free_exchanged();
@@ -139,8 +195,7 @@ static void *produce_or_consume(void *argument) {
   return NULL;
 }
 
-static void test_producers_and_consumers(void **state) {
-  (void)state;
+TEST(producers_and_consumers) {
   for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
     run_threads(thread_count, share(thread_count), produce_or_consume);
 }
@@ -161,63 +216,13 @@ static void *live_briefly(void *argument) {
   return NULL;
 }
 
-static void test_heaps_are_taken_over(void **state) {
-  (void)state;
+TEST(heaps_are_taken_over) {
   struct snapshot before, after;
   snapshot_take(&before);
   for (unsigned wave = 0; wave < WAVES; wave++) run_threads(8, 0, live_briefly);
   free_exchanged();
   snapshot_take(&after);
   assert_true(after.counters[COUNT_heaps_recycled] > before.counters[COUNT_heaps_recycled]);
-}
-
-/* ---- Route P ------------------------------------------------------------------------------------------------ */
-
-enum { IDLE_BLOCKS = 4096, IDLE_ROUNDS = 25 };
-
-static struct block *idle_blocks[2][IDLE_BLOCKS];
-static pthread_barrier_t idle_barrier;
-
-/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and
- * allocate the same class. */
-static void *own_then_idle(void *argument) {
-  struct worker *worker = argument;
-  struct block *mine[IDLE_BLOCKS / 2];
-  for (unsigned round = 0; round < IDLE_ROUNDS; round++) {
-    if (worker->number < 2)
-      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
-        idle_blocks[worker->number][index] = make_block(64);
-    pthread_barrier_wait(&idle_barrier);
-    if (worker->number >= 2) {
-      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
-        free_block(idle_blocks[worker->number - 2][index]);
-      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) mine[index] = make_block(64);
-      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) free_block(mine[index]);
-    }
-    pthread_barrier_wait(&idle_barrier);
-  }
-  return NULL;
-}
-
-static void test_route_p(void **state) {
-  (void)state;
-  struct snapshot before, after;
-  const bool is_on = options.route_p;
-  const struct route_p conditions = route_p;
-  options.route_p = true;
-  route_p = (struct route_p){.remote_min = 1};
-  snapshot_take(&before);
-  pthread_barrier_init(&idle_barrier, NULL, 4);
-  run_threads(4, 0, own_then_idle);
-  pthread_barrier_destroy(&idle_barrier);
-  snapshot_take(&after);
-  assert_true(after.counters[COUNT_route_p_allowed] > before.counters[COUNT_route_p_allowed]);
-
-  for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
-    run_threads(thread_count, share(thread_count) / 2, exchange_blocks);
-  free_exchanged();
-  options.route_p = is_on;
-  route_p = conditions;
 }
 
 /* ---- purging, resizing and looking on meanwhile ---------------------------------------------------------------- */
@@ -266,8 +271,7 @@ static void set_decay(uint64_t decay_ms) {
   if (!options.guard) options.decay_ms = decay_ms;
 }
 
-static void test_purge_meanwhile(void **state) {
-  (void)state;
+TEST(purge_meanwhile) {
   const struct options defaults = options;
   set_decay(1); /* rounds of the other threads as well */
   for (unsigned thread_count = 4; thread_count <= THREADS_MAX; thread_count *= 2)
@@ -300,8 +304,7 @@ static void *churn_beside_others(void *argument) {
   return NULL;
 }
 
-static void test_churn_of_slabs_and_ranges(void **state) {
-  (void)state;
+TEST(churn_of_slabs_and_ranges) {
   const struct options defaults = options;
   set_decay(1);
   run_threads(8, iterations_of_one / 5, churn_beside_others);
@@ -329,36 +332,17 @@ static void *purge_or_release(void *argument) {
   return NULL;
 }
 
-static void test_purge_beside_releases(void **state) {
-  (void)state;
+TEST(purge_beside_releases) {
   store_relaxed(&is_releasing, true);
   run_threads(2, iterations_of_one / 10, purge_or_release);
 }
 
 /* What is left when all is freed is not live: nothing was lost on the way. */
-static void test_nothing_is_left(void **state) {
-  (void)state;
+TEST(nothing_is_left) {
   struct snapshot snapshot;
   hak_purge(true);
   snapshot_take(&snapshot);
   assert_int_equal(snapshot.big_live_bytes, 0);
   assert_int_equal(snapshot.large_live_bytes, 0);
   assert_int_equal(snapshot.slab_bytes_out, 0);
-}
-
-int main(int count, char **arguments) {
-  if (count > 1) iterations_of_one = (unsigned)strtoul(arguments[1], NULL, 10);
-  hak_free(hak_malloc(1));   /* options are read once, before tests change them */
-  options.helper_thread = 0; /* it would read them meanwhile */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_route_p), /* first: with fresh heaps it is sure to be asked */
-      cmocka_unit_test(test_remote_frees),
-      cmocka_unit_test(test_producers_and_consumers),
-      cmocka_unit_test(test_heaps_are_taken_over),
-      cmocka_unit_test(test_purge_meanwhile),
-      cmocka_unit_test(test_churn_of_slabs_and_ranges),
-      cmocka_unit_test(test_purge_beside_releases),
-      cmocka_unit_test(test_nothing_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "unit.h"
 
-static void test_count(void **state) {
-  (void)state;
+TEST(count) {
   struct counters counters = {0};
   count(&counters, COUNT_refills);
   count_add(&counters, COUNT_refills, 4);
@@ -13,19 +12,10 @@ static void test_count(void **state) {
     if (which != COUNT_refills) assert_int_equal(load_relaxed(&counters.value[which]), 0);
 }
 
-static void test_a_peak_never_falls(void **state) {
-  (void)state;
+TEST(a_peak_never_falls) {
   count_peak(&totals.big_peak_bytes, 100);
   count_peak(&totals.big_peak_bytes, 7);
   assert_int_equal(load_relaxed(&totals.big_peak_bytes), 100);
   count_peak(&totals.big_peak_bytes, 101);
   assert_int_equal(load_relaxed(&totals.big_peak_bytes), 101);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_count),
-      cmocka_unit_test(test_a_peak_never_falls),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

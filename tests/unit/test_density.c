@@ -25,21 +25,18 @@ static void come_back_once(size_t granule) {
   for (unsigned round = 0; round < 16; round++) density_note(granule);
 }
 
-static int judge_after_some_looks(const void *unused) {
-  (void)unused;
+CHILD_TEST(judge_after_some_looks) {
   size_t granule = set_up();
   os_fake.untouched_parts = DENSITY_PARTS;
   come_back_once(granule);
   REQUIRE(!density_is_low()); /* it may be the only one */
   come_back(granule, DENSITY_PARTS);
   REQUIRE(density_is_low());
-  return 0;
 }
 
 /* A program that touches a third or a half of its blocks has not got sparse ones; but who has got some may fill them
  * up as far. */
-static int stay_as_it_is_between(const void *unused) {
-  (void)unused;
+CHILD_TEST(stay_as_it_is_between) {
   size_t granule = set_up();
   come_back(granule, DENSITY_PARTS * 2 / 3);
   REQUIRE(!density_is_low());
@@ -47,12 +44,10 @@ static int stay_as_it_is_between(const void *unused) {
   REQUIRE(density_is_low());
   come_back(granule, DENSITY_PARTS * 2 / 3);
   REQUIRE(density_is_low());
-  return 0;
 }
 
 /* Whose blocks are touched at their beginning alone may end anywhere. */
-static int judge_ends(const void *unused) {
-  (void)unused;
+CHILD_TEST(judge_ends) {
   size_t granule = set_up();
   come_back(granule, 0);
   REQUIRE(!load_relaxed(&density_end_mask));
@@ -64,12 +59,10 @@ static int judge_ends(const void *unused) {
   REQUIRE(load_relaxed(&density_end_mask) == RANGE_ENDS - 1);
   come_back(granule, 0);
   REQUIRE(!load_relaxed(&density_end_mask));
-  return 0;
 }
 
 /* Two ends in one page cost the same: they are told apart no more. */
-static int judge_ends_by_page(const void *unused) {
-  (void)unused;
+CHILD_TEST(judge_ends_by_page) {
   static const struct {
     size_t page_bytes;
     uint32_t mask;
@@ -81,23 +74,19 @@ static int judge_ends_by_page(const void *unused) {
     for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS - 8);
     REQUIRE(density_is_low() && load_relaxed(&density_end_mask) == pages[index].mask);
   }
-  return 0;
 }
 
 /* Eighths of the last granule, which begins a page before a multiple of its size. */
-static int know_ends(const void *unused) {
-  (void)unused;
+CHILD_TEST(know_ends) {
   for (size_t granules = 2; granules < 5; granules++) {
     size_t first = size_of_granules(granules - 1) + 1;
     for (size_t bytes = first; bytes <= size_of_granules(granules); bytes += 61)
       REQUIRE(density_end_of(bytes) == (bytes - first) / END_STEP_BYTES);
     REQUIRE(density_end_of(size_of_granules(granules)) == RANGE_ENDS - 1);
   }
-  return 0;
 }
 
-static int follow_the_program(const void *unused) {
-  (void)unused;
+CHILD_TEST(follow_the_program) {
   size_t granule = set_up();
   come_back(granule, 0);
   REQUIRE(!density_is_low());
@@ -105,21 +94,4 @@ static int follow_the_program(const void *unused) {
   REQUIRE(density_is_low());
   come_back(granule, 0);
   REQUIRE(!density_is_low());
-  return 0;
-}
-
-CHILD_TEST(judge_after_some_looks)
-CHILD_TEST(stay_as_it_is_between)
-CHILD_TEST(follow_the_program)
-CHILD_TEST(judge_ends)
-CHILD_TEST(judge_ends_by_page)
-CHILD_TEST(know_ends)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_judge_after_some_looks), cmocka_unit_test(test_stay_as_it_is_between),
-      cmocka_unit_test(test_follow_the_program),     cmocka_unit_test(test_judge_ends),
-      cmocka_unit_test(test_judge_ends_by_page),     cmocka_unit_test(test_know_ends),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

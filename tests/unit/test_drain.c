@@ -18,19 +18,16 @@ static void list_slabs(uint64_t blocks) {
 
 static uint64_t all_blocks(void) { return low_bits(slab_shapes[CLASS_4K].capacity); }
 
-static int release_behind_many(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_behind_many) {
   list_slabs(all_blocks());
   REQUIRE(bin()->free_count == 1 && bin()->partial->previous == slabs[0]);
   REQUIRE(owner_drain_all(&mine, VISITED) == VISITED - 1);
   REQUIRE(!bin()->free_count && !load_relaxed(&slabs[0]->owner));
   REQUIRE(bin()->partial->previous == slabs[1] && owner_is_valid(&mine));
-  return 0;
 }
 
 /* Whatever was freed, and taken, in between. */
-static int keep_free_ones_last(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_free_ones_last) {
   list_slabs(1);
   for (unsigned index = 100; index < 105; index++) {
     put_bits(slabs[index], &mine, 0, all_blocks() & ~UINT64_C(1));
@@ -46,12 +43,10 @@ static int keep_free_ones_last(const void *unused) {
   REQUIRE(bin()->free_count == 1 && bin()->partial->previous == slabs[100]);
   REQUIRE(owner_drain_all(&mine, 3) == 2 && !bin()->free_count && owner_is_valid(&mine));
   REQUIRE(bin()->partial_count == SLABS - 5);
-  return 0;
 }
 
 /* The last one that is listed, too. */
-static int release_all(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_all) {
   owners_set_up();
   for (unsigned index = 0; index < 3; index++) {
     struct slab *slab = full_slab(&mine, CLASS_4K);
@@ -60,12 +55,10 @@ static int release_all(const void *unused) {
   REQUIRE(bin()->partial_count == 1 && bin()->partial->previous == bin()->partial);
   REQUIRE(owner_drain_all(&mine, SIZE_MAX) == SIZE_MAX - 1 && !bin()->partial);
   REQUIRE(owner_is_valid(&mine) && load_relaxed(&bin()->slab_count) == 0);
-  return 0;
 }
 
 /* What others have freed is collected in parts; the rest waits in the queue. */
-static int drain_in_parts(const void *unused) {
-  (void)unused;
+CHILD_TEST(drain_in_parts) {
   owners_set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     slabs[index] = full_slab(&mine, CLASS_4K);
@@ -78,12 +71,10 @@ static int drain_in_parts(const void *unused) {
   REQUIRE(queued == SLABS - VISITED && load_relaxed(&mine.ready_mask));
   REQUIRE(owner_drain_all(&mine, VISITED) != 0 && !load_relaxed(&mine.pending_count[CLASS_4K]));
   REQUIRE(load_relaxed(&bin()->slab_count) == SLABS / 2 && owner_is_valid(&mine));
-  return 0;
 }
 
 /* An owner that no longer runs gives up all, its current slabs as well. */
-static int release_current(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_current) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_4K);
   mine.bins[CLASS_4K].current = slab;
@@ -91,12 +82,10 @@ static int release_current(const void *unused) {
   REQUIRE(owner_drain_all(&mine, SIZE_MAX) && load_relaxed(&slab->owner) == &mine);
   REQUIRE(owner_release_free_slabs(&mine, SIZE_MAX) && !load_relaxed(&slab->owner));
   REQUIRE(!bin()->current);
-  return 0;
 }
 
 /* At once, although it was queued by whoever freed its last block. */
-static int release_current_that_is_queued(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_current_that_is_queued) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_4K);
   mine.bins[CLASS_4K].current = slab;
@@ -104,24 +93,4 @@ static int release_current_that_is_queued(const void *unused) {
   REQUIRE(load_relaxed(&slab->queued));
   REQUIRE(owner_release_free_slabs(&mine, SIZE_MAX) && !load_relaxed(&slab->owner));
   REQUIRE(!bin()->current && !load_relaxed(&bin()->slab_count) && owner_is_valid(&mine));
-  return 0;
-}
-
-CHILD_TEST(release_behind_many)
-CHILD_TEST(keep_free_ones_last)
-CHILD_TEST(release_all)
-CHILD_TEST(drain_in_parts)
-CHILD_TEST(release_current)
-CHILD_TEST(release_current_that_is_queued)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_release_behind_many),
-      cmocka_unit_test(test_keep_free_ones_last),
-      cmocka_unit_test(test_release_all),
-      cmocka_unit_test(test_drain_in_parts),
-      cmocka_unit_test(test_release_current),
-      cmocka_unit_test(test_release_current_that_is_queued),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

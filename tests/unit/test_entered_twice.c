@@ -5,8 +5,7 @@
 static struct lock lock = {.rank = LOCK_RANK_RANGES};
 static struct counters counters;
 
-static int fork_with_the_latch(const void *unused) {
-  (void)unused;
+CHILD_TEST(fork_with_the_latch) {
   owners_set_up();
   latch_take(&mine);
   latch_fork_begin(&mine); /* waits for nobody */
@@ -15,10 +14,7 @@ static int fork_with_the_latch(const void *unused) {
   REQUIRE(!latch_try(&mine)); /* the thread that was interrupted goes on with it */
   latch_give(&mine);
   REQUIRE(latch_try(&mine));
-  return 0;
 }
-CHILD_TEST(fork_with_the_latch)
-
 static int in_child(void) {
   uint32_t before = thread_number();
   thread_number_forget();
@@ -29,40 +25,29 @@ static int in_child(void) {
   return 0;
 }
 
-static int fork_with_a_lock(const void *unused) {
+CHILD_TEST(fork_with_a_lock) {
   int status;
-  (void)unused;
   lock_take(&lock, &counters);
   pid_t child = fork();
   if (child == 0) _exit(in_child());
   REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
   lock_give(&lock);
-  return 0;
 }
-CHILD_TEST(fork_with_a_lock)
-
 /* A thread forks that has never asked for its number, in a child of a fork: what it inherits is no number of its own. */
-static int fork_without_a_number(const void *unused) {
+CHILD_TEST(fork_without_a_number) {
   uint32_t number = thread_number();
-  (void)unused;
   thread_number_forget();            /* after the first fork */
   store_relaxed(&lock.word, number); /* of another thread, which has got that number again */
   thread_number_forget();            /* after the second */
   REQUIRE(lock_reset_in_child(&lock) && !load_relaxed(&lock.word));
-  return 0;
 }
-CHILD_TEST(fork_without_a_number)
-
-static int latch_twice(const void *unused) {
-  (void)unused;
+CHILD(latch_twice) {
   owners_set_up();
   latch_take(&mine);
   latch_take(&mine);
-  return 0;
 }
 
-static int latch_of_a_killed_child(const void *unused) {
-  (void)unused;
+CHILD(latch_of_a_killed_child) {
   owners_set_up();
   pid_t child = vfork();
   if (child == 0) {
@@ -71,31 +56,17 @@ static int latch_of_a_killed_child(const void *unused) {
   }
   REQUIRE(child > 0 && waitpid(child, NULL, 0) == child);
   latch_take(&mine);
-  return 0;
 }
 
-static int lock_twice(const void *unused) {
-  (void)unused;
+CHILD(lock_twice) {
   lock_take(&lock, &counters);
   lock_take(&lock, &counters);
-  return 0;
 }
 
-static void test_it_is_said(void **state) {
-  (void)state;
+TEST(it_is_said) {
   static const char *const said[] = {"hakmem: deadlock avoided: malloc re-entered",
                                      "signal handler", "vfork", NULL};
   assert_child_reports(latch_twice, NULL, said);
   assert_child_reports(latch_of_a_killed_child, NULL, said);
   assert_child_reports(lock_twice, NULL, said);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fork_with_the_latch),
-      cmocka_unit_test(test_fork_with_a_lock),
-      cmocka_unit_test(test_fork_without_a_number),
-      cmocka_unit_test(test_it_is_said),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,20 +28,17 @@ static void give(void **table, unsigned count) {
 static uint64_t purged_since(uint64_t before) { return look().purged_bytes - before; }
 
 /* No time passes, and nothing but frees comes. */
-static int give_while_it_frees(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_while_it_frees) {
   begin();
   take(others, MANY);
   uint64_t before = look().purged_bytes;
   give(others, MANY);
   REQUIRE(purged_since(before) >= 30 * MIB);
   REQUIRE(look().dirty_free_bytes <= 24 * MIB);
-  return 0;
 }
 
 /* Less than that is kept while it frees, and goes when it has stopped. */
-static int give_when_it_stops(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_when_it_stops) {
   begin();
   options.big_cache_bytes = 128 * MIB;
   take(others, MANY);
@@ -50,12 +47,10 @@ static int give_when_it_stops(const void *unused) {
   REQUIRE(purged_since(before) == 0);
   for (unsigned turn = 0; turn < 4000; turn++) hak_free(must_malloc(BLOCK_BYTES));
   REQUIRE(purged_since(before) >= 40 * MIB);
-  return 0;
 }
 
 /* A forked child, say: the blocks of a thread that did not come along are as live as its own. */
-static int leave_others_alone(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_others_alone) {
   begin();
   take(others, MANY);
   heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* the next block makes a heap */
@@ -63,7 +58,6 @@ static int leave_others_alone(const void *unused) {
   uint64_t before = look().purged_bytes;
   give(blocks, FEW);
   REQUIRE(purged_since(before) == 0);
-  return 0;
 }
 
 /* ---- bursts of large blocks ------------------------------------------------------------------------------ */
@@ -110,7 +104,7 @@ struct bursts {
       after; /* pairs of small requests: after each burst; in each millisecond at the end */
 };
 
-static int settle(const void *argument) {
+static void settle(const void *argument) {
   const struct bursts *bursts = argument;
   os_fake.is_multi_threaded = false;
   start_library();
@@ -121,12 +115,10 @@ static int settle(const void *argument) {
   grow_many(bursts->by_realloc);
   for (unsigned ms = 0; ms < SETTLED_MS; ms++) small_requests(bursts->after);
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
-  return 0;
 }
 
 /* The last burst's memory goes: at once, or, where what went before was taken again at once, by age, although no slow path comes. */
-static void test_settle(void **state) {
-  (void)state;
+TEST(settle) {
   static const struct bursts kinds[] = {{true, 0, 1},    {false, 0, 1},   {true, 100, 1},
                                         {false, 100, 1}, {true, 0, 1000}, {false, 0, 1000},
                                         {true, 100, 10}, {false, 100, 10}};
@@ -195,28 +187,25 @@ static void use_mixed(const struct mixture *mixture) {
     if (!mixture->survives_in || index % mixture->survives_in) hak_free(mixed[index]);
 }
 
-static int require_few(size_t most_bytes) {
+static void require_few(size_t most_bytes) {
   fprintf(stderr, "%zu MiB are resident\n", slabs_resident_bytes() / MIB);
-  return slabs_resident_bytes() > most_bytes;
+  REQUIRE(slabs_resident_bytes() <= most_bytes);
 }
 
 /* All are freed, in no order, and nothing comes after the last one.  What is still in magazines then keeps a page for each block,
  * however large it is: 16 MiB, and a little more. */
-static int leave_few_pages(const void *mixture) {
+static void leave_few_pages(const void *argument) {
+  const struct mixture *mixture = argument;
+  fprintf(stderr, "%u blocks, pages of %zu bytes: ", mixture->count, mixture->page_bytes);
   use_mixed(mixture);
-  return require_few(20 * MIB);
+  require_few(20 * MIB);
 }
 
 static void leave_few_pages_of(struct mixture mixture, unsigned times, unsigned step) {
-  for (; times--; mixture.count -= step) {
-    struct child child = child_run(leave_few_pages, &mixture);
-    if (child_exit_status(&child) != 0)
-      fail_msg("%u blocks, pages of %zu bytes: %s", mixture.count, mixture.page_bytes, child.said);
-  }
+  for (; times--; mixture.count -= step) assert_child_succeeds(leave_few_pages, &mixture);
 }
 
-static void test_leave_few_pages(void **state) {
-  (void)state;
+TEST(leave_few_pages) {
   for (size_t page_bytes = 4 << 10; page_bytes <= 64 << 10; page_bytes *= 4) {
     leave_few_pages_of((struct mixture){page_bytes, 1024, 180000, 0}, 6, 10000);
     leave_few_pages_of((struct mixture){page_bytes, 64, MIXED_MOST, 0}, 2, 20000);
@@ -224,25 +213,7 @@ static void test_leave_few_pages(void **state) {
 }
 
 /* Of 16 KiB, in which some 30 blocks lie: three in five have no survivor, a slab in eight. */
-static int leave_pages_of_16_kib(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_pages_of_16_kib) {
   use_mixed(&(struct mixture){16 << 10, 1024, 250000, 60});
-  return require_few(70 * MIB);
-}
-
-CHILD_TEST(give_while_it_frees)
-CHILD_TEST(give_when_it_stops)
-CHILD_TEST(leave_others_alone)
-CHILD_TEST(leave_pages_of_16_kib)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_settle),
-      cmocka_unit_test(test_give_while_it_frees),
-      cmocka_unit_test(test_give_when_it_stops),
-      cmocka_unit_test(test_leave_others_alone),
-      cmocka_unit_test(test_leave_few_pages),
-      cmocka_unit_test(test_leave_pages_of_16_kib),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  require_few(70 * MIB);
 }

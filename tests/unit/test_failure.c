@@ -54,6 +54,11 @@ static void choose_mode(enum mode mode) {
 /* What the children were refused, by kind. */
 static struct tally { ATOMIC(uint64_t) runs, refused[OS_CALL_COUNT]; } * tally;
 
+BEFORE(all) {
+  tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(tally, MAP_FAILED);
+}
+
 static int run_refused(void) {
   struct workload load = {0};
   workload_run(&load);
@@ -71,12 +76,12 @@ struct refusal {
   bool does_half;
 };
 
-static int run_refusing(const void *argument) {
+static void run_refusing(const void *argument) {
   const struct refusal *refusal = argument;
   choose_mode(refusal->mode);
   os_fake.does_half = refusal->does_half;
   os_fake_fail(OS_CALLS_ALL, refusal->first, refusal->last);
-  return run_refused();
+  _exit(run_refused());
 }
 
 /* True when the run was refused something and stood it; false when it did not come so far. */
@@ -94,8 +99,7 @@ static bool stands(enum mode mode, uint64_t first, uint64_t last) {
   return stands_one(&(struct refusal){first, last, mode, true}) && all;
 }
 
-static void test_one_call_refused(void **state) {
-  (void)state;
+TEST(one_call_refused) {
   for (enum mode mode = 0; mode < MODE_COUNT; mode++) {
     uint64_t call = 1;
     while (stands(mode, call, call)) call += mode == MODE_DEFAULT ? 1 : 1 + call / 8;
@@ -104,15 +108,13 @@ static void test_one_call_refused(void **state) {
   }
 }
 
-static void test_all_calls_refused_from_one_on(void **state) {
-  (void)state;
+TEST(all_calls_refused_from_one_on) {
   uint64_t call = 1;
   while (stands(MODE_DEFAULT, call, UINT64_MAX)) call++;
   assert_true(call >= 20 && call <= CALLS_MAX);
 }
 
-static void test_some_calls_refused(void **state) {
-  (void)state;
+TEST(some_calls_refused) {
   for (uint64_t first = 1; first < 200; first += 13)
     stands(first % MODE_COUNT, first, first + first % 7);
 }
@@ -121,16 +123,15 @@ static void test_some_calls_refused(void **state) {
 
 enum { RANDOM_RUNS = 60 };
 
-static int run_refusing_at_random(const void *argument) {
+static void run_refusing_at_random(const void *argument) {
   const uint64_t *seed = argument;
   choose_mode(*seed % MODE_COUNT);
   os_fake.does_half = *seed / MODE_COUNT % 2;
   os_fake_fail_at_random(OS_CALLS_ALL, 2 + *seed % 12, *seed);
-  return run_refused();
+  _exit(run_refused());
 }
 
-static void test_calls_refused_at_random(void **state) {
-  (void)state;
+TEST(calls_refused_at_random) {
   for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) {
     struct child child = child_run(run_refusing_at_random, &seed);
     int status = child_exit_status(&child);
@@ -144,7 +145,7 @@ struct refused_kind {
   bool does_half;
 };
 
-static int run_refusing_kind(const void *argument) {
+static void run_refusing_kind(const void *argument) {
   const struct refused_kind *refused = argument;
   const uint32_t *kind = &refused->kind;
   bool is_guards = *kind == OS_CALL_OPEN_PAGES || *kind == OS_CALL_CLOSE_PAGES;
@@ -152,11 +153,10 @@ static int run_refusing_kind(const void *argument) {
   choose_mode(is_guards ? MODE_GUARDED : MODE_DEFAULT);
   os_fake_fail(1u << *kind, 1, UINT64_MAX);
   os_fake.is_overcommit_strict = *kind == OS_CALL_UNMAP; /* else it is asked only under pressure */
-  return run_refused();
+  _exit(run_refused());
 }
 
-static void test_one_kind_refused(void **state) {
-  (void)state;
+TEST(one_kind_refused) {
   for (uint32_t run = 0; run < 2 * OS_CALL_COUNT; run++) {
     struct refused_kind refused = {run / 2, run % 2};
     struct child child = child_run(run_refusing_kind, &refused);
@@ -166,23 +166,8 @@ static void test_one_kind_refused(void **state) {
 }
 
 /* Last: every kind of call was refused somewhere, and how often all in all. */
-static void test_every_kind_was_refused(void **state) {
-  (void)state;
+TEST(every_kind_was_refused) {
   for (unsigned kind = 0; kind < OS_CALL_COUNT; kind++)
     if (!load_relaxed(&tally->refused[kind])) fail_msg("no call of kind %u was refused", kind);
   printf("tally: %llu faults\n", (unsigned long long)load_relaxed(&tally->runs));
-}
-
-int main(void) {
-  tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (tally == MAP_FAILED) return 1;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_call_refused),
-      cmocka_unit_test(test_all_calls_refused_from_one_on),
-      cmocka_unit_test(test_some_calls_refused),
-      cmocka_unit_test(test_calls_refused_at_random),
-      cmocka_unit_test(test_one_kind_refused),
-      cmocka_unit_test(test_every_kind_was_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

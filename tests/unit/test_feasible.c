@@ -9,44 +9,24 @@ static bool is_feasible(size_t size) {
   return feasible_at_all(&allocation);
 }
 
-static int the_window_bounds_a_request(const void *unused) {
-  (void)unused;
+CHILD_TEST(the_window_bounds_a_request) {
   start_library();
   REQUIRE(is_feasible(3 << 20));
   REQUIRE(is_feasible((size_t)1 << 34));
   REQUIRE(!is_feasible((size_t)1 << 46)); /* more than any window */
-  return 0;
 }
-CHILD_TEST(the_window_bounds_a_request)
-
-static int the_hard_limit_bounds_it(const void *unused) {
-  (void)unused;
+CHILD_TEST(the_hard_limit_bounds_it) {
   start_library();
   limits.hard_bytes = 64 << 20;
   REQUIRE(is_feasible(32 << 20));
   REQUIRE(!is_feasible(65 << 20));
-  return 0;
 }
-CHILD_TEST(the_hard_limit_bounds_it)
-
 /* malloc says so at once, and what the program has is untouched. */
-static int an_impossible_request_gives_nothing_back(const void *unused) {
-  (void)unused;
+CHILD_TEST(an_impossible_request_gives_nothing_back) {
   start_library();
   for (unsigned each = 0; each < 8; each++) hak_free(must_malloc(200000));
   uint64_t purges = look().os_purges;
   errno = 0;
   REQUIRE(!hak_malloc((size_t)1 << 46) && errno == ENOMEM);
   REQUIRE(look().os_purges == purges);
-  return 0;
-}
-CHILD_TEST(an_impossible_request_gives_nothing_back)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_window_bounds_a_request),
-      cmocka_unit_test(test_the_hard_limit_bounds_it),
-      cmocka_unit_test(test_an_impossible_request_gives_nothing_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

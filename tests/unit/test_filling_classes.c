@@ -14,8 +14,7 @@ static void give(unsigned count) {
 }
 
 /* What was blocks of 60 KiB becomes blocks of 33 KiB, and the other way round. */
-static int change_sizes(const void *unused) {
-  (void)unused;
+CHILD_TEST(change_sizes) {
   start_library();
   take(60 << 10, BLOCKS);
   uint64_t before_bytes = look().mapped_bytes;
@@ -25,25 +24,21 @@ static int change_sizes(const void *unused) {
   give(BLOCKS * 7 / 4 - 7);
   take(60 << 10, BLOCKS - 4);
   REQUIRE(look().mapped_bytes <= before_bytes);
-  return 0;
 }
 
 /* Little of a slab is nobody's: at most a unit for each block, and one. */
-static int fill_their_slabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(fill_their_slabs) {
   for (unsigned class = FIRST_CLASS; class < SLAB_CLASS_COUNT; class ++) {
     const struct slab_shape *shape = &slab_shapes[class];
     size_t slab_bytes = shape->slot_count * GRANULE_BYTES;
     REQUIRE(slab_bytes - (size_t)shape->capacity * shape->block_bytes <
             ((size_t)shape->capacity + 1) * FILLING_UNIT_BYTES);
   }
-  return 0;
 }
 
 /* As programs touch blocks at the same places, neighbours begin at different lines of their first pages. */
-static int begin_at_different_lines(const void *unused) {
+CHILD_TEST(begin_at_different_lines) {
   enum { PAGE_BYTES = 4096, LINE_BYTES = 64 };
-  (void)unused;
   start_library();
   for (unsigned class = FIRST_CLASS; class < SLAB_CLASS_COUNT; class ++) {
     bool is_used[PAGE_BYTES / LINE_BYTES] = {false};
@@ -57,12 +52,10 @@ static int begin_at_different_lines(const void *unused) {
     REQUIRE(lines == capacity);
     give(4 * capacity);
   }
-  return 0;
 }
 
 /* No slab block is aligned as a page is: such blocks are ranges. */
-static int align(const void *unused) {
-  (void)unused;
+CHILD_TEST(align) {
   start_library();
   for (size_t alignment = 16; alignment <= (size_t)256 << 10; alignment *= 2)
     for (size_t size = STEPPED_MAX_BYTES - 64; size <= (size_t)70 << 10; size += 1237) {
@@ -72,12 +65,10 @@ static int align(const void *unused) {
       memset(block, 1, size);
       hak_free(block);
     }
-  return 0;
 }
 
 /* A block that shrinks to a quarter stays where it is, so that it can grow again. */
-static int stay_when_they_shrink(const void *unused) {
-  (void)unused;
+CHILD_TEST(stay_when_they_shrink) {
   start_library();
   char *block = must_malloc(42 << 10);
   memset(block, 7, 42 << 10);
@@ -88,13 +79,11 @@ static int stay_when_they_shrink(const void *unused) {
   char *moved = hak_realloc(block, 5 << 10);
   REQUIRE(moved != block && moved[0] == 7 && moved[(5 << 10) - 1] == 7);
   hak_free(moved);
-  return 0;
 }
 
 /* Also of blocks whose alignment alone makes them Large or Big. */
-static int are_freed_with_their_sizes(const void *unused) {
+CHILD_TEST(are_freed_with_their_sizes) {
   static const size_t sizes[] = {1, 463, 33 << 10, 61000, 65408, 65409, 70000};
-  (void)unused;
   start_library();
   for (size_t alignment = 16; alignment <= (size_t)4 << 20; alignment *= 2)
     for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
@@ -102,24 +91,4 @@ static int are_freed_with_their_sizes(const void *unused) {
       REQUIRE(block);
       hak_free_aligned_sized(block, alignment, sizes[index]);
     }
-  return 0;
-}
-
-CHILD_TEST(change_sizes)
-CHILD_TEST(fill_their_slabs)
-CHILD_TEST(begin_at_different_lines)
-CHILD_TEST(align)
-CHILD_TEST(are_freed_with_their_sizes)
-CHILD_TEST(stay_when_they_shrink)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_change_sizes),
-      cmocka_unit_test(test_fill_their_slabs),
-      cmocka_unit_test(test_begin_at_different_lines),
-      cmocka_unit_test(test_align),
-      cmocka_unit_test(test_are_freed_with_their_sizes),
-      cmocka_unit_test(test_stay_when_they_shrink),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,7 @@ static bool is_used(uintptr_t chunk) {
 }
 
 /* Every other one has a page of somebody else: the others serve, then new ones; those are left alone for good. */
-static int superslabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(superslabs) {
   set_up();
   acquire_all(SUPERSLABS);
   release_all(SUPERSLABS);
@@ -83,13 +82,9 @@ static int superslabs(const void *unused) {
   uint64_t calls = map_calls(), before = load_relaxed(&totals.superslabs);
   REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters));
   REQUIRE(map_calls() <= calls + 2 && load_relaxed(&totals.superslabs) == before + 1);
-  return 0;
 }
-CHILD_TEST(superslabs)
-
 /* All of them, for good: one call tries a few and takes a new one. */
-static int all_superslabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(all_superslabs) {
   set_up();
   acquire_all(SUPERSLABS);
   release_all(SUPERSLABS);
@@ -100,10 +95,7 @@ static int all_superslabs(const void *unused) {
     REQUIRE(map_calls() <= calls + 20);
   }
   for (size_t index = 0; index < SUPERSLABS; index++) unmap_foreign(bases[index]);
-  return 0;
 }
-CHILD_TEST(all_superslabs)
-
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
 static size_t take(size_t granules) {
@@ -124,8 +116,7 @@ static uint64_t mapped_bytes(void) {
 }
 
 /* One page in the middle of a large range: all but its granule serves on. */
-static int page_in_range(const void *unused) {
-  (void)unused;
+CHILD_TEST(page_in_range) {
   set_up();
   enum { GRANULES = 1000, FOREIGN = 777 };
   size_t range = take(GRANULES);
@@ -157,13 +148,9 @@ static int page_in_range(const void *unused) {
   os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
   for (unsigned left = 0; left < 40 && last != range + FOREIGN; left++) last = take(1);
   REQUIRE(last == range + FOREIGN);
-  return 0;
 }
-CHILD_TEST(page_in_range)
-
 /* Many: each call asks the system a bounded number of times, and nothing is lost for good. */
-static int many_pages_in_ranges(const void *unused) {
-  (void)unused;
+CHILD_TEST(many_pages_in_ranges) {
   set_up();
   enum { RANGES = 50, GRANULES = 64, EVERY = 7 };
   size_t ranges[RANGES];
@@ -185,13 +172,9 @@ static int many_pages_in_ranges(const void *unused) {
   }
   for (size_t granule = first; granule < end; granule += EVERY)
     unmap_foreign(granule_address(granule) + 3 * PAGE);
-  return 0;
 }
-CHILD_TEST(many_pages_in_ranges)
-
 /* A chunk that was refused after it was mapped is given back once: what others map there then stays. */
-static int refused_after_mapping(const void *unused) {
-  (void)unused;
+CHILD_TEST(refused_after_mapping) {
   set_up();
   size_t range = take(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
@@ -205,17 +188,4 @@ static int refused_after_mapping(const void *unused) {
   press();
   REQUIRE(take(40) != NO_GRANULE && acquire_slab(CLASS_32K, POOL_ALL, &counters));
   unmap_foreign(next);
-  return 0;
-}
-CHILD_TEST(refused_after_mapping)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_superslabs),
-      cmocka_unit_test(test_all_superslabs),
-      cmocka_unit_test(test_page_in_range),
-      cmocka_unit_test(test_many_pages_in_ranges),
-      cmocka_unit_test(test_refused_after_mapping),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

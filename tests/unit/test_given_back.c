@@ -21,20 +21,17 @@ static void give_all_back(bool give_addresses) {
 }
 
 /* Of a chunk eight granules were used; all of it is unmapped, and taken again. */
-static int unmap(const void *unused) {
-  (void)unused;
+CHILD_TEST(unmap) {
   set_up();
   range_give(take_range(8), 0, &counters);
   give_all_back(true);
   REQUIRE(given() == 8 && used_again() == 0);
   REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
   REQUIRE(given() == 8 && used_again() == 8);
-  return 0;
 }
 
 /* What cannot be mapped again is not used again, however often that is tried. */
-static int map_in_vain(const void *unused) {
-  (void)unused;
+CHILD_TEST(map_in_vain) {
   set_up();
   range_give(take_range(CHUNK_GRANULES), 0, &counters);
   give_all_back(true);
@@ -45,12 +42,10 @@ static int map_in_vain(const void *unused) {
   os_fake.failing_kinds = 0;
   REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
   REQUIRE(given() == CHUNK_GRANULES && used_again() <= CHUNK_GRANULES);
-  return 0;
 }
 
 /* Pages that were moved in are mapped anew. */
-static int remap(const void *unused) {
-  (void)unused;
+CHILD_TEST(remap) {
   set_up();
   size_t granule = take_range(8);
   range_note_moved(granule);
@@ -58,11 +53,9 @@ static int remap(const void *unused) {
   give_all_back(false);
   REQUIRE(take_range(8) == granule);
   REQUIRE(given() == 8 && used_again() == 8);
-  return 0;
 }
 
-static int unmap_slabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(unmap_slabs) {
   set_up();
   struct slab *slab = acquire_slab(0, POOL_ALL, &counters);
   REQUIRE(slab);
@@ -75,20 +68,4 @@ static int unmap_slabs(const void *unused) {
   REQUIRE(!load_relaxed(&totals.superslabs_mapped) && given() == slots && used_again() == 0);
   REQUIRE(acquire_slab(0, POOL_ALL, &counters));
   REQUIRE(given() == slots && used_again() == slots);
-  return 0;
-}
-
-CHILD_TEST(unmap)
-CHILD_TEST(map_in_vain)
-CHILD_TEST(remap)
-CHILD_TEST(unmap_slabs)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_unmap),
-      cmocka_unit_test(test_map_in_vain),
-      cmocka_unit_test(test_remap),
-      cmocka_unit_test(test_unmap_slabs),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

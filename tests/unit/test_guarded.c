@@ -1,4 +1,4 @@
-/* src/guard/guarded and src/cache/guard_sampler: guarded blocks, and who gets one. */
+/* src/guard/guarded and src/guard/guard_sampler: guarded blocks, and who gets one. */
 #include "guard/guarded.h"
 
 #include "cache/heap.h"
@@ -35,9 +35,8 @@ static uintptr_t page_of(uintptr_t address) { return address / PAGE * PAGE; }
 
 /* ---- slots ------------------------------------------------------------------------------------------ */
 
-static int reuse_the_oldest(const void *unused) {
+CHILD_TEST(reuse_the_oldest) {
   uintptr_t pages[SLOTS];
-  (void)unused;
   start_guarded();
   uintptr_t first = take(), second = take(), third = take();
   REQUIRE(!guarded_take(100, 1, MADE_BY_MALLOC, true)); /* all are in use */
@@ -48,22 +47,15 @@ static int reuse_the_oldest(const void *unused) {
   guarded_give(third, MADE_BY_MALLOC, "free");
   REQUIRE(guarded_tenths_used() == 0);
   for (unsigned index = 0; index < SLOTS; index++) REQUIRE(page_of(take()) == pages[index]);
-  return 0;
 }
-CHILD_TEST(reuse_the_oldest)
-
-static int close_what_is_free(const void *unused) {
-  (void)unused;
+CHILD_TEST(close_what_is_free) {
   start_guarded();
   uintptr_t block = must_take(100, 1, false);
   REQUIRE(is_open(block) && !is_open(block - 1) && !is_open(block + PAGE));
   *(char *)block = 1;
   guarded_give(block, MADE_BY_MALLOC, "free");
   REQUIRE(!is_open(block));
-  return 0;
 }
-CHILD_TEST(close_what_is_free)
-
 static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8192};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
@@ -83,8 +75,7 @@ static void check_place(size_t size, size_t alignment) {
   guarded_give(end, MADE_BY_MALLOC, "free");
 }
 
-static int place_at_both_ends(const void *unused) {
-  (void)unused;
+CHILD_TEST(place_at_both_ends) {
   options.guard_slot_bytes = 2 * PAGE - 1; /* rounded up */
   start_guarded();
   for (unsigned index = 0; index < SIZES; index++)
@@ -92,14 +83,10 @@ static int place_at_both_ends(const void *unused) {
       check_place(sizes[index], alignment);
   REQUIRE(!guarded_fits(2 * PAGE + 1, 1));
   REQUIRE(!guarded_fits(1, 2 * PAGE));
-  return 0;
 }
-CHILD_TEST(place_at_both_ends)
-
 /* ---- refusals ---------------------------------------------------------------------------------------- */
 
-static int go_without_address_space(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_without_address_space) {
   options.guard = true;
   options.guard_rate = 1;
   os_fake_fail(1u << OS_CALL_RESERVE, 2, UINT64_MAX); /* the window's own is the first */
@@ -109,12 +96,8 @@ static int go_without_address_space(const void *unused) {
   REQUIRE(!guarded_fits(1, 1) && !guarded_covers((uintptr_t)&os_fake) && !guarded_tenths_used());
   hak_free(must_malloc(100));
   REQUIRE(counted(COUNT_guarded_blocks) == 0);
-  return 0;
 }
-CHILD_TEST(go_without_address_space)
-
-static int lose_no_slot(const void *unused) {
-  (void)unused;
+CHILD_TEST(lose_no_slot) {
   start_guarded();
   os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * SLOTS);
   for (unsigned time = 0; time < 2 * SLOTS; time++)
@@ -128,12 +111,9 @@ static int lose_no_slot(const void *unused) {
     guarded_give(blocks[index], MADE_BY_MALLOC, "free");
     REQUIRE(!is_open(blocks[index]));
   }
-  return 0;
 }
-CHILD_TEST(lose_no_slot)
-
 /* A program whose every miss is guarded, refused one call; then all of it works. */
-static int work_refused(const void *argument) {
+static void work_refused(const void *argument) {
   struct workload load = {0}, again = {.must_succeed = true};
   options.guard = true;
   options.guard_rate = 1;
@@ -143,11 +123,9 @@ static int work_refused(const void *argument) {
   os_fake_fail_none();
   workload_run(&again);
   REQUIRE(guarded_tenths_used() == 0);
-  return 0;
 }
 
-static void test_work_refused(void **state) {
-  (void)state;
+TEST(work_refused) {
   for (uint64_t call = 1; call < 400; call += call < 40 ? 1 : 7)
     assert_child_succeeds(work_refused, &call);
 }
@@ -163,7 +141,7 @@ enum guarded_misuse {
   WRITE_BEFORE
 };
 
-static int misuse(const void *argument) {
+static void misuse(const void *argument) {
   start_guarded();
   uintptr_t block = must_take(90, 1, *(const enum guarded_misuse *)argument != WRITE_BEFORE);
   if (*(const enum guarded_misuse *)argument == WRITE_BEFORE) {
@@ -179,7 +157,6 @@ static int misuse(const void *argument) {
     case WRITE_BEFORE: *(char *)(block - 3) = 0; break;
   }
   hak_free((void *)block);
-  return 0;
 }
 
 static void require_said(const char *said, const char *const *parts) {
@@ -200,8 +177,7 @@ static void assert_misuse(enum guarded_misuse which, const char *const *parts) {
   require_said(child.said, parts);
 }
 
-static void test_misuse(void **state) {
-  (void)state;
+TEST(misuse) {
   static const char *const twice[] = {"hakmem: double free of 0x",
                                       ": the block of 90 bytes is free already (guarded)\n",
                                       STACK("free"),
@@ -249,8 +225,7 @@ static void require_kind(uintptr_t address, const char *kind, const char *place)
   REQUIRE(strstr(said, place));
 }
 
-static int tell_faults_apart(const void *unused) {
-  (void)unused;
+CHILD_TEST(tell_faults_apart) {
   start_guarded();
   uintptr_t first = must_take(96, 1, false), second = must_take(96, 1, false);
   require_kind(first - 1, "heap-buffer-underflow: write at 0x",
@@ -266,14 +241,10 @@ static int tell_faults_apart(const void *unused) {
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_READ), ": read at 0x"));
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_UNKNOWN), ": access at 0x"));
   REQUIRE(!guarded_report_fault(&(struct os_crash){.address = 8}));
-  return 0;
 }
-CHILD_TEST(tell_faults_apart)
-
 /* ---- who gets one ----------------------------------------------------------------------------------------- */
 
-static int sample_every_miss(const void *unused) {
-  (void)unused;
+CHILD_TEST(sample_every_miss) {
   options.guard = true;
   options.guard_rate = 1;
   options.guard_slots = 4096;
@@ -293,10 +264,7 @@ static int sample_every_miss(const void *unused) {
   block = hak_realloc(block, 30000); /* beyond a slot */
   for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
   hak_free(block);
-  return 0;
 }
-CHILD_TEST(sample_every_miss)
-
 /* Requests that miss: none is given back. */
 static uint64_t samples_of(unsigned requests) {
   uint64_t before = counted(COUNT_guarded_blocks);
@@ -304,8 +272,7 @@ static uint64_t samples_of(unsigned requests) {
   return counted(COUNT_guarded_blocks) - before;
 }
 
-static int sample_at_the_rate(const void *unused) {
-  (void)unused;
+CHILD_TEST(sample_at_the_rate) {
   options.guard = true;
   options.guard_rate = 10;
   options.guard_slots = 4096;
@@ -314,12 +281,8 @@ static int sample_at_the_rate(const void *unused) {
   uint64_t requests = counted(COUNT_refills) - refills + samples;
   REQUIRE(requests > 1000);
   REQUIRE(samples > requests / 10 * 9 / 10 && samples < requests / 10 * 11 / 10);
-  return 0;
 }
-CHILD_TEST(sample_at_the_rate)
-
-static int keep_the_gap(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_the_gap) {
   options.guard = true;
   options.guard_rate = 100; /* below that there is no gap */
   options.guard_slots = 100;
@@ -334,10 +297,7 @@ static int keep_the_gap(const void *unused) {
   samples_of(1000);
   os_fake_advance_ms(10);
   REQUIRE(samples_of(1000) == 0);
-  return 0;
 }
-CHILD_TEST(keep_the_gap)
-
 /* What the ticker does to a heap, and what comes of it. */
 static void require_diverted(size_t size, bool is_small) {
   os_fake_advance_ms(100); /* the gap has passed */
@@ -352,8 +312,7 @@ static void require_diverted(size_t size, bool is_small) {
   hak_free(block);
 }
 
-static int follow_the_ticker(const void *unused) {
-  (void)unused;
+CHILD_TEST(follow_the_ticker) {
   os_fake.is_multi_threaded = false; /* else the ticker comes as well */
   start_guarded();
   require_diverted(64, true);
@@ -361,24 +320,4 @@ static int follow_the_ticker(const void *unused) {
   require_diverted(100000, false); /* beyond a slot: the next that fits is sampled */
   must_malloc(64);
   REQUIRE(counted(COUNT_guarded_blocks) == 3);
-  return 0;
-}
-CHILD_TEST(follow_the_ticker)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reuse_the_oldest),
-      cmocka_unit_test(test_close_what_is_free),
-      cmocka_unit_test(test_place_at_both_ends),
-      cmocka_unit_test(test_go_without_address_space),
-      cmocka_unit_test(test_lose_no_slot),
-      cmocka_unit_test(test_work_refused),
-      cmocka_unit_test(test_misuse),
-      cmocka_unit_test(test_tell_faults_apart),
-      cmocka_unit_test(test_sample_every_miss),
-      cmocka_unit_test(test_sample_at_the_rate),
-      cmocka_unit_test(test_keep_the_gap),
-      cmocka_unit_test(test_follow_the_ticker),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 static uint64_t starts(void) { return load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]); }
 
-static int let_the_helper_do_it(const void *unused) {
-  (void)unused;
+CHILD_TEST(let_the_helper_do_it) {
   start_library();
   options.helper_thread = 1;
   helper_start_when_worth();
@@ -20,12 +19,10 @@ static int let_the_helper_do_it(const void *unused) {
     os_sleep_ms(1);
   }
   REQUIRE(look().purged_bytes - purged >= 20 * MIB);
-  return 0;
 }
 
 /* By itself only in a program that has threads and has used memory; in a forked child a little later. */
-static int start_when_worth(const void *unused) {
-  (void)unused;
+CHILD_TEST(start_when_worth) {
   os_fake.is_multi_threaded = false;
   start_library();
   options.helper_thread = 2;
@@ -39,21 +36,17 @@ static int start_when_worth(const void *unused) {
   hak_free(must_malloc(3 << 20));
   hak_free(must_malloc(3 << 20));
   REQUIRE(starts() == 1);
-  return 0;
 }
 
-static int start_for_little(const void *unused) {
-  (void)unused;
+CHILD_TEST(start_for_little) {
   os_fake.is_multi_threaded = true;
   start_library();
   options.helper_thread = 2;
   for (unsigned index = 0; index < 1000; index++) must_malloc(index);
   REQUIRE(starts() == 0);
-  return 0;
 }
 
-static int start_without_threads(const void *unused) {
-  (void)unused;
+CHILD_TEST(start_without_threads) {
   start_library();
   options.helper_thread = 1;
   os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
@@ -62,12 +55,10 @@ static int start_without_threads(const void *unused) {
       strstr(os_fake.written, "hakmem: warning: HAKMEM_HELPER_THREAD=1: no thread can be started"));
   use_memory();
   hak_purge(true);
-  return 0;
 }
 
 /* One that was refused is not asked for again; a forked child asks once more. */
-static int refused_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(refused_once) {
   start_library();
   options.helper_thread = 1;
   os_fake_fail(1u << OS_CALL_THREAD_START, 1, 1);
@@ -78,12 +69,10 @@ static int refused_once(const void *unused) {
   helper_after_fork(1);
   helper_start_when_worth();
   REQUIRE(starts() == 2);
-  return 0;
 }
 
 /* Nothing to give back, and one thread: it leaves, and comes again when it is wanted. */
-static int leave_when_alone(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_when_alone) {
   os_fake.is_multi_threaded = true;
   start_library();
   options.helper_thread = 2;
@@ -104,12 +93,10 @@ static int leave_when_alone(const void *unused) {
   use_memory();
   hak_free(must_malloc(20 * MIB));
   REQUIRE(starts() == 2);
-  return 0;
 }
 
 /* Told to end it does, and for good when it is said so. */
-static int stop_the_helper(const void *unused) {
-  (void)unused;
+CHILD_TEST(stop_the_helper) {
   start_library();
   options.helper_thread = 1;
   helper_start_when_worth();
@@ -118,23 +105,4 @@ static int stop_the_helper(const void *unused) {
   REQUIRE(starts() == 2 && helper_stop(true));
   helper_start_when_worth();
   REQUIRE(starts() == 2 && !helper_stop(true));
-  return 0;
-}
-
-CHILD_TEST(let_the_helper_do_it)
-CHILD_TEST(start_when_worth)
-CHILD_TEST(start_for_little)
-CHILD_TEST(start_without_threads)
-CHILD_TEST(refused_once)
-CHILD_TEST(leave_when_alone)
-CHILD_TEST(stop_the_helper)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_when_worth),
-      cmocka_unit_test(test_start_for_little),     cmocka_unit_test(test_start_without_threads),
-      cmocka_unit_test(test_refused_once),         cmocka_unit_test(test_leave_when_alone),
-      cmocka_unit_test(test_stop_the_helper),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

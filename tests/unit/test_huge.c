@@ -35,7 +35,7 @@ static bool whole_slabs(size_t index, const void *block) {
 typedef bool lives_function(size_t index, const void *block);
 
 /* Enough for SuperSlabs with huge pages; the first ones of a process have none. */
-static int used_in_full(const void *argument) {
+static void used_in_full(const void *argument) {
   lives_function *lives = *(lives_function *const *)argument;
   static void *blocks[BLOCKS];
   os_fake.are_huge_pages_always = true;
@@ -59,12 +59,10 @@ static int used_in_full(const void *argument) {
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
   if (lives != none) REQUIRE(load_relaxed(&os_fake.huge_advices) > advices);
   if (lives == none) REQUIRE(held_bytes() < before + MIB);
-  return 0;
 }
 
 /* A large block has them where it fills 2 MiB; what lies at its ends belongs to others too. */
-static int ends_of_a_big_block(const void *unused) {
-  (void)unused;
+CHILD_TEST(ends_of_a_big_block) {
   os_fake.are_huge_pages_always = true;
   char *block = hak_malloc(5 * MIB), *small = hak_malloc(100000);
   REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
@@ -75,11 +73,9 @@ static int ends_of_a_big_block(const void *unused) {
   block = hak_malloc(5 * MIB);
   REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  return 0;
 }
 
-static int big_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(big_blocks) {
   os_fake.are_huge_pages_always = true;
   void *blocks[8], *small[8];
   for (unsigned round = 0; round < 3; round++) {
@@ -100,10 +96,9 @@ static int big_blocks(const void *unused) {
     age();
   }
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  return 0;
 }
 
-static int everything(const void *seed) {
+static void everything(const void *seed) {
   struct workload load = {.must_succeed = !seed};
   os_fake.are_huge_pages_always = true;
   if (seed) os_fake_fail_at_random(OS_CALLS_ALL, 4, *(const uint64_t *)seed);
@@ -111,54 +106,23 @@ static int everything(const void *seed) {
   os_fake_fail_none();
   age();
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  return 0;
 }
 
-static int nothing_is_asked(const void *unused) {
+CHILD_TEST(other_modes) {
   struct workload load = {.must_succeed = true};
-  (void)unused;
   workload_run(&load);
   age();
   REQUIRE(load_relaxed(&os_fake.huge_advices) == 0);
-  return 0;
 }
 
-static void succeeds(int (*function)(const void *), const void *argument) {
-  struct child child = child_run(function, argument);
-  if (child_exit_status(&child) != 0) fail_msg("%s", child.said);
-}
-
-static void test_superslabs(void **state) {
-  (void)state;
+TEST(superslabs) {
   lives_function *const which[] = {none, one_in_a_gap, whole_slabs};
   for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
-    succeeds(used_in_full, &which[index]);
+    assert_child_succeeds(used_in_full, &which[index]);
 }
 
-static void test_big_blocks(void **state) {
-  (void)state;
-  succeeds(ends_of_a_big_block, NULL);
-  succeeds(big_blocks, NULL);
-}
-
-static void test_workload(void **state) {
-  (void)state;
-  succeeds(everything, NULL);
-  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) succeeds(everything, &seed);
+TEST(workload) {
+  assert_child_succeeds(everything, NULL);
+  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) assert_child_succeeds(everything, &seed);
   printf("tally: %d faults\n", RANDOM_RUNS);
-}
-
-static void test_other_modes(void **state) {
-  (void)state;
-  succeeds(nothing_is_asked, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_superslabs),
-      cmocka_unit_test(test_big_blocks),
-      cmocka_unit_test(test_workload),
-      cmocka_unit_test(test_other_modes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,22 +65,18 @@ static void resize_all(size_t first, size_t second) {
   REQUIRE(!load_relaxed(&profile_state.live_samples));
 }
 
-static int resize_in_slabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(resize_in_slabs) {
   start(false);
   resize_all(90, 96);
-  return 0;
 }
 
-static int resize_in_slabs_hardened(const void *unused) {
-  (void)unused;
+CHILD_TEST(resize_in_slabs_hardened) {
   start(true);
   resize_all(90, 82);
-  return 0;
 }
 
 /* Large and Big ones, each a sample. */
-static int resize_ranges(const void *is_hardened) {
+static void resize_ranges(const void *is_hardened) {
   static const size_t sizes[][2] = {{130000, 120000}, {3000000, 2999000}};
   start(*(const bool *)is_hardened);
   for (unsigned at = 0; at < 2; at++) {
@@ -91,23 +87,9 @@ static int resize_ranges(const void *is_hardened) {
     hak_free(block);
     REQUIRE(!load_relaxed(&profile_state.live_samples));
   }
-  return 0;
 }
 
-static void test_resize_ranges(void **state) {
+TEST(resize_ranges) {
   static const bool modes[] = {false, true};
-  (void)state;
   for (unsigned mode = 0; mode < 2; mode++) assert_child_succeeds(resize_ranges, &modes[mode]);
-}
-
-CHILD_TEST(resize_in_slabs)
-CHILD_TEST(resize_in_slabs_hardened)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_resize_in_slabs),
-      cmocka_unit_test(test_resize_in_slabs_hardened),
-      cmocka_unit_test(test_resize_ranges),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,10 @@
 #include "map/window.h"
 
 /* Large blocks begin anywhere in their first page, and neighbours in different lines of it. */
-static int have_colours(const void *unused) {
+CHILD_TEST(have_colours) {
   enum { BLOCKS = 32, STEP = COLOUR_STEP_BYTES };
   bool is_used[COLOUR_COUNT] = {false};
   unsigned colours = 0;
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) {
     uintptr_t offset = (uintptr_t)must_malloc(150 << 10) % GRANULE_BYTES;
@@ -18,12 +17,10 @@ static int have_colours(const void *unused) {
     is_used[offset / STEP] = true;
   }
   REQUIRE(colours > COLOUR_COUNT / 2);
-  return 0;
 }
 
 /* Alignment beats colour, in magazines too. */
-static int align_first(const void *unused) {
-  (void)unused;
+CHILD_TEST(align_first) {
   start_library();
   for (unsigned round = 0; round < 40; round++) {
     void *blocks[2] = {hak_aligned_alloc(4096, 300000), must_malloc(300000)};
@@ -34,11 +31,9 @@ static int align_first(const void *unused) {
     hak_free(aligned);
     if (round % 3) hak_free(blocks[1 - round % 2]);
   }
-  return 0;
 }
 
-static int own_whole_granules(const void *unused) {
-  (void)unused;
+CHILD_TEST(own_whole_granules) {
   start_library();
   for (size_t size = MID_MAX_BYTES + 1; size <= 1 << 20; size += 9973) {
     unsigned char *block = must_malloc(size);
@@ -49,12 +44,10 @@ static int own_whole_granules(const void *unused) {
   }
   hak_purge(true);
   REQUIRE(load_relaxed(&totals.large_live_bytes) == 0);
-  return 0;
 }
 
-static int find_by_site(const void *unused) {
+CHILD_TEST(find_by_site) {
   void *blocks[3];
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < 3; index++) blocks[index] = hak_malloc_site(200000, 40 + index);
   /* Straight into the shared cache: this thread's magazine is emptied. */
@@ -63,11 +56,9 @@ static int find_by_site(const void *unused) {
   void *again = hak_malloc_site(200000, 41);
   REQUIRE(again == blocks[0] || again == blocks[1] || again == blocks[2]);
   REQUIRE(counted(COUNT_large_cache_hits) >= hits);
-  return 0;
 }
 
-static int read_as_zero(const void *unused) {
-  (void)unused;
+CHILD_TEST(read_as_zero) {
   start_library();
   for (unsigned round = 0; round < 3; round++) {
     unsigned char *block = hak_calloc(1, 500000);
@@ -76,7 +67,6 @@ static int read_as_zero(const void *unused) {
     hak_free(block);
     if (round == 1) hak_purge(true);
   }
-  return 0;
 }
 
 static void *free_it(void *block) {
@@ -85,23 +75,20 @@ static void *free_it(void *block) {
 }
 
 /* Whoever frees a Large block may keep it. */
-static int change_threads(const void *unused) {
-  (void)unused;
+CHILD_TEST(change_threads) {
   start_library();
   for (unsigned round = 0; round < 50; round++) on_a_thread(free_it, must_malloc(100000));
   hak_purge(true);
   struct snapshot snapshot = look();
   REQUIRE(snapshot.large_live_bytes <= 2 * 131072); /* what an ended thread's heap may still hold */
   REQUIRE(snapshot.mapped_bytes < (uint64_t)32 << 20);
-  return 0;
 }
 
 /* Ranges of different sizes, mostly untouched, are not cut out of each other, once that is known. */
-static int stay_whole(const void *unused) {
+CHILD_TEST(stay_whole) {
   enum { BLOCKS = 40, ROUNDS = 40 };
   uint64_t hits = 0;
   void *blocks[BLOCKS];
-  (void)unused;
   start_library();
   os_fake.untouched_parts = 250;
   for (unsigned round = 0; round < ROUNDS; round++) {
@@ -113,13 +100,11 @@ static int stay_whole(const void *unused) {
   REQUIRE(counted(COUNT_large_range_hits) - hits < BLOCKS);
   hak_purge(true);
   REQUIRE(load_relaxed(&totals.large_live_bytes) == 0 && look().dirty_free_bytes == 0);
-  return 0;
 }
 
 /* What touches just the ends of its blocks gets those again that ended there. */
-static int end_where_they_did(const void *unused) {
+CHILD_TEST(end_where_they_did) {
   enum { BYTES = 300000, ELSEWHERE = 310000 };
-  (void)unused;
   start_library();
   os_fake.untouched_parts = 250;
   for (unsigned round = 0; round < 200; round++) {
@@ -136,24 +121,4 @@ static int end_where_they_did(const void *unused) {
   REQUIRE(look().mapped_bytes - mapped_bytes <= CHUNK_BYTES);
   hak_free(other);
   REQUIRE(must_malloc(ELSEWHERE) == other);
-  return 0;
-}
-
-CHILD_TEST(end_where_they_did)
-CHILD_TEST(have_colours)
-CHILD_TEST(align_first)
-CHILD_TEST(own_whole_granules)
-CHILD_TEST(find_by_site)
-CHILD_TEST(read_as_zero)
-CHILD_TEST(change_threads)
-CHILD_TEST(stay_whole)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_have_colours),       cmocka_unit_test(test_align_first),
-      cmocka_unit_test(test_own_whole_granules), cmocka_unit_test(test_find_by_site),
-      cmocka_unit_test(test_read_as_zero),       cmocka_unit_test(test_change_threads),
-      cmocka_unit_test(test_stay_whole),         cmocka_unit_test(test_end_where_they_did),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static void *free_blocks(void *unused) {
   return NULL;
 }
 
-static int recycle_heaps(const void *unused) {
-  (void)unused;
+CHILD_TEST(recycle_heaps) {
   start_library();
   uint64_t created = counted(COUNT_heaps_created);
   for (unsigned thread = 0; thread < 200; thread++)
@@ -34,12 +33,10 @@ static int recycle_heaps(const void *unused) {
   REQUIRE(snapshot.counters[COUNT_heaps_recycled] == 199);
   REQUIRE(snapshot.counters[COUNT_heaps_parked] == 200);
   REQUIRE(snapshot.superslabs == 1);
-  return 0;
 }
 
 /* Blocks of an ended thread serve others (M5). */
-static int reuse_orphans(const void *unused) {
-  (void)unused;
+CHILD_TEST(reuse_orphans) {
   start_library();
   on_a_thread(make_blocks, NULL);
   for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
@@ -49,7 +46,6 @@ static int reuse_orphans(const void *unused) {
   free_blocks(NULL);
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0);
-  return 0;
 }
 
 /* ---- after the heap is gone ------------------------------------------------------------------------ */
@@ -73,8 +69,7 @@ static void *end_with_blocks(void *unused) {
   return NULL;
 }
 
-static int allocate_after_the_end(const void *unused) {
-  (void)unused;
+CHILD_TEST(allocate_after_the_end) {
   start_library();
   pthread_key_create(&late_key, allocate_late);
   for (unsigned thread = 0; thread < 20; thread++) {
@@ -85,11 +80,9 @@ static int allocate_after_the_end(const void *unused) {
   hak_purge(true);
   struct snapshot snapshot = look();
   REQUIRE(snapshot.slab_bytes_out == 0 && snapshot.counters[COUNT_heaps_created] <= 3);
-  return 0;
 }
 
-static int borrow(const void *unused) {
-  (void)unused;
+CHILD_TEST(borrow) {
   start_library();
   struct heap *first = heap_borrow(), *second = heap_borrow();
   REQUIRE(first && second && first != second && first->tag != second->tag);
@@ -98,7 +91,6 @@ static int borrow(const void *unused) {
   REQUIRE(heap_borrow() == first);
   caches_park(first);
   caches_park(second);
-  return 0;
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------ */
@@ -112,8 +104,7 @@ static void *wait_while_forking(void *unused) {
   return NULL;
 }
 
-static int go_on_in_the_child(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_on_in_the_child) {
   start_library();
   heaps_at_fork();
   pthread_t thread;
@@ -134,7 +125,7 @@ static int go_on_in_the_child(const void *unused) {
   pthread_barrier_wait(&barrier);
   pthread_join(thread, NULL);
   free_blocks(NULL);
-  return status;
+  REQUIRE(status == 0);
 }
 
 static void *have_a_heap(void *unused) {
@@ -145,9 +136,8 @@ static void *have_a_heap(void *unused) {
 }
 
 /* Each heap that is parked costs copies of its pages: a call of the child parks few, however many the parent had. */
-static int park_few_in_a_call(const void *unused) {
+CHILD_TEST(park_few_in_a_call) {
   enum { THREADS = 40 };
-  (void)unused;
   start_library();
   heaps_at_fork();
   pthread_t threads[THREADS];
@@ -174,12 +164,11 @@ static int park_few_in_a_call(const void *unused) {
   REQUIRE(waitpid(id, &status, 0) == id);
   pthread_barrier_wait(&barrier);
   for (unsigned index = 0; index < THREADS; index++) pthread_join(threads[index], NULL);
-  return status;
+  REQUIRE(status == 0);
 }
 
 /* What a child finds that was made without handlers while another thread adopted from this one's heap. */
-static int leave_a_heap_that_another_was_changing(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_a_heap_that_another_was_changing) {
   start_library();
   heaps_at_fork();
   void *block = must_malloc(64);
@@ -189,54 +178,24 @@ static int leave_a_heap_that_another_was_changing(const void *unused) {
   REQUIRE(must_malloc(100000) && heap_of_thread != own);
   REQUIRE(load_relaxed(&own->owner.state) == OWNER_LOST && !os_is_copy());
   hak_free(block);
-  return 0;
 }
 
 /* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before any other
  * thread may ask. */
-static int place_the_window_before_others_come(const void *unused) {
-  (void)unused;
+CHILD_TEST(place_the_window_before_others_come) {
   os_fake.occupied_places = 3;
   REQUIRE(library_ready() && load_relaxed(&window.granule_count));
   uintptr_t base = window.base;
   os_fake.occupied_places = 3;
   REQUIRE(must_malloc(64) && must_malloc(100000) && window.base == base);
-  return 0;
 }
 
 /* What is refused then is asked for again by the next. */
-static int place_the_window_once_there_is_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(place_the_window_once_there_is_memory) {
   os_fake.failing_kinds = OS_CALLS_ALL;
   os_fake.fail_first = 1;
   os_fake.fail_last = UINT64_MAX;
   REQUIRE(!library_ready() && !hak_malloc(1));
   os_fake.failing_kinds = 0;
   REQUIRE(must_malloc(64));
-  return 0;
-}
-
-CHILD_TEST(place_the_window_before_others_come)
-CHILD_TEST(place_the_window_once_there_is_memory)
-CHILD_TEST(recycle_heaps)
-CHILD_TEST(reuse_orphans)
-CHILD_TEST(allocate_after_the_end)
-CHILD_TEST(borrow)
-CHILD_TEST(go_on_in_the_child)
-CHILD_TEST(park_few_in_a_call)
-CHILD_TEST(leave_a_heap_that_another_was_changing)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_place_the_window_before_others_come),
-      cmocka_unit_test(test_place_the_window_once_there_is_memory),
-      cmocka_unit_test(test_recycle_heaps),
-      cmocka_unit_test(test_reuse_orphans),
-      cmocka_unit_test(test_allocate_after_the_end),
-      cmocka_unit_test(test_borrow),
-      cmocka_unit_test(test_go_on_in_the_child),
-      cmocka_unit_test(test_park_few_in_a_call),
-      cmocka_unit_test(test_leave_a_heap_that_another_was_changing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,23 +61,21 @@ static void require_every_size_fills(size_t least_bytes) {
 
 /* ---- the address space ------------------------------------------------------------------------------ */
 
-static int fill_under_address_space_limit(const void *argument) {
+static void fill_under_address_space_limit(const void *argument) {
   size_t limit = *(const size_t *)argument;
   os_fake.address_space_limit_bytes = limit;
   require_every_size_fills(limit / 2);
   REQUIRE(load_relaxed(&os_fake.address_bytes) <= limit);
-  return 0;
 }
 
-static void test_address_space_limit(void **state) {
-  (void)state;
+TEST(address_space_limit) {
   for (size_t limit = 64 * MIB; limit <= 256 * MIB; limit *= 4)
     assert_child_succeeds(fill_under_address_space_limit, &limit);
 }
 
 /* ---- strict overcommit -------------------------------------------------------------------------------- */
 
-static int fill_under_strict_overcommit(const void *argument) {
+static void fill_under_strict_overcommit(const void *argument) {
   size_t limit = *(const size_t *)argument;
   os_fake.is_overcommit_strict = true;
   os_fake.commit_limit_bytes = limit;
@@ -88,11 +86,9 @@ static int fill_under_strict_overcommit(const void *argument) {
   struct workload load = {.must_succeed = true};
   os_fake.commit_limit_bytes = UINT64_MAX;
   workload_run(&load);
-  return 0;
 }
 
-static void test_strict_overcommit(void **state) {
-  (void)state;
+TEST(strict_overcommit) {
   for (size_t limit = 64 * MIB; limit <= 64 * MIB; limit *= 2)
     assert_child_succeeds(fill_under_strict_overcommit, &limit);
 }
@@ -100,8 +96,7 @@ static void test_strict_overcommit(void **state) {
 /* ---- asking in vain ------------------------------------------------------------------------------------- */
 
 /* A program that goes on asking must not eat up hakmem's own memory by that. */
-static int ask_in_vain(const void *argument) {
-  (void)argument;
+CHILD_TEST(asking_in_vain_costs_nothing) {
   struct link *chain = NULL;
   os_fake.address_space_limit_bytes = 64 * MIB;
   for (unsigned index = 0; index < SIZE_COUNT; index++) fill(&chain, sizes[SIZE_COUNT - 1 - index]);
@@ -110,37 +105,14 @@ static int ask_in_vain(const void *argument) {
     for (unsigned index = 0; index < SIZE_COUNT; index++) REQUIRE(!push_block(chain, sizes[index]));
   REQUIRE(load_relaxed(&totals.metadata_bytes) - before < 256 << 10);
   empty(&chain);
-  return 0;
-}
-
-static void test_asking_in_vain_costs_nothing(void **state) {
-  (void)state;
-  assert_child_succeeds(ask_in_vain, NULL);
 }
 
 /* ---- places that are taken -------------------------------------------------------------------------------- */
 
-static int find_places_occupied(const void *argument) {
-  (void)argument;
+CHILD_TEST(somebody_else_in_the_window) {
   struct workload load = {.must_succeed = true};
   os_fake.occupied_places = 3;
   workload_run(&load);
   os_fake.occupied_places = 100;
   workload_run(&load);
-  return 0;
-}
-
-static void test_somebody_else_in_the_window(void **state) {
-  (void)state;
-  assert_child_succeeds(find_places_occupied, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_address_space_limit),
-      cmocka_unit_test(test_strict_overcommit),
-      cmocka_unit_test(test_asking_in_vain_costs_nothing),
-      cmocka_unit_test(test_somebody_else_in_the_window),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static void *count_up(void *argument) {
   return NULL;
 }
 
-static void test_one_at_a_time(void **state) {
-  (void)state;
+TEST(one_at_a_time) {
   static struct counters own[THREADS];
   pthread_t threads[THREADS];
   for (unsigned index = 0; index < THREADS; index++)
@@ -37,32 +36,25 @@ static void test_one_at_a_time(void **state) {
   assert_int_equal(load_relaxed(&ranges.word), 0);
 }
 
-static int take_in_order(const void *unused) {
-  (void)unused;
+CHILD(take_in_order) {
   lock_take(&heaps, &counters);
   lock_take(&ranges, &counters);
   lock_give(&ranges);
   lock_give(&heaps);
-  return 0;
 }
 
-static int take_in_the_wrong_order(const void *unused) {
-  (void)unused;
+CHILD(take_in_the_wrong_order) {
   lock_take(&ranges, &counters);
   lock_take(&heaps, &counters);
-  return 0;
 }
 
-static int take_twice(const void *unused) {
-  (void)unused;
+CHILD(take_twice) {
   struct lock second = {.rank = LOCK_RANK_RANGES};
   lock_take(&ranges, &counters);
   lock_take(&second, &counters); /* two of one rank could meet two others the other way round */
-  return 0;
 }
 
-static void test_order_of_ranks(void **state) {
-  (void)state;
+TEST(order_of_ranks) {
   static const char *const said[] = {"hakmem: assertion failed: ", "ranks_held", NULL};
   assert_child_succeeds(take_in_order, NULL);
   assert_child_reports(take_in_the_wrong_order, NULL, said);
@@ -70,18 +62,11 @@ static void test_order_of_ranks(void **state) {
 }
 
 /* A lock that nobody can give back. */
-static int hold_until_killed(const void *unused) {
-  (void)unused;
+CHILD_TEST(reset) {
   lock_take(&ranges, &counters);
   REQUIRE(lock_reset_in_child(&ranges) && !lock_reset_in_child(&ranges));
   REQUIRE(load_relaxed(&ranges.word) == 0);
   REQUIRE(!lock_reset_in_child(&heaps));
-  return 0;
-}
-
-static void test_reset(void **state) {
-  (void)state;
-  assert_child_succeeds(hold_until_killed, NULL);
 }
 
 /* ---- real-time threads -------------------------------------------------------------------------------- */
@@ -118,8 +103,7 @@ static void hold_for_a_while(void) {
   word_give(&wanted);
 }
 
-static void test_holder_gets_the_priority(void **state) {
-  (void)state;
+TEST(holder_gets_the_priority) {
   struct sched_param priority = {.sched_priority = REAL_TIME_PRIORITY};
   pthread_attr_t attributes;
   pthread_t thread;
@@ -159,24 +143,12 @@ static void *wait_long(void *unused) {
   return unused;
 }
 
-static void test_who_waits_long_looks_less_often(void **state) {
+TEST(who_waits_long_looks_less_often) {
   pthread_t thread;
-  (void)state;
   assert_true(word_try(&wanted, thread_number()));
   assert_int_equal(pthread_create(&thread, NULL, wait_long, NULL), 0);
   os_sleep_ms(LONG_MS);
   word_give(&wanted);
   pthread_join(thread, NULL);
   assert_true(sleeps >= 1 && sleeps <= LOOKS_MAX);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_at_a_time),
-      cmocka_unit_test(test_order_of_ranks),
-      cmocka_unit_test(test_reset),
-      cmocka_unit_test(test_holder_gets_the_priority),
-      cmocka_unit_test(test_who_waits_long_looks_less_often),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,10 @@ enum { CLASS_64 = 4, CLASS_1K = 20, CLASS_4K = 28 };
 /* ---- exact counts ------------------------------------------------------------------------------------------------- */
 
 /* After each request, and when lots were dropped; a heap has at most one of a class. */
-static int count_each(const void *unused) {
+CHILD_TEST(count_each) {
   enum { TURNS = 20000 };
   static const unsigned classes[] = {CLASS_64, CLASS_1K, CLASS_4K};
   uint64_t random = 5, made[3] = {0};
-  (void)unused;
   start_library();
   switch_on(8192);
   hak_free(must_malloc(200)); /* looks */
@@ -40,15 +39,13 @@ static int count_each(const void *unused) {
     REQUIRE(profiled(classes[index]) == made[index]);
     REQUIRE(!heap_of_thread->magazines[classes[index]].passes);
   }
-  return 0;
 }
 
 /* ---- bias --------------------------------------------------------------------------------------------------------- */
 
 /* Whoever looked only where it knows that a lot has no sample, and dropped that for a new R, would draw twice for those. */
-static int drop_lots_blindly(const void *unused) {
+CHILD_TEST(drop_lots_blindly) {
   enum { TURNS = 12000, BLOCKS = 500, R = 256 << 10 };
-  (void)unused;
   start_library();
   switch_on(R);
   hak_free(must_malloc(200));
@@ -58,13 +55,11 @@ static int drop_lots_blindly(const void *unused) {
   }
   REQUIRE(load_relaxed(&profile_state.samples) > 10000);
   REQUIRE_NEAR(estimate_sites(false).blocks, (double)(TURNS * BLOCKS), 0.03);
-  return 0;
 }
 
 /* A class of which there are seldom blocks has its lot for long; one of which there are many does not draw for it. */
-static int seldom_and_often(const void *unused) {
+CHILD_TEST(seldom_and_often) {
   enum { TURNS = 60000, OFTEN = 20 };
-  (void)unused;
   start_library();
   switch_on(4096);
   hak_free(must_malloc(200));
@@ -74,15 +69,13 @@ static int seldom_and_often(const void *unused) {
   }
   REQUIRE_NEAR(estimate_live(64).blocks, TURNS, 0.1);
   REQUIRE_NEAR(estimate_sites(false).blocks, (double)TURNS * (OFTEN + 1), 0.03);
-  return 0;
 }
 
 /* ---- the sampler alone --------------------------------------------------------------------------------------------- */
 
 /* Of lots of any length each block is a sample with its probability. */
-static void test_lots_of_any_length(void **state) {
+TEST(lots_of_any_length) {
   enum { BLOCKS = 2000000, BYTES = 300 };
-  (void)state;
   store_relaxed(&profile_control.period_bytes, 3000);
   for (unsigned most = 1; most <= 1024; most *= 32) {
     struct sampler sampler = {0};
@@ -101,8 +94,7 @@ static void test_lots_of_any_length(void **state) {
 }
 
 /* However large a block is: the next look is due, and the sampler goes on. */
-static void test_huge_blocks(void **state) {
-  (void)state;
+TEST(huge_blocks) {
   store_relaxed(&profile_control.period_bytes, PROFILE_PERIOD_MAX);
   struct sampler sampler = {.unlooked = 1000};
   sampler_draw(&sampler);
@@ -112,17 +104,4 @@ static void test_huge_blocks(void **state) {
     assert_int_equal(sampler.unlooked, 0);
     assert_true(sampler.countdown > 0);
   }
-}
-
-CHILD_TEST(count_each)
-CHILD_TEST(drop_lots_blindly)
-CHILD_TEST(seldom_and_often)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_count_each),       cmocka_unit_test(test_drop_lots_blindly),
-      cmocka_unit_test(test_seldom_and_often), cmocka_unit_test(test_lots_of_any_length),
-      cmocka_unit_test(test_huge_blocks),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,18 +28,16 @@ static void require_laws(void) {
   }
 }
 
-static int last_in_first_out(const void *unused) {
-  (void)unused;
+CHILD_TEST(last_in_first_out) {
   start_library();
   take(64, 3);
   hak_free(blocks[0]);
   hak_free(blocks[2]);
   REQUIRE(hak_malloc(64) == blocks[2] && hak_malloc(64) == blocks[0]);
-  return 0;
 }
 
 /* A load that swings by more than the magazine holds ends without misses. */
-static int settle(const void *argument) {
+static void settle(const void *argument) {
   unsigned live = *(const unsigned *)argument;
   start_library();
   for (unsigned round = 0; round < 40; round++) {
@@ -55,29 +53,24 @@ static int settle(const void *argument) {
   struct snapshot after = look();
   REQUIRE(after.counters[COUNT_refills] == before.counters[COUNT_refills]);
   REQUIRE(after.counters[COUNT_flushes] == before.counters[COUNT_flushes]);
-  return 0;
 }
 
-static void test_settle(void **state) {
-  (void)state;
+TEST(settle) {
   static const unsigned live[] = {10, 100, 1000};
   for (unsigned index = 0; index < 3; index++) assert_child_succeeds(settle, &live[index]);
 }
 
 /* Growing once and shrinking once is no swing: the magazine stays small. */
-static int keep_small(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_small) {
   start_library();
   take(16384, 500);
   give(500);
   REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) * (size_t)16384 <= 256 << 10);
   require_laws();
-  return 0;
 }
 
 /* Nothing is lost on the way through batches: what is out is live or in magazines. */
-static int conserve(const void *unused) {
-  (void)unused;
+CHILD_TEST(conserve) {
   start_library();
   uint64_t random = 42;
   unsigned live = 0;
@@ -92,13 +85,11 @@ static int conserve(const void *unused) {
   give(live);
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0 && magazine_count(magazine_of(CLASS_64)) == 0);
-  return 0;
 }
 
 /* A refill takes what came back to several slabs, and nothing fresh with it. */
-static int gather_before_fresh(const void *unused) {
+CHILD_TEST(gather_before_fresh) {
   enum { OF_TWO_SLABS = 2100, RETURNED = 10 };
-  (void)unused;
   start_library();
   take(64, OF_TWO_SLABS);
   for (unsigned index = 0; index < RETURNED; index++) hak_free(blocks[index * 200]);
@@ -109,12 +100,10 @@ static int gather_before_fresh(const void *unused) {
   uint64_t refills = counted(COUNT_refills);
   for (unsigned index = 0; index < RETURNED; index++) must_malloc(64);
   REQUIRE(last->handed_out == handed_out && counted(COUNT_refills) == refills + 1);
-  return 0;
 }
 
 /* What lies still goes back, and so do the slots. */
-static int shrink_when_idle(const void *unused) {
-  (void)unused;
+CHILD_TEST(shrink_when_idle) {
   start_library();
   for (unsigned round = 0; round < 40; round++) {
     take(64, 1000);
@@ -129,7 +118,6 @@ static int shrink_when_idle(const void *unused) {
   REQUIRE(magazine_count(magazine_of(CLASS_64)) == 0);
   REQUIRE(magazine_capacity(magazine_of(CLASS_64)) < grown / 4);
   require_laws();
-  return 0;
 }
 
 /* ---- flushes of blocks in no order ---------------------------------------------------------------- */
@@ -146,9 +134,8 @@ static void *make_scattered(void *count) {
 }
 
 /* Every block of a flush has another slab than the one before; some are another heap's. */
-static int flush_scattered(const void *unused) {
+CHILD_TEST(flush_scattered) {
   unsigned others = 1000;
-  (void)unused;
   start_library();
   on_a_thread(make_scattered, &others);
   for (unsigned index = 0; index < others; index += 2) {
@@ -165,7 +152,6 @@ static int flush_scattered(const void *unused) {
   }
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0);
-  return 0;
 }
 
 /* Runs of so many neighbours, out of one half of the blocks and the other in turns. */
@@ -177,9 +163,8 @@ static void give_in_runs(unsigned count, unsigned run) {
 }
 
 /* Whether a group counts as scattered or not, all of it comes back. */
-static int flush_in_runs(const void *unused) {
+CHILD_TEST(flush_in_runs) {
   enum { RUN_MAX = 20 };
-  (void)unused;
   start_library();
   for (unsigned run = 1; run <= RUN_MAX; run++) {
     unsigned count = MANY / 2 / run * run * 2; /* whole runs */
@@ -189,25 +174,16 @@ static int flush_in_runs(const void *unused) {
   }
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0);
-  return 0;
 }
 
-static int free_twice_scattered(const void *unused) {
-  (void)unused;
+REPORT_TEST(double_free_scattered, "hakmem: double free of 0x",
+            ": the block of 2048 bytes is free already") {
   start_library();
   take(SCATTERED_BYTES, MANY);
   void *twice = blocks[0];
   give_scattered(MANY / 2);
   hak_free(twice);
   give_scattered(MANY / 2); /* never comes to its end */
-  return 0;
-}
-
-static void test_double_free_scattered(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x",
-                                     ": the block of 2048 bytes is free already", NULL};
-  assert_child_reports(free_twice_scattered, NULL, said);
 }
 
 /* ---- the remote-free buffer ------------------------------------------------------------------------------------ */
@@ -229,20 +205,17 @@ static void reuse_nothing(void) {
 }
 
 /* A program that only grows: batches become larger with what the class has, up to a bound. */
-static int grow_with_the_class(const void *unused) {
-  (void)unused;
+CHILD_TEST(grow_with_the_class) {
   start_library();
   take(64, 500);
   REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 64);
   for (unsigned megabyte = 0; megabyte < 4; megabyte++)
     for (unsigned index = 0; index < (1 << 20) / 64; index++) must_malloc(64);
   REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 256);
-  return 0;
 }
 
 /* Blocks of another heap wait a little, then go home together; never more than the bound. */
-static int send_home(const void *unused) {
-  (void)unused;
+CHILD_TEST(send_home) {
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
@@ -259,7 +232,6 @@ static int send_home(const void *unused) {
   REQUIRE(counted(COUNT_pending_enqueued) == 1);
   hak_purge(true);
   REQUIRE(heap_of_thread->remote_buffer.block_count == 0 && look().slab_bytes_out == 0);
-  return 0;
 }
 
 static void *make_many_blocks(void *size) {
@@ -268,8 +240,7 @@ static void *make_many_blocks(void *size) {
 }
 
 /* More words than the remote-free buffer has places, freed in turns: those that meet send each other home. */
-static int send_scattered_home(const void *unused) {
-  (void)unused;
+CHILD_TEST(send_scattered_home) {
   enum { STRIDE = 61 };
   size_t size = 512;
   start_library();
@@ -285,12 +256,10 @@ static int send_scattered_home(const void *unused) {
   REQUIRE(heap_of_thread->remote_buffer.block_count == 0 && look().slab_bytes_out == 0);
   uint64_t sent = counted(COUNT_remote_buffer_blocks); /* the first went home one by one */
   REQUIRE(sent <= MANY && sent >= MANY - SENT_ALONE);
-  return 0;
 }
 
 /* A thread that only frees: its magazines are the remote-free buffer. */
-static int reuse_when_only_freeing(const void *unused) {
-  (void)unused;
+CHILD_TEST(reuse_when_only_freeing) {
   size_t size = 32;
   start_library();
   on_a_thread(make_many_blocks, &size);
@@ -298,7 +267,6 @@ static int reuse_when_only_freeing(const void *unused) {
   REQUIRE(counted(COUNT_remote_buffer_blocks) <= REMOTE_BUFFER_MAX_BLOCKS);
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0);
-  return 0;
 }
 
 enum { STAGES = 100, STAGE_BLOCKS = 40 };
@@ -329,16 +297,10 @@ static uint64_t reused_in_stages(bool frees_own) {
   return freed - counted(COUNT_remote_buffer_blocks);
 }
 
-static int reuse_in_a_pipeline(const void *unused) {
-  (void)unused;
-  REQUIRE(reused_in_stages(false) > STAGES * STAGE_BLOCKS / 2);
-  return 0;
-}
+CHILD_TEST(reuse_in_a_pipeline) { REQUIRE(reused_in_stages(false) > STAGES * STAGE_BLOCKS / 2); }
 
-static int reuse_not_beside_own_frees(const void *unused) {
-  (void)unused;
+CHILD_TEST(reuse_not_beside_own_frees) {
   REQUIRE(reused_in_stages(true) < STAGES * STAGE_BLOCKS / 10);
-  return 0;
 }
 
 enum { HELD = 1000, SWING = 200 };
@@ -366,18 +328,12 @@ static uint64_t borrowed_by_a_thread(size_t size) {
   return counted(COUNT_refill_borrowed);
 }
 
-static int borrow_mid_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(borrow_mid_blocks) {
   REQUIRE(borrowed_by_a_thread(4096) > 0);
   REQUIRE(owner_of(blocks[0]) == &heap_of_thread->owner);
-  return 0;
 }
 
-static int borrow_no_tiny_blocks(const void *unused) {
-  (void)unused;
-  REQUIRE(borrowed_by_a_thread(64) == 0);
-  return 0;
-}
+CHILD_TEST(borrow_no_tiny_blocks) { REQUIRE(borrowed_by_a_thread(64) == 0); }
 
 static void *swing_with_blocks_of_main(void *unused) {
   for (unsigned round = 0; round < 40; round++) {
@@ -389,17 +345,14 @@ static void *swing_with_blocks_of_main(void *unused) {
 }
 
 /* Its share of what all hold counts, too: most is out of the first thread's slabs. */
-static int grow_with_what_others_own(const void *unused) {
-  (void)unused;
+CHILD_TEST(grow_with_what_others_own) {
   start_library();
   take(16384, HELD);
   on_a_thread(swing_with_blocks_of_main, NULL);
-  return 0;
 }
 
 /* Who frees a few of others' blocks gets no remote-free buffer. */
-static int send_a_few_home(const void *unused) {
-  (void)unused;
+CHILD_TEST(send_a_few_home) {
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
@@ -408,11 +361,10 @@ static int send_a_few_home(const void *unused) {
   REQUIRE(!heap_of_thread->remote_buffer.words && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
   hak_free(blocks[SENT_ALONE]);
   REQUIRE(heap_of_thread->remote_buffer.words && heap_of_thread->remote_buffer.block_count == 1);
-  return 0;
 }
 
-static int free_twice(const void *unused) {
-  (void)unused;
+REPORT_TEST(double_free_in_the_remote_buffer, "hakmem: double free of 0x",
+            ": the block of 32 bytes is free already (tiny class 2") {
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
@@ -422,76 +374,15 @@ static int free_twice(const void *unused) {
   hak_free(blocks[58]);
   hak_free(blocks[57]);
   hak_purge(true);
-  return 0;
-}
-
-static void test_double_free_in_the_remote_buffer(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x",
-                                     ": the block of 32 bytes is free already (tiny class 2", NULL};
-  assert_child_reports(free_twice, NULL, said);
 }
 
 /* The slab is given back to the pool between the two: its owner is nobody then. */
-static int free_twice_around_a_release(const void *unused) {
-  (void)unused;
+REPORT_TEST(double_free_around_a_release, "hakmem: double free of 0x",
+            "(mid class 40, of thread ") {
   start_library();
   take(32 << 10, 64);
   void *twice = blocks[0];
   give(64);
   hak_free(twice);
   hak_purge(true);
-  return 0;
-}
-
-static void test_double_free_around_a_release(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x", "(mid class 40, of thread ",
-                                     NULL};
-  assert_child_reports(free_twice_around_a_release, NULL, said);
-}
-
-CHILD_TEST(last_in_first_out)
-CHILD_TEST(keep_small)
-CHILD_TEST(conserve)
-CHILD_TEST(gather_before_fresh)
-CHILD_TEST(shrink_when_idle)
-CHILD_TEST(grow_with_the_class)
-CHILD_TEST(flush_scattered)
-CHILD_TEST(flush_in_runs)
-CHILD_TEST(send_home)
-CHILD_TEST(send_a_few_home)
-CHILD_TEST(send_scattered_home)
-CHILD_TEST(reuse_when_only_freeing)
-CHILD_TEST(reuse_in_a_pipeline)
-CHILD_TEST(reuse_not_beside_own_frees)
-CHILD_TEST(borrow_mid_blocks)
-CHILD_TEST(borrow_no_tiny_blocks)
-CHILD_TEST(grow_with_what_others_own)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_last_in_first_out),
-      cmocka_unit_test(test_settle),
-      cmocka_unit_test(test_keep_small),
-      cmocka_unit_test(test_conserve),
-      cmocka_unit_test(test_gather_before_fresh),
-      cmocka_unit_test(test_shrink_when_idle),
-      cmocka_unit_test(test_grow_with_the_class),
-      cmocka_unit_test(test_flush_scattered),
-      cmocka_unit_test(test_flush_in_runs),
-      cmocka_unit_test(test_double_free_scattered),
-      cmocka_unit_test(test_send_home),
-      cmocka_unit_test(test_send_a_few_home),
-      cmocka_unit_test(test_send_scattered_home),
-      cmocka_unit_test(test_reuse_when_only_freeing),
-      cmocka_unit_test(test_reuse_in_a_pipeline),
-      cmocka_unit_test(test_reuse_not_beside_own_frees),
-      cmocka_unit_test(test_borrow_mid_blocks),
-      cmocka_unit_test(test_borrow_no_tiny_blocks),
-      cmocka_unit_test(test_grow_with_what_others_own),
-      cmocka_unit_test(test_double_free_in_the_remote_buffer),
-      cmocka_unit_test(test_double_free_around_a_release),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

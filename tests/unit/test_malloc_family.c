@@ -3,8 +3,7 @@
 
 #include "heaps.h"
 
-static int overflowing_products_are_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(overflowing_products_are_refused) {
   start_library();
   errno = 0;
   REQUIRE(!family_calloc(SIZE_MAX / 2, 3, 0) && errno == ENOMEM);
@@ -15,12 +14,8 @@ static int overflowing_products_are_refused(const void *unused) {
   REQUIRE(block[9] == 'x'); /* it stays as it was */
   errno = 0;
   REQUIRE(!family_pvalloc(SIZE_MAX, 0) && errno == ENOMEM);
-  return 0;
 }
-CHILD_TEST(overflowing_products_are_refused)
-
-static int alignments(const void *unused) {
-  (void)unused;
+CHILD_TEST(alignments) {
   void *block = NULL;
   start_library();
   REQUIRE(family_posix_memalign(&block, 24, 100, 0) == EINVAL && !block);
@@ -33,12 +28,8 @@ static int alignments(const void *unused) {
   REQUIRE(!family_memalign(SIZE_MAX, 100, 0) && errno == EINVAL);
   REQUIRE((uintptr_t)family_valloc(1, 0) % os_page_bytes() == 0);
   REQUIRE(family_usable_size(family_pvalloc(1, 0)) >= os_page_bytes());
-  return 0;
 }
-CHILD_TEST(alignments)
-
-static int realloc_at_its_ends(const void *unused) {
-  (void)unused;
+CHILD_TEST(realloc_at_its_ends) {
   start_library();
   void *block = family_realloc(NULL, 100, 0);
   REQUIRE(block && family_usable_size(block) == 112);
@@ -47,12 +38,8 @@ static int realloc_at_its_ends(const void *unused) {
   REQUIRE(!family_realloc(block, SIZE_MAX, 0) && errno == ENOMEM);
   REQUIRE(!family_realloc(block, 0, 0)); /* freed */
   REQUIRE(family_usable_size(NULL) == 0);
-  return 0;
 }
-CHILD_TEST(realloc_at_its_ends)
-
-static int calloc_clears_used_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(calloc_clears_used_memory) {
   static const size_t sizes[] = {8, 1000, 30000, 200000, 2 << 20};
   start_library();
   for (unsigned each = 0; each < sizeof sizes / sizeof sizes[0]; each++) {
@@ -63,16 +50,4 @@ static int calloc_clears_used_memory(const void *unused) {
     char *block = family_calloc(1, sizes[each], 0);
     for (size_t byte = 0; byte < sizes[each]; byte++) REQUIRE(block[byte] == 0);
   }
-  return 0;
-}
-CHILD_TEST(calloc_clears_used_memory)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_overflowing_products_are_refused),
-      cmocka_unit_test(test_alignments),
-      cmocka_unit_test(test_realloc_at_its_ends),
-      cmocka_unit_test(test_calloc_clears_used_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,10 @@
 
 enum { MORE = 1 << 17 };
 
-static int free_very_many(const void *unused) {
+CHILD_TEST(free_very_many) {
   const uintptr_t frames[] = {0x400000, 0x400010};
   const uint32_t many = UINT32_MAX - MORE / 2;
   struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64, .born_ms = 100};
-  (void)unused;
   start_library();
   sample.site = sites_find(frames, 2, true);
   struct profile_site *site = sites_record(sample.site);
@@ -18,11 +17,4 @@ static int free_very_many(const void *unused) {
   for (unsigned count = 0; count < MORE; count++) sites_note_freed(&sample, 0, 100);
   REQUIRE(load_relaxed(&site->freed_samples) >= many);
   REQUIRE(load_relaxed(&site->lifetimes[0]) >= many);
-  return 0;
-}
-CHILD_TEST(free_very_many)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_free_very_many)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 static uint64_t counted_bytes(void) { return load_relaxed(&totals.metadata_bytes); }
 
-static int records_lie_one_after_the_other(const void *unused) {
-  (void)unused;
+CHILD_TEST(records_lie_one_after_the_other) {
   REQUIRE(window_init(UINT64_C(64) << 30));
   uint64_t before = counted_bytes();
   char *first = metadata_allocate(1), *second = metadata_allocate(CACHE_LINE_BYTES + 1);
@@ -20,25 +19,17 @@ static int records_lie_one_after_the_other(const void *unused) {
   REQUIRE((char *)metadata_allocate(1) == second + 2 * CACHE_LINE_BYTES);
   for (unsigned byte = 0; byte < 4 * CACHE_LINE_BYTES; byte++) REQUIRE(first[byte] == 0);
   REQUIRE(counted_bytes() - before == 4 * CACHE_LINE_BYTES);
-  return 0;
 }
-CHILD_TEST(records_lie_one_after_the_other)
-
 /* A record never spans two chunks: what is left of one stays empty. */
-static int a_chunk_that_is_too_small_is_left(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_chunk_that_is_too_small_is_left) {
   REQUIRE(window_init(UINT64_C(64) << 30));
   char *first = metadata_allocate(RECORD_CHUNK_BYTES / 2 + CACHE_LINE_BYTES);
   char *next = metadata_allocate(RECORD_CHUNK_BYTES / 2);
   REQUIRE(first && next);
   REQUIRE((uintptr_t)first / CHUNK_BYTES != (uintptr_t)next / CHUNK_BYTES);
   next[RECORD_CHUNK_BYTES / 2 - 1] = 1; /* all of it is memory */
-  return 0;
 }
-CHILD_TEST(a_chunk_that_is_too_small_is_left)
-
-static int a_refusal_costs_nothing(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_refusal_costs_nothing) {
   REQUIRE(window_init(UINT64_C(64) << 30));
   uint64_t before = counted_bytes(), committed = load_relaxed(&totals.committed_bytes);
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
@@ -47,10 +38,7 @@ static int a_refusal_costs_nothing(const void *unused) {
   REQUIRE(load_relaxed(&totals.committed_bytes) == committed);
   os_fake_fail_none();
   REQUIRE(metadata_allocate(64));
-  return 0;
 }
-CHILD_TEST(a_refusal_costs_nothing)
-
 /* Threads that all find the chunk used up: each maps one, and none is given back. */
 enum { THREADS = 8 };
 
@@ -71,7 +59,7 @@ struct limits {
   bool is_locked;
 };
 
-static int what_losers_mapped_is_used_next(const void *argument) {
+static void what_losers_mapped_is_used_next(const void *argument) {
   const struct limits *limits = argument;
   REQUIRE(window_init(UINT64_C(64) << 30));
   REQUIRE(metadata_allocate(RECORD_CHUNK_BYTES));
@@ -92,24 +80,12 @@ static int what_losers_mapped_is_used_next(const void *argument) {
       limits->is_locked || (limits->address_space_bytes & limits->data_bytes) != UINT64_MAX;
   REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
   REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
-  return 0;
 }
-static void test_what_losers_mapped_is_used_next(void **state) {
-  (void)state;
+TEST(what_losers_mapped_is_used_next) {
   static const struct limits limits[] = {{UINT64_MAX, UINT64_MAX, false},
                                          {UINT64_MAX, UINT64_MAX, true},
                                          {UINT64_C(1) << 40, UINT64_MAX, false},
                                          {UINT64_MAX, UINT64_C(1) << 40, false}};
   for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++)
     assert_child_succeeds(what_losers_mapped_is_used_next, &limits[i]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_records_lie_one_after_the_other),
-      cmocka_unit_test(test_a_chunk_that_is_too_small_is_left),
-      cmocka_unit_test(test_a_refusal_costs_nothing),
-      cmocka_unit_test(test_what_losers_mapped_is_used_next),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

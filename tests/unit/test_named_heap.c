@@ -36,9 +36,8 @@ static uint64_t slabs_of(const struct hak_heap *heap) {
 /* ---- records -------------------------------------------------------------------------------------------------------- */
 
 /* Numbers beyond the first rows of the directory; records are used again. */
-static int records(const void *unused) {
+CHILD_TEST(records) {
   static struct hak_heap *heaps[MANY];
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < MANY; index++) {
     heaps[index] = make(NULL);
@@ -51,13 +50,11 @@ static int records(const void *unused) {
   for (unsigned index = 0; index < MANY; index++) REQUIRE(hak_heap_destroy(heaps[index]));
   for (unsigned index = 0; index < MANY; index++) REQUIRE(make("again")->owner.number <= MANY);
   REQUIRE(make(NULL)->owner.number == MANY + 1);
-  return 0;
 }
 
 /* Pages of records that are not used go back, and whoever still looks finds no heap; they are counted again when heaps need them. */
-static int records_go_back(const void *unused) {
+CHILD_TEST(records_go_back) {
   static struct hak_heap *heaps[MANY];
-  (void)unused;
   start_library();
   hak_free(take(make("first"), 64));
   uint64_t before = look().metadata_bytes;
@@ -76,14 +73,12 @@ static int records_go_back(const void *unused) {
   REQUIRE(!strcmp(heaps[MANY / 2]->name, "many"));
   for (unsigned index = 1; index < MANY; index++) make("again");
   REQUIRE(look().metadata_bytes == most);
-  return 0;
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------------- */
 
 /* Nobody adopts the heap's slabs, and it takes none in which others' blocks are: after its end all of them are free. */
-static int apart(const void *unused) {
-  (void)unused;
+CHILD_TEST(apart) {
   start_library();
   struct hak_heap *heap = make("apart");
   void *others[MANY];
@@ -98,13 +93,11 @@ static int apart(const void *unused) {
   REQUIRE(slabs_of(heap) >= MANY / slab_shapes[CLASS_64].capacity);
   REQUIRE(hak_heap_free_all(heap));
   REQUIRE(slabs_of(heap) == 0 && named_live_bytes(heap) == 0);
-  return 0;
 }
 
-static int live_bytes_are_right(const void *unused) {
+CHILD_TEST(live_bytes_are_right) {
   uint64_t random = 3, bytes = 0, ranges = 0;
   size_t sizes[MANY / 10] = {0};
-  (void)unused;
   start_library();
   struct hak_heap *heap = make("counted");
   for (unsigned round = 0; round < 20000; round++) {
@@ -124,12 +117,10 @@ static int live_bytes_are_right(const void *unused) {
     }
     REQUIRE(named_live_bytes(heap) == bytes && load_relaxed(&heap->range_blocks) == ranges);
   }
-  return 0;
 }
 
 /* Frees that find the latch taken go home by the queue. */
-static int free_while_taken(const void *unused) {
-  (void)unused;
+CHILD_TEST(free_while_taken) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("busy");
@@ -144,12 +135,10 @@ static int free_while_taken(const void *unused) {
   uint64_t slabs = slabs_of(heap);
   for (unsigned index = 0; index < MANY; index++) take(heap, 64);
   REQUIRE(slabs_of(heap) <= slabs + MANY / slab_shapes[CLASS_64].capacity + 1);
-  return 0;
 }
 
 /* What rests in the heap goes back to the system, and the heap goes on. */
-static int sweep(const void *unused) {
-  (void)unused;
+CHILD_TEST(sweep) {
   start_library();
   struct hak_heap *heap = make("swept");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 1024);
@@ -162,12 +151,10 @@ static int sweep(const void *unused) {
     hak_free(blocks[index]);
   }
   take(heap, 1024);
-  return 0;
 }
 
 /* Without memory for a heap, for a block, for the list of slabs: nothing is half done. */
-static int without_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(without_memory) {
   start_library();
   struct hak_heap *heap = make("poor");
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
@@ -178,7 +165,6 @@ static int without_memory(const void *unused) {
   REQUIRE(hak_heap_malloc(heap, 1024) && hak_heap_malloc(heap, 3000000));
   REQUIRE(load_relaxed(&heap->allocated_blocks) == taken + 2u);
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------------------------------- */
@@ -201,8 +187,7 @@ static struct hak_figures figures_of(struct hak_heap *heap) {
   return figures;
 }
 
-static int lanes(const void *unused) {
-  (void)unused;
+CHILD_TEST(lanes) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("met");
@@ -227,12 +212,10 @@ static int lanes(const void *unused) {
   REQUIRE(hak_heap_destroy(heap) && named_is(lane, NAMED_UNUSED));
   uint32_t number = 0;
   REQUIRE(!named_next(&number));
-  return 0;
 }
 
 /* A lane takes over what the heap has of the class, and a thread that has read before whose the block is frees it all the same. */
-static int lanes_go_on_with_the_heaps_slabs(const void *unused) {
-  (void)unused;
+CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("met");
@@ -249,12 +232,10 @@ static int lanes_go_on_with_the_heaps_slabs(const void *unused) {
   REQUIRE(figures_of(heap).live_blocks == MANY - 1);
   REQUIRE(figures_of(heap).live_bytes == 64 * (MANY - 1));
   REQUIRE(hak_heap_free_all(heap) && !slabs_of(heap) && !slabs_of(lane));
-  return 0;
 }
 
 /* Threads that meet at a lane's latch as well wait for it; a free does not. */
-static int freed_while_lane_is_taken(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_while_lane_is_taken) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("met");
@@ -265,12 +246,10 @@ static int freed_while_lane_is_taken(const void *unused) {
   named_leave(lane);
   REQUIRE(load_relaxed(&lane->freed_remotely) == 1 && figures_of(heap).live_blocks == 0);
   REQUIRE(figures_of(heap).live_bytes == 0 && hak_heap_destroy(heap));
-  return 0;
 }
 
 /* A lane that another thread was changing is left as it is, and so is the heap. */
-static int cut_off_lane(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_off_lane) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("met");
@@ -285,14 +264,12 @@ static int cut_off_lane(const void *unused) {
   hak_free(second);
   REQUIRE(hak_heap_free_all(heap) && figures_of(heap).live_blocks == 0);
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
 
 /* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
-static int cut_off(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_off) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = make("cut off");
@@ -312,53 +289,12 @@ static int cut_off(const void *unused) {
   REQUIRE(block && hak_heap_of(block) == heap);
   REQUIRE(hak_heap_free_all(heap) && named_live_bytes(successor) == 0);
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
-static int use_after_destroy(const void *unused) {
-  (void)unused;
+REPORT_TEST(use_after_destroy, "hakmem: invalid hak_heap_malloc of 0x",
+            ": the heap was destroyed") {
   start_library();
   struct hak_heap *heap = make("gone");
   REQUIRE(hak_heap_destroy(heap));
   hak_heap_malloc(heap, 1);
-  return 0;
-}
-
-static void test_use_after_destroy(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: invalid hak_heap_malloc of 0x",
-                                     ": the heap was destroyed", NULL};
-  assert_child_reports(use_after_destroy, NULL, said);
-}
-
-CHILD_TEST(records)
-CHILD_TEST(records_go_back)
-CHILD_TEST(apart)
-CHILD_TEST(live_bytes_are_right)
-CHILD_TEST(free_while_taken)
-CHILD_TEST(sweep)
-CHILD_TEST(without_memory)
-CHILD_TEST(lanes)
-CHILD_TEST(lanes_go_on_with_the_heaps_slabs)
-CHILD_TEST(freed_while_lane_is_taken)
-CHILD_TEST(cut_off_lane)
-CHILD_TEST(cut_off)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_records),
-      cmocka_unit_test(test_records_go_back),
-      cmocka_unit_test(test_apart),
-      cmocka_unit_test(test_live_bytes_are_right),
-      cmocka_unit_test(test_free_while_taken),
-      cmocka_unit_test(test_sweep),
-      cmocka_unit_test(test_without_memory),
-      cmocka_unit_test(test_lanes),
-      cmocka_unit_test(test_lanes_go_on_with_the_heaps_slabs),
-      cmocka_unit_test(test_freed_while_lane_is_taken),
-      cmocka_unit_test(test_cut_off_lane),
-      cmocka_unit_test(test_cut_off),
-      cmocka_unit_test(test_use_after_destroy),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

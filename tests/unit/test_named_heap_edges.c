@@ -20,8 +20,7 @@ static void *grow_in_place(hak_heap *heap) {
   return block;
 }
 
-static int peak_of_resized(const void *unused) {
-  (void)unused;
+CHILD_TEST(peak_of_resized) {
   start_library();
   hak_heap *heap = hak_heap_new("grows");
   void *block = grow_in_place(heap);
@@ -30,12 +29,10 @@ static int peak_of_resized(const void *unused) {
   REQUIRE(hak_realloc(block, MIDDLE) == block);
   REQUIRE(figures_of(heap).live_bytes < figures.live_bytes);
   REQUIRE(figures_of(heap).peak_bytes == figures.peak_bytes);
-  return 0;
 }
 
 /* All of a named heap's ranges are Big ones, whatever their size. */
-static int profile_of_resized(const void *unused) {
-  (void)unused;
+CHILD_TEST(profile_of_resized) {
   start_library();
   hak_heap *heap = hak_heap_new("profiled");
   switch_on(1);
@@ -46,12 +43,10 @@ static int profile_of_resized(const void *unused) {
   REQUIRE(estimate_live(0).bytes == (double)figures_of(heap).live_bytes);
   hak_free(block);
   REQUIRE(estimate_live(0).samples == 0);
-  return 0;
 }
 
 /* Hardened mode rounds up to 16 bytes at least. */
-static int profile_of_hardened(const void *unused) {
-  (void)unused;
+CHILD_TEST(profile_of_hardened) {
   options.harden = 1;
   start_library();
   hak_heap *heap = hak_heap_new("hardened");
@@ -60,11 +55,9 @@ static int profile_of_hardened(const void *unused) {
   unsigned samples = estimate_live(0).samples;
   REQUIRE(samples && estimate_live(figures_of(heap).live_bytes / MANY).samples == samples);
   REQUIRE(hak_heap_free_all(heap) && estimate_live(0).samples == 0);
-  return 0;
 }
 
-static int refused_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(refused_once) {
   start_library();
   hak_heap *heap = hak_heap_new("limited");
   REQUIRE(hak_set_limit(heap, 900000));
@@ -74,7 +67,6 @@ static int refused_once(const void *unused) {
   REQUIRE(!hak_heap_malloc(heap, 1000000) && figures_of(heap).refusals == 2);
   REQUIRE(!hak_realloc(small, 2000000) && figures_of(heap).refusals == 3);
   REQUIRE(!hak_realloc(block, 3000000) && figures_of(heap).refusals == 4);
-  return 0;
 }
 
 static void cut_off(struct hak_heap *heap) {
@@ -84,8 +76,7 @@ static void cut_off(struct hak_heap *heap) {
 }
 
 /* In a child's child, what stood for the heap in the child is left as it is as well. */
-static int cut_off_twice(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_off_twice) {
   os_fake.is_multi_threaded = true;
   start_library();
   hak_heap *heap = hak_heap_new("cut off twice");
@@ -101,12 +92,10 @@ static int cut_off_twice(const void *unused) {
   REQUIRE(named_is(successor, NAMED_UNUSED) && hak_heap_new("other") != successor);
   hak_free(first);
   hak_free(second);
-  return 0;
 }
 
 /* Of two threads that free a block the first has let the slab go, and it is a thread's heap's by now. */
-static int freed_too_late(const void *unused) {
-  (void)unused;
+REPORT_TEST(freed_too_late, "hakmem: double free of 0x") {
   start_library();
   hak_heap *heap = hak_heap_new("early");
   void *block = hak_heap_malloc(heap, 64);
@@ -115,18 +104,10 @@ static int freed_too_late(const void *unused) {
   REQUIRE(hak_heap_free_all(heap) && owner_map_entry((uintptr_t)block) != entry);
   for (unsigned left = MANY; must_malloc(64) != block; left--) REQUIRE(left);
   heap_named_free(block, entry);
-  return 0;
-}
-
-static void test_freed_too_late(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x", NULL};
-  assert_child_reports(freed_too_late, NULL, said);
 }
 
 /* A block that another thread frees while it changes hands, as it was its own before, is not the heap's, and its lists stay whole. */
-static int freed_between(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_between) {
   start_library();
   struct hak_heap *heap = hak_heap_new("whole");
   void *own = hak_heap_malloc(heap, MIDDLE), *freed = must_malloc((size_t)3 << 20);
@@ -141,12 +122,10 @@ static int freed_between(const void *unused) {
   errno = 0;
   REQUIRE(!heap_named_move(own, LARGER, 1, 0) && errno == EINVAL);
   REQUIRE(live_bytes && named_live_bytes(heap) == 0 && hak_heap_destroy(heap));
-  return 0;
 }
 
 /* Said in every case, and in the figures nothing is left. */
-static int freed_twice_beside(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_twice_beside) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = hak_heap_new("busy");
@@ -160,11 +139,9 @@ static int freed_twice_beside(const void *unused) {
   named_leave(heap);
   REQUIRE(figures_of(heap).live_bytes == 0 && figures_of(heap).live_blocks == 0);
   REQUIRE(load_relaxed(&heap->freed_remotely) == 2); /* that it was free is found by who collects */
-  return 0;
 }
 
-static int realloc_of_no_block(const void *unused) {
-  (void)unused;
+CHILD_TEST(realloc_of_no_block) {
   start_library();
   hak_heap *heap = hak_heap_new("careful");
   char *block = must_malloc(64);
@@ -173,25 +150,4 @@ static int realloc_of_no_block(const void *unused) {
   REQUIRE(!hak_heap_realloc(heap, block + 8, 100) && errno == EINVAL);
   REQUIRE(figures_of(heap).allocations == 0);
   hak_free(block);
-  return 0;
-}
-
-CHILD_TEST(peak_of_resized)
-CHILD_TEST(profile_of_resized)
-CHILD_TEST(profile_of_hardened)
-CHILD_TEST(refused_once)
-CHILD_TEST(cut_off_twice)
-CHILD_TEST(freed_between)
-CHILD_TEST(freed_twice_beside)
-CHILD_TEST(realloc_of_no_block)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_peak_of_resized),     cmocka_unit_test(test_profile_of_resized),
-      cmocka_unit_test(test_profile_of_hardened), cmocka_unit_test(test_refused_once),
-      cmocka_unit_test(test_cut_off_twice),       cmocka_unit_test(test_freed_between),
-      cmocka_unit_test(test_freed_twice_beside),  cmocka_unit_test(test_realloc_of_no_block),
-      cmocka_unit_test(test_freed_too_late),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

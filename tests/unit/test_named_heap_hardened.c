@@ -1,8 +1,8 @@
-/* src/heap/in_named.c and src/hardened/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
+/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
  * between. */
-#include "guard/wipe.h"
-#include "hardened/checked.h"
+#include "checked/checked.h"
 #include "hardened/live.h"
+#include "hardened/wipe.h"
 #include "heap/in_named.h"
 #include "heaps.h"
 #include "report/report.h"
@@ -35,30 +35,25 @@ static size_t block_bytes_of(const char *block) {
 /* ---- overflows ------------------------------------------------------------------------------------------------------ */
 
 /* The owner's latch is another's: the block is looked at all the same. */
-static int remote_free(const void *unused) {
-  (void)unused;
+CHILD(remote_free) {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *whole = take(heap, SIZE);
   block[SIZE] = 0;
   named_enter(heap);
   hak_free(whole);
   hak_free(block);
-  return 0;
 }
 
 /* All that a wiped block has is zeros, too, and yet it lives. */
-static int zeros_over_all(const void *unused) {
-  (void)unused;
+CHILD(zeros_over_all) {
   hak_heap *heap = start(2);
   char *block = take(heap, SIZE);
   memset(block, 0, block_bytes_of(block));
   hak_heap_free_all(heap);
-  return 0;
 }
 
 /* Each is gone after a word, and what is taken next is untouched. */
-static int several_at_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(several_at_once) {
   hak_heap *heap = start(1);
   for (unsigned index = 0; index < MANY; index++)
     take(heap, SIZE)[SIZE] = (char)(index % 1000 == 0);
@@ -68,11 +63,9 @@ static int several_at_once(const void *unused) {
     for (unsigned index = 0; index < MANY; index++) take(heap, SIZE); /* they read as zero */
   }
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
-static void test_overflows(void **state) {
-  (void)state;
+TEST(overflows) {
   static const char *const at_free[] = {
       "hakmem: overflow seen at free of 0x",
       ": written past its 100 bytes, first at offset 100 (tiny class 7, of heap \"mine\")", NULL};
@@ -90,25 +83,23 @@ static void free_halfway(char *block, bool is_wiped) {
   if (is_wiped) wipe_block((uintptr_t)block, block_bytes_of(block));
 }
 
-static int freed_beside(const void *is_wiped) {
+static void freed_beside(const void *is_wiped) {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   block[SIZE] = 1; /* whose is not ours to say */
   free_halfway(block, is_wiped);
   hak_free(block);
-  return 0;
 }
 
-static int asked_beside(const void *unused) {
-  (void)unused;
+CHILD(asked_beside) {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   free_halfway(block, true);
-  return (int)hak_malloc_usable_size(block);
+  hak_malloc_usable_size(block);
 }
 
 /* The first has let the slab go, and the block is a thread's by now, who keeps it. */
-static int freed_too_late(const void *goes_on) {
+static void freed_too_late(const void *goes_on) {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -119,11 +110,9 @@ static int freed_too_late(const void *goes_on) {
   heap_named_free(block, entry);
   REQUIRE(hak_malloc_usable_size(block) == SIZE);
   hak_free(block);
-  return 0;
 }
 
-static void test_double_frees(void **state) {
-  (void)state;
+TEST(double_frees) {
   static const char *const said[] = {"hakmem: double free of 0x", "is free already (tiny class 7",
                                      NULL};
   assert_child_reports(freed_beside, NULL, said);
@@ -133,18 +122,14 @@ static void test_double_frees(void **state) {
   assert_child_reports(asked_beside, NULL, asked);
 }
 
-static int freed_too_late_is_kept(const void *unused) {
-  (void)unused;
-  return freed_too_late("");
-}
+CHILD_TEST(freed_too_late_is_kept) { freed_too_late(""); }
 
 /* ---- beside --------------------------------------------------------------------------------------------------------- */
 
 /* A thread that looks at free blocks from beside has the first ones for a moment: others are given, and they come later. */
-static int looked_at(const void *unused) {
+CHILD_TEST(looked_at) {
   enum { LOOKED_AT = 5 };
   uintptr_t blocks[LOOKED_AT];
-  (void)unused;
   hak_heap *heap = start(1);
   take(heap, SIZE);
   for (unsigned index = 0; index < LOOKED_AT; index++) blocks[index] = (uintptr_t)take(heap, SIZE);
@@ -160,12 +145,10 @@ static int looked_at(const void *unused) {
   for (unsigned index = 0; index < LOOKED_AT; index++)
     REQUIRE((uintptr_t)take(heap, SIZE) == blocks[index]);
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
 /* Who has a heap's latch names no frames: a thread that loads a library, for which that waits, may wait for the heap. */
-static int no_stack_under_the_latch(const void *unused) {
-  (void)unused;
+CHILD_TEST(no_stack_under_the_latch) {
   be_hardened(1);
   start_library();
   hak_heap *heap = hak_heap_new("mine"), *other = hak_heap_new("other");
@@ -174,16 +157,14 @@ static int no_stack_under_the_latch(const void *unused) {
   REQUIRE(!misuse_may_walk());
   named_leave(heap);
   REQUIRE(misuse_may_walk());
-  return 0;
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
 
 /* Threads that were freeing blocks without the latch are not there any more: the heap can be emptied, without a word, and its memory
  * reads as zero. */
-static int left_by_a_fork(const void *unused) {
+CHILD_TEST(left_by_a_fork) {
   char *blocks[4];
-  (void)unused;
   hak_heap *heap = start(2);
   for (unsigned index = 0; index < 4; index++) blocks[index] = memset(take(heap, SIZE), 'A', SIZE);
   free_halfway(blocks[0], false);
@@ -193,12 +174,10 @@ static int left_by_a_fork(const void *unused) {
   for (unsigned index = 0; index < MANY; index++) take(heap, SIZE);
   REQUIRE(hak_heap_destroy(heap));
   for (unsigned index = 0; index < MANY; index++) must_malloc(SIZE);
-  return 0;
 }
 
 /* Another thread had the latch: what it was taking is nobody's, what lives is freed one by one, and checked. */
-static int cut_off(const void *unused) {
-  (void)unused;
+REPORT_TEST(cut_off, "hakmem: overflow seen at free of 0x", "first at offset 100") {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *other = take(heap, SIZE);
   store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
@@ -209,28 +188,4 @@ static int cut_off(const void *unused) {
   REQUIRE(hak_heap_free_all(heap));
   other[SIZE] = 1;
   hak_free(other);
-  return 0;
-}
-
-static void test_cut_off(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: overflow seen at free of 0x", "first at offset 100",
-                                     NULL};
-  assert_child_reports(cut_off, NULL, said);
-}
-
-CHILD_TEST(several_at_once)
-CHILD_TEST(freed_too_late_is_kept)
-CHILD_TEST(looked_at)
-CHILD_TEST(no_stack_under_the_latch)
-CHILD_TEST(left_by_a_fork)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_overflows),    cmocka_unit_test(test_several_at_once),
-      cmocka_unit_test(test_double_frees), cmocka_unit_test(test_freed_too_late_is_kept),
-      cmocka_unit_test(test_looked_at),    cmocka_unit_test(test_left_by_a_fork),
-      cmocka_unit_test(test_cut_off),      cmocka_unit_test(test_no_stack_under_the_latch),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,9 @@ static void *pass_on(void *seed) {
   return NULL;
 }
 
-static void test_share(void **state) {
+TEST(share) {
   pthread_t threads[THREADS];
   struct hak_figures figures;
-  (void)state;
   os_fake.is_multi_threaded = true;
   start_library();
   shared = hak_heap_new("shared");
@@ -71,9 +70,8 @@ static void *make_and_destroy(void *seed) {
 }
 
 /* Rounds visit heaps that are made and destroyed, and their figures are read. */
-static void test_make_beside_rounds(void **state) {
+TEST(make_beside_rounds) {
   pthread_t threads[THREADS];
-  (void)state;
   os_fake.is_multi_threaded = true;
   start_library();
   shared = hak_heap_new("shared");
@@ -88,10 +86,4 @@ static void test_make_beside_rounds(void **state) {
   struct hak_figures figures;
   hak_heap_figures(shared, &figures, sizeof figures);
   REQUIRE(figures.live_blocks == 0 && figures.live_bytes == 0 && hak_heap_destroy(shared));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_share),
-                                     cmocka_unit_test(test_make_beside_rounds)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

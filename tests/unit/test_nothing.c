@@ -1,5 +1,5 @@
-/* src/guard/nothing: the addresses that malloc(0) returns in hardened mode. */
-#include "guard/nothing.h"
+/* src/hardened/nothing: the addresses that malloc(0) returns in hardened mode. */
+#include "hardened/nothing.h"
 
 #include "child.h"
 #include "fake/os_fake.h"
@@ -8,8 +8,7 @@
 
 static void start_window(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
-static int each_has_an_address_of_its_own(const void *unused) {
-  (void)unused;
+CHILD_TEST(each_has_an_address_of_its_own) {
   uintptr_t before = 0;
   start_window();
   REQUIRE(!nothing_covers(0x1000));
@@ -20,22 +19,14 @@ static int each_has_an_address_of_its_own(const void *unused) {
     REQUIRE(nothing_check(address, "realloc", false));
     before = address;
   }
-  return 0;
 }
-CHILD_TEST(each_has_an_address_of_its_own)
-
-static int alignments_up_to_the_largest(const void *unused) {
-  (void)unused;
+CHILD_TEST(alignments_up_to_the_largest) {
   start_window();
   for (size_t alignment = 16; alignment <= NOTHING_ALIGNMENT_MAX; alignment *= 2)
     REQUIRE(nothing_take(alignment) % alignment == 0);
-  return 0;
 }
-CHILD_TEST(alignments_up_to_the_largest)
-
 /* What was given comes again as late as it can, and is reported when it is given twice. */
-static int freed_ones_are_told(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_ones_are_told) {
   start_window();
   misuse_action = MISUSE_WARN;
   uintptr_t address = nothing_take(16);
@@ -47,25 +38,9 @@ static int freed_ones_are_told(const void *unused) {
   os_fake_forget_written();
   nothing_check(address, "free", true);
   REQUIRE(strstr(os_fake.written, "free of 0x"));
-  return 0;
 }
-CHILD_TEST(freed_ones_are_told)
-
-static int a_refused_region_is_no_address(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_refused_region_is_no_address) {
   start_window();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(nothing_take(16) == 0);
-  return 0;
-}
-CHILD_TEST(a_refused_region_is_no_address)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_has_an_address_of_its_own),
-      cmocka_unit_test(test_alignments_up_to_the_largest),
-      cmocka_unit_test(test_freed_ones_are_told),
-      cmocka_unit_test(test_a_refused_region_is_no_address),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

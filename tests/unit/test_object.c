@@ -6,8 +6,7 @@
 
 static const size_t sizes[] = {1, 100, 1000, 5000, 30000, 100000, 3 << 20};
 
-static int every_byte_of_a_live_block(const void *unused) {
-  (void)unused;
+CHILD_TEST(every_byte_of_a_live_block) {
   start_library();
   for (unsigned each = 0; each < sizeof sizes / sizeof sizes[0]; each++) {
     uintptr_t block = (uintptr_t)must_malloc(sizes[each]);
@@ -20,12 +19,8 @@ static int every_byte_of_a_live_block(const void *unused) {
         REQUIRE(object.base == block && object.bytes == bytes);
       }
   }
-  return 0;
 }
-CHILD_TEST(every_byte_of_a_live_block)
-
-static int what_is_not_ours_is_unknown(const void *unused) {
-  (void)unused;
+CHILD_TEST(what_is_not_ours_is_unknown) {
   static char global;
   struct object object;
   REQUIRE(object_find((uintptr_t)&global, false, &object) ==
@@ -34,23 +29,15 @@ static int what_is_not_ours_is_unknown(const void *unused) {
   REQUIRE(object_find((uintptr_t)&global, false, &object) == OBJECT_UNKNOWN);
   REQUIRE(object_find((uintptr_t)&object, true, &object) == OBJECT_UNKNOWN);
   REQUIRE(object_find(0, false, &object) == OBJECT_UNKNOWN);
-  return 0;
 }
-CHILD_TEST(what_is_not_ours_is_unknown)
-
-static int a_freed_big_block_is_none(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_freed_big_block_is_none) {
   struct object object;
   start_library();
   void *block = must_malloc(3 << 20);
   hak_free(block);
   REQUIRE(object_find((uintptr_t)block, false, &object) == OBJECT_NONE);
-  return 0;
 }
-CHILD_TEST(a_freed_big_block_is_none)
-
-static int a_description_has_the_class(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_description_has_the_class) {
   struct object object;
   start_library();
   uintptr_t block = (uintptr_t)must_malloc(100);
@@ -58,16 +45,4 @@ static int a_description_has_the_class(const void *unused) {
   struct block_description said = object_describe(&object);
   REQUIRE(said.base == block && said.block_bytes == 112 && said.class_number == 7);
   REQUIRE(strcmp(said.tier, "tiny") == 0 && said.thread_id != 0);
-  return 0;
-}
-CHILD_TEST(a_description_has_the_class)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_byte_of_a_live_block),
-      cmocka_unit_test(test_what_is_not_ours_is_unknown),
-      cmocka_unit_test(test_a_freed_big_block_is_none),
-      cmocka_unit_test(test_a_description_has_the_class),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,11 @@
 
 static struct options defaults;
 
-static int begin(void **state) {
-  (void)state;
+BEFORE(all) { defaults = options; }
+
+BEFORE(each) {
   options = defaults;
   os_fake_forget_written();
-  return 0;
 }
 
 static void read_one(const char *string) {
@@ -31,8 +31,7 @@ static void assert_warns(const char *string, const char *line) {
 
 static void assert_silent(void) { assert_string_equal(os_fake.written, ""); }
 
-static void test_numbers(void **state) {
-  (void)state;
+TEST(numbers) {
   read_one("HAKMEM_DECAY_MS=250");
   assert_int_equal(options.decay_ms, 250);
   read_one("HAKMEM_DECAY_MS=0");
@@ -40,8 +39,7 @@ static void test_numbers(void **state) {
   assert_silent();
 }
 
-static void test_suffixes(void **state) {
-  (void)state;
+TEST(suffixes) {
   read_one("HAKMEM_BIG_CACHE_BYTES=3K");
   assert_int_equal(options.big_cache_bytes, 3 << 10);
   read_one("HAKMEM_BIG_CACHE_BYTES=5m");
@@ -53,8 +51,7 @@ static void test_suffixes(void **state) {
   assert_silent();
 }
 
-static void test_flags(void **state) {
-  (void)state;
+TEST(flags) {
   read_one("HAKMEM_ROUTE_P=0");
   assert_false(options.route_p);
   read_one("HAKMEM_ROUTE_P=1");
@@ -62,8 +59,7 @@ static void test_flags(void **state) {
   assert_silent();
 }
 
-static void test_text(void **state) {
-  (void)state;
+TEST(text) {
   static char setting[] = "HAKMEM_STATS=json:/tmp/x=y";
   char *environment[] = {setting, NULL};
   options_read(environment);
@@ -71,8 +67,7 @@ static void test_text(void **state) {
   assert_silent();
 }
 
-static void test_malformed_numbers_are_ignored(void **state) {
-  (void)state;
+TEST(malformed_numbers_are_ignored) {
   static const char *const values[] = {
       "",        "x", "-1", "1.5", "7 ", "7KB", "99999999999999999999", "18446744073709551615G",
       "86400001"};
@@ -88,8 +83,7 @@ static void test_malformed_numbers_are_ignored(void **state) {
   }
 }
 
-static void test_malformed_flags_are_ignored(void **state) {
-  (void)state;
+TEST(malformed_flags_are_ignored) {
   assert_warns("HAKMEM_ROUTE_P=2",
                "hakmem: warning: HAKMEM_ROUTE_P=\"2\" is not 0 or 1; ignored\n");
   assert_warns("HAKMEM_ROUTE_P=yes",
@@ -97,15 +91,13 @@ static void test_malformed_flags_are_ignored(void **state) {
   assert_true(options.route_p == defaults.route_p);
 }
 
-static void test_below_the_minimum(void **state) {
-  (void)state;
+TEST(below_the_minimum) {
   read_one("HAKMEM_WINDOW_GIB=0");
   assert_int_equal(options.window_gib, defaults.window_gib);
   assert_non_null(strstr(os_fake.written, "HAKMEM_WINDOW_GIB=\"0\" is not a whole number from 1"));
 }
 
-static void test_unknown_options(void **state) {
-  (void)state;
+TEST(unknown_options) {
   assert_warns(
       "HAKMEM_DECAY=5",
       "hakmem: warning: HAKMEM_DECAY is not an option (HAKMEM_HELP=1 lists them); ignored\n");
@@ -114,8 +106,7 @@ static void test_unknown_options(void **state) {
       "hakmem: warning: HAKMEM_DECAY_MSX is not an option (HAKMEM_HELP=1 lists them); ignored\n");
 }
 
-static void test_others_variables_are_not_ours(void **state) {
-  (void)state;
+TEST(others_variables_are_not_ours) {
   char *environment[] = {(char[]){"PATH=/bin"}, (char[]){"HAKME=1"}, (char[]){"XHAKMEM_HELP=1"},
                          (char[]){"HAKMEMX=1"}, NULL};
   assert_false(options_read(environment));
@@ -124,8 +115,7 @@ static void test_others_variables_are_not_ours(void **state) {
   assert_memory_equal(&options, &defaults, sizeof options);
 }
 
-static void test_help_lists_every_option(void **state) {
-  (void)state;
+TEST(help_lists_every_option) {
   options_print_help();
 #define OPTION(kind, field, default_value, minimum, maximum, sentence) \
   assert_non_null(strstr(os_fake.written, sentence));
@@ -133,21 +123,4 @@ static void test_help_lists_every_option(void **state) {
 #undef OPTION
   assert_non_null(strstr(os_fake.written, "  HAKMEM_DECAY_MS "));
   assert_non_null(strstr(os_fake.written, "(default 1000)\n"));
-}
-
-int main(void) {
-  defaults = options;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_numbers, begin),
-      cmocka_unit_test_setup(test_suffixes, begin),
-      cmocka_unit_test_setup(test_flags, begin),
-      cmocka_unit_test_setup(test_text, begin),
-      cmocka_unit_test_setup(test_malformed_numbers_are_ignored, begin),
-      cmocka_unit_test_setup(test_malformed_flags_are_ignored, begin),
-      cmocka_unit_test_setup(test_below_the_minimum, begin),
-      cmocka_unit_test_setup(test_unknown_options, begin),
-      cmocka_unit_test_setup(test_others_variables_are_not_ours, begin),
-      cmocka_unit_test_setup(test_help_lists_every_option, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,236 +25,8 @@ static unsigned char *free_place(size_t bytes) {
   return place;
 }
 
-static int write_to(const void *address) {
-  *(volatile char *)(uintptr_t)address = 1;
-  return 0;
-}
-
-static void test_reserve_and_commit(void **state) {
-  (void)state;
-  unsigned char *pages = free_place(PAGES);
-  assert_int_equal(os_reserve_at(pages, PAGES), OS_MAPPED);
-  errno = 77;
-  assert_int_equal(os_reserve_at(pages + PAGES / 2, PAGES), OS_OCCUPIED);
-  assert_int_equal(errno, 77);
-  assert_true(os_commit(pages, PAGES / 2));
-  assert_true(os_commit(pages, PAGES / 2)); /* again is harmless */
-  for (size_t at = 0; at < PAGES / 2; at++) assert_int_equal(pages[at], 0);
-  for (size_t at = PAGES / 2; at < PAGES; at++)
-    assert_int_equal(pages[at], 0); /* the rest can be read */
-  struct child child = child_run(write_to, pages + PAGES / 2);
-  assert_true(WIFSIGNALED(child.status));
-  os_unmap(pages, PAGES);
-}
-
-static void test_map_at(void **state) {
-  (void)state;
-  unsigned char *place = free_place(PAGES);
-  errno = 77;
-  assert_false(os_is_occupied(place, PAGES));
-  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
-  assert_true(os_is_occupied(place - 4 * PAGES, 8 * PAGES)); /* somewhere in between */
-  memset(place, 1, PAGES);
-  assert_int_equal(os_map_at(place, os_page_bytes()), OS_OCCUPIED); /* never over a mapping */
-  assert_int_equal(os_map_at(place + PAGES - os_page_bytes(), PAGES), OS_OCCUPIED);
-  assert_int_equal(place[0], 1);
-  assert_int_equal(errno, 77); /* free must not change it */
-  os_unmap(place, PAGES);
-}
-
-static void test_purge(void **state) {
-  (void)state;
-  unsigned char *place = free_place(PAGES);
-  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
-  memset(place, 1, PAGES);
-  assert_true(os_purge(place, PAGES / 2));
-  assert_int_equal(place[0], 0);
-  assert_int_equal(place[PAGES / 2], 1);
-  assert_int_equal(os_remap(place, PAGES), OS_DONE);
-  assert_int_equal(place[PAGES / 2], 0);
-  os_unmap(place, PAGES);
-  errno = 77;
-  assert_false(os_purge(place, PAGES)); /* nothing is there */
-  assert_int_equal(errno, 77);
-}
-
-static void test_move_pages(void **state) {
-  (void)state;
-  unsigned char *source = free_place(2 * PAGES), *target = source + PAGES;
-  assert_int_equal(os_map_at(source, PAGES), OS_MAPPED);
-  assert_int_equal(os_map_at(target, PAGES), OS_MAPPED);
-  memset(source, 5, PAGES);
-  if (os_move_pages(target, source, PAGES) != OS_DONE) {
-    assert_int_equal(source[0], 5); /* before Linux 5.7: nothing changed */
-    skip();
-  }
-  for (size_t at = 0; at < PAGES; at++) {
-    assert_int_equal(target[at], 5);
-    assert_int_equal(source[at], 0); /* still mapped, and empty */
-  }
-  os_unmap(source, 2 * PAGES);
-}
-
-/* After a first move the source is two mappings, which older kernels do not move in one call. */
-static void test_move_again(void **state) {
-  (void)state;
-  unsigned char *first = free_place(6 * PAGES), *second = first + 2 * PAGES,
-                *third = second + 2 * PAGES;
-  assert_int_equal(os_map_at(first, 6 * PAGES), OS_MAPPED);
-  memset(first, 5, PAGES);
-  if (os_move_pages(second, first, PAGES) != OS_DONE) skip(); /* before Linux 5.7 */
-  memset(second + PAGES, 6, PAGES);
-  assert_int_equal(os_move_pages(third, second, 2 * PAGES), OS_DONE);
-  for (size_t at = 0; at < 2 * PAGES; at++) assert_int_equal(third[at], at < PAGES ? 5 : 6);
-  memset(second, 7, 2 * PAGES); /* still mapped */
-  os_unmap(first, 6 * PAGES);
-}
-
-static void test_holes(void **state) {
-  (void)state;
-  size_t page_bytes = os_page_bytes();
-  char *pages = (char *)free_place(PAGES);
-  assert_int_equal(os_map_at(pages, PAGES), OS_MAPPED);
-  memset(pages, 5, PAGES);
-  os_unmap(pages + page_bytes, page_bytes);
-  os_unmap(pages + 5 * page_bytes, 3 * page_bytes);
-  assert_true(os_close_holes(pages, PAGES));
-  for (size_t page = 0; page < PAGES / page_bytes; page++)
-    assert_int_equal(pages[page * page_bytes], page == 1 || (page >= 5 && page < 8) ? 0 : 5);
-  os_unmap(pages, PAGES);
-}
-
-/* ---- pages that are closed ------------------------------------------------------------------------- */
-
-static void require_closed(const unsigned char *page, bool is_closed) {
-  REQUIRE(os_read_safely(&(char){0}, page, 1) != is_closed);
-}
-
-static int open_and_close(const void *unused) {
-  (void)unused;
-  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
-  REQUIRE(pages);
-  errno = 77;
-  for (unsigned time = 0; time < 3; time++) {
-    require_closed(page, true);
-    REQUIRE(os_open_pages(page, os_page_bytes()));
-    require_closed(page - 1, true);
-    require_closed(page, false);
-    require_closed(page + os_page_bytes(), true);
-    REQUIRE(page[0] == 0);
-    page[0] = 1;
-    REQUIRE(os_close_pages(page, os_page_bytes()));
-  }
-  require_closed(page, true);
-  REQUIRE(errno == 77);
-  os_unmap(pages, PAGES);
-  return 0;
-}
-
-/* Locked pages have no guard regions; they are closed all the same. */
-static int open_and_close_locked(const void *unused) {
-  (void)unused;
-  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
-  REQUIRE(pages && os_open_pages(page, os_page_bytes()));
-  page[0] = 1;
-  if (mlock(page, os_page_bytes()) != 0) return 0; /* not allowed here */
-  for (unsigned time = 0; time < 3; time++) {
-    REQUIRE(os_close_pages(page, os_page_bytes()));
-    require_closed(page, true);
-    REQUIRE(os_open_pages(page, os_page_bytes()));
-    require_closed(page, false);
-    REQUIRE(page[0] == 0 && page[1] == 0);
-    page[0] = page[1] = 1;
-  }
-  return 0;
-}
-
-static int keep_closed_in_child(const void *unused) {
-  (void)unused;
-  unsigned char *pages = os_reserve_closed(PAGES);
-  REQUIRE(pages && os_open_pages(pages, os_page_bytes()));
-  pages[0] = 7;
-  pid_t child = fork();
-  if (child == 0) {
-    require_closed(pages + os_page_bytes(), true);
-    REQUIRE(pages[0] == 7);
-    _exit(0);
-  }
-  int status;
-  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
-  return 0;
-}
-
-static void test_closed_pages(void **state) {
-  (void)state;
-  assert_child_succeeds(open_and_close, NULL);
-  assert_child_succeeds(open_and_close_locked, NULL);
-  assert_child_succeeds(keep_closed_in_child, NULL);
-}
-
-/* ---- code --------------------------------------------------------------------------------------------- */
-
-static void test_places(void **state) {
-  struct os_place place;
-  uintptr_t here = (uintptr_t)__builtin_return_address(0);
-  (void)state;
-  os_find_place(here, &place);
-  assert_true(place.module && here - place.module_base < 1u << 30);
-  os_find_place(8, &place);
-  assert_true(!place.module && !place.symbol);
-}
-
-static int limit_address_space(const void *unused) {
-  (void)unused;
-  REQUIRE(os_limit(OS_LIMIT_ADDRESS_SPACE) == UINT64_MAX || os_limit(OS_LIMIT_ADDRESS_SPACE) > 0);
-  struct rlimit limit = {1 << 30, 1 << 30};
-  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-  REQUIRE(os_limit(OS_LIMIT_ADDRESS_SPACE) == 1 << 30);
-  REQUIRE(os_limit(OS_LIMIT_DATA) == UINT64_MAX || os_limit(OS_LIMIT_DATA) > 0);
-  REQUIRE(setrlimit(RLIMIT_DATA, &(struct rlimit){1 << 29, 1 << 29}) == 0);
-  REQUIRE(os_limit(OS_LIMIT_DATA) == 1 << 29);
-  errno = 77;
-  void *nowhere_near = (void *)((uintptr_t)1 << 45);
-  REQUIRE(os_reserve_at(nowhere_near, (size_t)2 << 30) == OS_NO_MEMORY && errno == 77);
-  return 0;
-}
-
-static void test_address_space_limit(void **state) {
-  (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-  skip(); /* the sanitizer's shadow alone exceeds any limit */
-#endif
-  assert_child_succeeds(limit_address_space, NULL);
-}
-
-static void test_machine(void **state) {
-  (void)state;
-  int here;
-  assert_true(is_power_of_two(os_page_bytes()));
-  assert_true(is_power_of_two(os_user_address_end()));
-  assert_true(os_processor_count() >= 1);
-  assert_true(os_random() != os_random());
-  assert_false(os_is_in_break((uintptr_t)&here));
-  assert_int_equal(os_process_id(), getpid());
-}
-
-static void test_resident_bytes(void **state) {
-  (void)state;
-  size_t page_bytes = os_page_bytes(), bytes = 1000 * page_bytes;
-  unsigned char *pages =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  assert_ptr_not_equal(pages, MAP_FAILED);
-  os_advise_huge(pages, bytes, false);
-  assert_int_equal(os_resident_bytes(pages, bytes), 0);
-  pages[0] = pages[page_bytes] = pages[bytes - 1] = 1;
-  assert_int_equal(os_resident_bytes(pages, bytes), 3 * page_bytes);
-  assert_int_equal(munmap(pages, bytes), 0);
-  assert_int_equal(os_resident_bytes(pages, 2000 * page_bytes), 2000 * page_bytes); /* not asked */
-}
-
 /* A filter may have been there before the program was; what is confined asks nobody. */
-static int check_under_a_filter(const void *unused) {
-  (void)unused;
+CHILD(check_under_a_filter) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
@@ -279,7 +51,6 @@ static int check_under_a_filter(const void *unused) {
   char text[8];
   os_read_file("/proc/self/stat", text, sizeof text);
   REQUIRE(!text[0] && os_create_file("/dev/null") == -1 && !os_thread_start(NULL, NULL));
-  return 0;
 }
 
 static void *compare_thread_ids(void *unused) {
@@ -287,10 +58,9 @@ static void *compare_thread_ids(void *unused) {
   return unused;
 }
 
-static int know_the_thread(const void *unused) {
-  (void)unused;
+CHILD(know_the_thread) {
   pthread_t thread;
-  if (!os_thread_id_of_libc()) return 0; /* this C library does not say */
+  if (!os_thread_id_of_libc()) return; /* this C library does not say */
   compare_thread_ids(NULL);
   REQUIRE(pthread_create(&thread, NULL, compare_thread_ids, NULL) == 0);
   REQUIRE(pthread_join(thread, NULL) == 0);
@@ -301,7 +71,6 @@ static int know_the_thread(const void *unused) {
   }
   int status;
   REQUIRE(waitpid(child, &status, 0) == child && status == 0);
-  return 0;
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -310,15 +79,213 @@ enum { HAS_CALLS_OF_ITS_OWN = true }; /* the sanitizer, which a filter might mee
 enum { HAS_CALLS_OF_ITS_OWN = false };
 #endif
 
-static void test_confinement(void **state) {
-  (void)state;
+/* The first test: what is known of filters stays known. */
+TEST(confinement) {
   if (!HAS_CALLS_OF_ITS_OWN) assert_child_succeeds(check_under_a_filter, NULL);
   assert_child_succeeds(know_the_thread, NULL);
 }
 
+static void write_to(const void *address) { *(volatile char *)(uintptr_t)address = 1; }
+
+TEST(reserve_and_commit) {
+  unsigned char *pages = free_place(PAGES);
+  assert_int_equal(os_reserve_at(pages, PAGES), OS_MAPPED);
+  errno = 77;
+  assert_int_equal(os_reserve_at(pages + PAGES / 2, PAGES), OS_OCCUPIED);
+  assert_int_equal(errno, 77);
+  assert_true(os_commit(pages, PAGES / 2));
+  assert_true(os_commit(pages, PAGES / 2)); /* again is harmless */
+  for (size_t at = 0; at < PAGES / 2; at++) assert_int_equal(pages[at], 0);
+  for (size_t at = PAGES / 2; at < PAGES; at++)
+    assert_int_equal(pages[at], 0); /* the rest can be read */
+  struct child child = child_run(write_to, pages + PAGES / 2);
+  assert_true(WIFSIGNALED(child.status));
+  os_unmap(pages, PAGES);
+}
+
+TEST(map_at) {
+  unsigned char *place = free_place(PAGES);
+  errno = 77;
+  assert_false(os_is_occupied(place, PAGES));
+  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  assert_true(os_is_occupied(place - 4 * PAGES, 8 * PAGES)); /* somewhere in between */
+  memset(place, 1, PAGES);
+  assert_int_equal(os_map_at(place, os_page_bytes()), OS_OCCUPIED); /* never over a mapping */
+  assert_int_equal(os_map_at(place + PAGES - os_page_bytes(), PAGES), OS_OCCUPIED);
+  assert_int_equal(place[0], 1);
+  assert_int_equal(errno, 77); /* free must not change it */
+  os_unmap(place, PAGES);
+}
+
+TEST(purge) {
+  unsigned char *place = free_place(PAGES);
+  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  memset(place, 1, PAGES);
+  assert_true(os_purge(place, PAGES / 2));
+  assert_int_equal(place[0], 0);
+  assert_int_equal(place[PAGES / 2], 1);
+  assert_int_equal(os_remap(place, PAGES), OS_DONE);
+  assert_int_equal(place[PAGES / 2], 0);
+  os_unmap(place, PAGES);
+  errno = 77;
+  assert_false(os_purge(place, PAGES)); /* nothing is there */
+  assert_int_equal(errno, 77);
+}
+
+TEST(move_pages) {
+  unsigned char *source = free_place(2 * PAGES), *target = source + PAGES;
+  assert_int_equal(os_map_at(source, PAGES), OS_MAPPED);
+  assert_int_equal(os_map_at(target, PAGES), OS_MAPPED);
+  memset(source, 5, PAGES);
+  if (os_move_pages(target, source, PAGES) != OS_DONE) {
+    assert_int_equal(source[0], 5); /* before Linux 5.7: nothing changed */
+    skip();
+  }
+  for (size_t at = 0; at < PAGES; at++) {
+    assert_int_equal(target[at], 5);
+    assert_int_equal(source[at], 0); /* still mapped, and empty */
+  }
+  os_unmap(source, 2 * PAGES);
+}
+
+/* After a first move the source is two mappings, which older kernels do not move in one call. */
+TEST(move_again) {
+  unsigned char *first = free_place(6 * PAGES), *second = first + 2 * PAGES,
+                *third = second + 2 * PAGES;
+  assert_int_equal(os_map_at(first, 6 * PAGES), OS_MAPPED);
+  memset(first, 5, PAGES);
+  if (os_move_pages(second, first, PAGES) != OS_DONE) skip(); /* before Linux 5.7 */
+  memset(second + PAGES, 6, PAGES);
+  assert_int_equal(os_move_pages(third, second, 2 * PAGES), OS_DONE);
+  for (size_t at = 0; at < 2 * PAGES; at++) assert_int_equal(third[at], at < PAGES ? 5 : 6);
+  memset(second, 7, 2 * PAGES); /* still mapped */
+  os_unmap(first, 6 * PAGES);
+}
+
+TEST(holes) {
+  size_t page_bytes = os_page_bytes();
+  char *pages = (char *)free_place(PAGES);
+  assert_int_equal(os_map_at(pages, PAGES), OS_MAPPED);
+  memset(pages, 5, PAGES);
+  os_unmap(pages + page_bytes, page_bytes);
+  os_unmap(pages + 5 * page_bytes, 3 * page_bytes);
+  assert_true(os_close_holes(pages, PAGES));
+  for (size_t page = 0; page < PAGES / page_bytes; page++)
+    assert_int_equal(pages[page * page_bytes], page == 1 || (page >= 5 && page < 8) ? 0 : 5);
+  os_unmap(pages, PAGES);
+}
+
+/* ---- pages that are closed ------------------------------------------------------------------------- */
+
+static void require_closed(const unsigned char *page, bool is_closed) {
+  REQUIRE(os_read_safely(&(char){0}, page, 1) != is_closed);
+}
+
+CHILD_TEST(open_and_close) {
+  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
+  REQUIRE(pages);
+  errno = 77;
+  for (unsigned time = 0; time < 3; time++) {
+    require_closed(page, true);
+    REQUIRE(os_open_pages(page, os_page_bytes()));
+    require_closed(page - 1, true);
+    require_closed(page, false);
+    require_closed(page + os_page_bytes(), true);
+    REQUIRE(page[0] == 0);
+    page[0] = 1;
+    REQUIRE(os_close_pages(page, os_page_bytes()));
+  }
+  require_closed(page, true);
+  REQUIRE(errno == 77);
+  os_unmap(pages, PAGES);
+}
+
+/* Locked pages have no guard regions; they are closed all the same. */
+CHILD_TEST(open_and_close_locked) {
+  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
+  REQUIRE(pages && os_open_pages(page, os_page_bytes()));
+  page[0] = 1;
+  if (mlock(page, os_page_bytes()) != 0) return; /* not allowed here */
+  for (unsigned time = 0; time < 3; time++) {
+    REQUIRE(os_close_pages(page, os_page_bytes()));
+    require_closed(page, true);
+    REQUIRE(os_open_pages(page, os_page_bytes()));
+    require_closed(page, false);
+    REQUIRE(page[0] == 0 && page[1] == 0);
+    page[0] = page[1] = 1;
+  }
+}
+
+CHILD_TEST(keep_closed_in_child) {
+  unsigned char *pages = os_reserve_closed(PAGES);
+  REQUIRE(pages && os_open_pages(pages, os_page_bytes()));
+  pages[0] = 7;
+  pid_t child = fork();
+  if (child == 0) {
+    require_closed(pages + os_page_bytes(), true);
+    REQUIRE(pages[0] == 7);
+    _exit(0);
+  }
+  int status;
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* ---- code --------------------------------------------------------------------------------------------- */
+
+TEST(places) {
+  struct os_place place;
+  uintptr_t here = (uintptr_t)__builtin_return_address(0);
+  os_find_place(here, &place);
+  assert_true(place.module && here - place.module_base < 1u << 30);
+  os_find_place(8, &place);
+  assert_true(!place.module && !place.symbol);
+}
+
+CHILD(limit_address_space) {
+  REQUIRE(os_limit(OS_LIMIT_ADDRESS_SPACE) == UINT64_MAX || os_limit(OS_LIMIT_ADDRESS_SPACE) > 0);
+  struct rlimit limit = {1 << 30, 1 << 30};
+  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  REQUIRE(os_limit(OS_LIMIT_ADDRESS_SPACE) == 1 << 30);
+  REQUIRE(os_limit(OS_LIMIT_DATA) == UINT64_MAX || os_limit(OS_LIMIT_DATA) > 0);
+  REQUIRE(setrlimit(RLIMIT_DATA, &(struct rlimit){1 << 29, 1 << 29}) == 0);
+  REQUIRE(os_limit(OS_LIMIT_DATA) == 1 << 29);
+  errno = 77;
+  void *nowhere_near = (void *)((uintptr_t)1 << 45);
+  REQUIRE(os_reserve_at(nowhere_near, (size_t)2 << 30) == OS_NO_MEMORY && errno == 77);
+}
+
+TEST(address_space_limit) {
+#if defined(__SANITIZE_ADDRESS__)
+  skip(); /* the sanitizer's shadow alone exceeds any limit */
+#endif
+  assert_child_succeeds(limit_address_space, NULL);
+}
+
+TEST(machine) {
+  int here;
+  assert_true(is_power_of_two(os_page_bytes()));
+  assert_true(is_power_of_two(os_user_address_end()));
+  assert_true(os_processor_count() >= 1);
+  assert_true(os_random() != os_random());
+  assert_false(os_is_in_break((uintptr_t)&here));
+  assert_int_equal(os_process_id(), getpid());
+}
+
+TEST(resident_bytes) {
+  size_t page_bytes = os_page_bytes(), bytes = 1000 * page_bytes;
+  unsigned char *pages =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(pages, MAP_FAILED);
+  os_advise_huge(pages, bytes, false);
+  assert_int_equal(os_resident_bytes(pages, bytes), 0);
+  pages[0] = pages[page_bytes] = pages[bytes - 1] = 1;
+  assert_int_equal(os_resident_bytes(pages, bytes), 3 * page_bytes);
+  assert_int_equal(munmap(pages, bytes), 0);
+  assert_int_equal(os_resident_bytes(pages, 2000 * page_bytes), 2000 * page_bytes); /* not asked */
+}
+
 /* Another process's filter is not ours: a child of vfork shares the memory. */
-static void test_vfork_confines_itself(void **state) {
-  (void)state;
+TEST(vfork_confines_itself) {
   pid_t child = vfork();
   if (child == 0) {
     os_note_prctl(PR_SET_NO_NEW_PRIVS);
@@ -329,8 +296,7 @@ static void test_vfork_confines_itself(void **state) {
   assert_false(os_is_confined());
 }
 
-static void test_read_safely(void **state) {
-  (void)state;
+TEST(read_safely) {
   size_t page_bytes = os_page_bytes();
   unsigned char *pages = free_place(3 * page_bytes), copy[64];
   assert_int_equal(os_map_at(pages, page_bytes), OS_MAPPED);
@@ -345,8 +311,7 @@ static void test_read_safely(void **state) {
   os_unmap(pages, page_bytes);
 }
 
-static void test_time(void **state) {
-  (void)state;
+TEST(time) {
   uint64_t before_ns = os_now_ns(), before_ms = os_now_coarse_ms();
   os_sleep_ms(20);
   assert_true(os_now_ns() - before_ns >= 20 * UINT64_C(1000000));
@@ -365,8 +330,7 @@ static void *wake(void *unused) {
   return NULL;
 }
 
-static void test_wait(void **state) {
-  (void)state;
+TEST(wait) {
   os_wait(&word, 1, 0);  /* another value: returns at once */
   os_wait(&word, 0, 10); /* nobody wakes: returns in the end */
   assert_true(os_thread_start(wake, NULL));
@@ -388,8 +352,7 @@ static bool is_between(uintptr_t address, uintptr_t begin, uintptr_t end) {
   return address >= begin && address < end;
 }
 
-static void test_modules(void **state) {
-  (void)state;
+TEST(modules) {
   struct os_module own, other;
   uintptr_t here = (uintptr_t)&test_modules;
   assert_true(os_find_module(here, &own));
@@ -405,8 +368,7 @@ static void test_modules(void **state) {
 }
 
 /* A program that has used up all keys before hakmem asks for its own: nobody else's is touched. */
-static int run_without_a_key(const void *unused) {
-  (void)unused;
+CHILD_TEST(no_key_left) {
   pthread_key_t key;
   REQUIRE(pthread_key_create(&first_key, NULL) == 0);
   while (pthread_key_create(&key, NULL) == 0) {
@@ -417,34 +379,4 @@ static int run_without_a_key(const void *unused) {
     REQUIRE(pthread_create(&thread, NULL, allocate, NULL) == 0);
     REQUIRE(pthread_join(thread, &value) == 0 && value == &word);
   }
-  return 0;
-}
-
-static void test_no_key_left(void **state) {
-  (void)state;
-  assert_child_succeeds(run_without_a_key, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_confinement), /* first: what is known of filters stays known */
-      cmocka_unit_test(test_reserve_and_commit),
-      cmocka_unit_test(test_map_at),
-      cmocka_unit_test(test_purge),
-      cmocka_unit_test(test_move_pages),
-      cmocka_unit_test(test_move_again),
-      cmocka_unit_test(test_holes),
-      cmocka_unit_test(test_closed_pages),
-      cmocka_unit_test(test_places),
-      cmocka_unit_test(test_address_space_limit),
-      cmocka_unit_test(test_machine),
-      cmocka_unit_test(test_resident_bytes),
-      cmocka_unit_test(test_vfork_confines_itself),
-      cmocka_unit_test(test_read_safely),
-      cmocka_unit_test(test_modules),
-      cmocka_unit_test(test_time),
-      cmocka_unit_test(test_wait),
-      cmocka_unit_test(test_no_key_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

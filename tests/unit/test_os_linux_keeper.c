@@ -16,24 +16,22 @@ static char path[128];
 static int listener;
 static volatile int word = BEFORE;
 
-static int listen_there(void **state) {
-  (void)state;
+BEFORE(all) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int yes = 1;
-  if (!mkdtemp(folder)) return -1;
+  assert_non_null(mkdtemp(folder));
   snprintf(path, sizeof path, "%s/socket", folder);
   memcpy(address.sun_path, path, strlen(path) + 1);
   listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   setsockopt(listener, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
-  if (bind(listener, (const struct sockaddr *)&address, sizeof address) != 0) return -1;
-  return listen(listener, 8);
+  assert_int_equal(bind(listener, (const struct sockaddr *)&address, sizeof address), 0);
+  assert_int_equal(listen(listener, 8), 0);
 }
 
-static int leave(void **state) {
-  (void)state;
+AFTER(all) {
   close(listener);
   unlink(path);
-  return rmdir(folder);
+  assert_int_equal(rmdir(folder), 0);
 }
 
 static int lowest_descriptor(void) {
@@ -43,8 +41,7 @@ static int lowest_descriptor(void) {
 }
 
 /* Kept, and killed. */
-static int be_killed(const void *unused) {
-  (void)unused;
+CHILD(be_killed) {
   sigset_t blocked, found;
   int descriptor = lowest_descriptor();
   sigemptyset(&blocked);
@@ -59,7 +56,6 @@ static int be_killed(const void *unused) {
   REQUIRE(waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD);
   word = LAST;
   raise(SIGKILL);
-  return 0;
 }
 
 /* The keeper's number, which comes with its byte. */
@@ -90,8 +86,7 @@ static bool has_ended(pid_t process) {
   return !state || state[2] == 'Z';
 }
 
-static void test_memory_outlives_a_killed_process(void **state) {
-  (void)state;
+TEST(memory_outlives_a_killed_process) {
   /* Its standard error is a pipe here, and has ended: the keeper does not have it. */
   struct child child = child_run(be_killed, NULL);
   if (!WIFSIGNALED(child.status) || WTERMSIG(child.status) != SIGKILL) fail_msg("%s", child.said);
@@ -110,8 +105,7 @@ static void test_memory_outlives_a_killed_process(void **state) {
 }
 
 /* Once more in a child: its memory is another one. */
-static int fork_and_be_killed(const void *unused) {
-  (void)unused;
+CHILD(fork_and_be_killed) {
   REQUIRE(os_start_keeper(path));
   pid_t child = fork();
   if (child == 0) {
@@ -120,11 +114,9 @@ static int fork_and_be_killed(const void *unused) {
     raise(SIGKILL);
   }
   REQUIRE(waitpid(child, NULL, 0) == child);
-  return 0;
 }
 
-static void test_a_forked_child_has_its_own(void **state) {
-  (void)state;
+TEST(a_forked_child_has_its_own) {
   assert_child_succeeds(fork_and_be_killed, NULL);
   int first = accept(listener, NULL, NULL), second = accept(listener, NULL, NULL);
   assert_int_equal(word_of(keeper_of(first)), BEFORE);
@@ -133,8 +125,7 @@ static void test_a_forked_child_has_its_own(void **state) {
   close(second);
 }
 
-static int find_nobody(const void *unused) {
-  (void)unused;
+CHILD_TEST(find_nobody) {
   char long_path[256];
   memset(long_path, 'x', sizeof long_path);
   long_path[sizeof long_path - 1] = 0;
@@ -146,15 +137,4 @@ static int find_nobody(const void *unused) {
   REQUIRE(errno == 77);
   REQUIRE(lowest_descriptor() == descriptor);
   REQUIRE(waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD);
-  return 0;
-}
-CHILD_TEST(find_nobody)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_memory_outlives_a_killed_process),
-      cmocka_unit_test(test_a_forked_child_has_its_own),
-      cmocka_unit_test(test_find_nobody),
-  };
-  return cmocka_run_group_tests(tests, listen_there, leave);
 }

@@ -3,19 +3,14 @@
 
 #include "owners.h"
 
-static int owners_are_found_by_their_tags(const void *unused) {
-  (void)unused;
+CHILD_TEST(owners_are_found_by_their_tags) {
   owners_set_up();
   REQUIRE(owner_of_tag(mine.tag) == &mine && owner_of_tag(other.tag) == &other);
   REQUIRE(!owner_of_tag(3u << MAP_TAG_SHIFT));
   REQUIRE(owners_first() == &other && other.next_of_all == &mine);
   REQUIRE(owner_after(&other) == &mine && owner_after(&mine) == &other); /* in a circle */
-  return 0;
 }
-CHILD_TEST(owners_are_found_by_their_tags)
-
-static int a_thread_is_told_while_there_is_one(const void *unused) {
-  (void)unused;
+CHILD_TEST(a_thread_is_told_while_there_is_one) {
   owners_set_up();
   REQUIRE(owner_thread_id(NULL) == 0);
   REQUIRE(owner_thread_id(&mine) == os_process_id()); /* the first thread */
@@ -23,12 +18,8 @@ static int a_thread_is_told_while_there_is_one(const void *unused) {
   REQUIRE(owner_thread_id(&mine) == 77);
   store_relaxed(&mine.state, OWNER_PARKED);
   REQUIRE(owner_thread_id(&mine) == 0);
-  return 0;
 }
-CHILD_TEST(a_thread_is_told_while_there_is_one)
-
-static int the_latch_is_held_by_one(const void *unused) {
-  (void)unused;
+CHILD_TEST(the_latch_is_held_by_one) {
   owners_set_up();
   latch_take(&mine);
   REQUIRE(!latch_try(&mine));
@@ -43,13 +34,9 @@ static int the_latch_is_held_by_one(const void *unused) {
   REQUIRE(!latch_try(&mine));
   latch_fork_end(&mine);
   REQUIRE(latch_try(&mine));
-  return 0;
 }
-CHILD_TEST(the_latch_is_held_by_one)
-
 /* The first work of a dormant owner wakes it. */
-static int work_wakes_a_dormant_owner(const void *unused) {
-  (void)unused;
+CHILD_TEST(work_wakes_a_dormant_owner) {
   owners_set_up();
   store_relaxed(&mine.state, OWNER_DORMANT);
   uint64_t before = load_relaxed(&mine.slow_paths);
@@ -57,16 +44,4 @@ static int work_wakes_a_dormant_owner(const void *unused) {
   latch_give(&mine);
   REQUIRE(load_relaxed(&mine.state) == OWNER_RUNNING);
   REQUIRE(load_relaxed(&mine.slow_paths) == before + 1);
-  return 0;
-}
-CHILD_TEST(work_wakes_a_dormant_owner)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_owners_are_found_by_their_tags),
-      cmocka_unit_test(test_a_thread_is_told_while_there_is_one),
-      cmocka_unit_test(test_the_latch_is_held_by_one),
-      cmocka_unit_test(test_work_wakes_a_dormant_owner),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ struct machine {
   uint64_t seed; /* refuses at random; 0: nothing */
 };
 
-static int run_on(const void *argument) {
+static void run_on(const void *argument) {
   const struct machine *machine = argument;
   struct workload load = {.must_succeed = machine->seed == 0}, after = {.must_succeed = true};
   os_fake.page_bytes = machine->page_bytes;
@@ -33,7 +33,6 @@ static int run_on(const void *argument) {
   page = hak_pvalloc(1);
   REQUIRE(hak_malloc_usable_size(page) >= machine->page_bytes);
   hak_free(page);
-  return 0;
 }
 
 /* A block that fits a page has so much slack that its trailer must be able to tell it. */
@@ -44,7 +43,7 @@ static void check_exact(void *block, size_t bytes, size_t alignment) {
   hak_free(block);
 }
 
-static int run_hardened(const void *argument) {
+static void run_hardened(const void *argument) {
   const struct machine *machine = argument;
   static char harden[] = "HAKMEM_HARDEN=2";
   static char *environment[] = {harden, NULL};
@@ -58,11 +57,10 @@ static int run_hardened(const void *argument) {
     for (size_t alignment = 8; alignment <= 256 << 10; alignment *= 2)
       check_exact(hak_memalign(alignment, bytes), bytes, alignment);
   }
-  return 0;
 }
 
 /* Blocks whose entries in the owner map fill less than a page, one and several; each has small ones beside it, which stay. */
-static int run_huge(const void *argument) {
+static void run_huge(const void *argument) {
   const struct machine *machine = argument;
   const size_t mib = 1 << 20, sizes[] = {255 * mib, 257 * mib, 300 * mib, 1100 * mib, 5000 * mib};
   os_fake.page_bytes = machine->page_bytes;
@@ -77,50 +75,26 @@ static int run_huge(const void *argument) {
     hak_free(after);
     hak_purge(true);
   }
-  return 0;
 }
 
-static void on_each(struct machine machine, int (*run)(const void *)) {
+static void on_each(struct machine machine, void (*run)(const void *)) {
   for (unsigned index = 0; index < PAGE_SIZES; index++) {
     machine.page_bytes = page_sizes[index];
-    struct child child = child_run(run, &machine);
-    if (child_exit_status(&child) != 0)
-      fail_msg("pages of %zu bytes: %s", machine.page_bytes, child.said);
+    fprintf(stderr, "pages of %zu bytes:\n", machine.page_bytes);
+    assert_child_succeeds(run, &machine);
   }
 }
 
-static void test_workload(void **state) {
-  (void)state;
-  on_each((struct machine){0}, run_on);
-}
+TEST(workload) { on_each((struct machine){0}, run_on); }
 
-static void test_strict_overcommit(void **state) {
-  (void)state;
-  on_each((struct machine){.is_overcommit_strict = true}, run_on);
-}
+TEST(strict_overcommit) { on_each((struct machine){.is_overcommit_strict = true}, run_on); }
 
-static void test_hardened(void **state) {
-  (void)state;
-  on_each((struct machine){0}, run_hardened);
-}
+TEST(hardened) { on_each((struct machine){0}, run_hardened); }
 
-static void test_huge_blocks(void **state) {
-  (void)state;
-  on_each((struct machine){0}, run_huge);
-}
+TEST(huge_blocks) { on_each((struct machine){0}, run_huge); }
 
-static void test_refusals(void **state) {
-  (void)state;
+TEST(refusals) {
   for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++)
     on_each((struct machine){.seed = seed, .is_overcommit_strict = seed % 2 == 0}, run_on);
   printf("tally: %d faults\n", RANDOM_RUNS * PAGE_SIZES);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_workload), cmocka_unit_test(test_strict_overcommit),
-      cmocka_unit_test(test_hardened), cmocka_unit_test(test_huge_blocks),
-      cmocka_unit_test(test_refusals),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

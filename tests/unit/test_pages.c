@@ -43,8 +43,7 @@ static struct slab *slab_with_free_pages(unsigned pages) {
   return slab;
 }
 
-static int give_what_is_old(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_what_is_old) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   memset((void *)slab->base, 1, GRANULE_BYTES);
@@ -66,12 +65,10 @@ static int give_what_is_old(const void *unused) {
   REQUIRE(look() && slab->waiting_pages == 9);
   REQUIRE(!look_after_ms(DECAY) && calls() == 2 && given_bytes() == 4 * PAGE);
   REQUIRE(slab->given_pages == 15);
-  return 0;
 }
 
 /* Free blocks are taken again: the slab is in use, all of it. */
-static int begin_anew_when_taken_from(const void *unused) {
-  (void)unused;
+CHILD_TEST(begin_anew_when_taken_from) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(3);
   void *block;
@@ -82,11 +79,9 @@ static int begin_anew_when_taken_from(const void *unused) {
   REQUIRE(look_after_ms(DECAY - 1) && given_bytes() == 0);
   put_blocks(slab, 0, 1); /* what comes back does not matter */
   REQUIRE(!look_after_ms(1) && given_bytes() == 2 * PAGE);
-  return 0;
 }
 
-static int note_what_is_used_again(const void *unused) {
-  (void)unused;
+CHILD_TEST(note_what_is_used_again) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(3);
   void *blocks[PAGE_BLOCKS + 1];
@@ -99,12 +94,10 @@ static int note_what_is_used_again(const void *unused) {
     slab_take_at_random(slab, &mine, taken * UINT64_C(0x9e3779b97f4a7c15));
   REQUIRE(!slab->has_free_pages && refaulted_bytes() == 3 * PAGE);
   require_laws(slab, slab->capacity);
-  return 0;
 }
 
 /* Blocks that cross the border of two pages keep both. */
-static int keep_crossed_pages(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_crossed_pages) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_96);
   REQUIRE(slab->block_bytes == 96);
@@ -114,12 +107,10 @@ static int keep_crossed_pages(const void *unused) {
   REQUIRE(!look());
   put_blocks(slab, crossing, 1);
   REQUIRE(look() && slab->waiting_pages == 3);
-  return 0;
 }
 
 /* The last page ends behind the last block; and as many pages as a slab may have. */
-static int know_the_last_page(const void *unused) {
-  (void)unused;
+CHILD_TEST(know_the_last_page) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_96);
   unsigned first = 14 * PAGE / 96;
@@ -132,19 +123,16 @@ static int know_the_last_page(const void *unused) {
   put_blocks(slab, 1, slab->capacity - 1u);
   look();
   REQUIRE(slab->waiting_pages == ~UINT64_C(0) << slab->block_bytes / PAGE);
-  return 0;
 }
 
 /* What remote frees brought is free only when it has been collected. */
-static int wait_for_remote_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(wait_for_remote_blocks) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   free_remotely(slab, PAGE_BLOCKS);
   REQUIRE(!look());
   REQUIRE(slab_collect(slab, &mine) == PAGE_BLOCKS);
   REQUIRE(look() && slab->waiting_pages == 1);
-  return 0;
 }
 
 static unsigned count_waiting(struct slab *const *slabs, unsigned count) {
@@ -153,8 +141,7 @@ static unsigned count_waiting(struct slab *const *slabs, unsigned count) {
   return waiting;
 }
 
-static int go_on_where_it_ended(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_on_where_it_ended) {
   enum { SLABS = 5 };
   struct slab *slabs[SLABS];
   owners_set_up();
@@ -169,11 +156,9 @@ static int go_on_where_it_ended(const void *unused) {
   os_fake_advance_ms(DECAY);
   for (unsigned turn = 0; turn < 3; turn++) look_within(2, SIZE_MAX);
   REQUIRE(given_bytes() == 4 * PAGE);
-  return 0;
 }
 
-static int give_little_at_a_time(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_little_at_a_time) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   for (unsigned page = 0; page < 6; page += 2) put_blocks(slab, page * PAGE_BLOCKS, PAGE_BLOCKS);
@@ -181,12 +166,10 @@ static int give_little_at_a_time(const void *unused) {
   os_fake_advance_ms(DECAY);
   REQUIRE(look_within(SIZE_MAX, 2) && calls() == 2 && given_bytes() == 2 * PAGE);
   REQUIRE(!look_within(SIZE_MAX, 2) && calls() == 3 && given_bytes() == 3 * PAGE);
-  return 0;
 }
 
 /* Locked pages stay, and nobody asks again before they have been used. */
-static int bear_a_refusal(const void *unused) {
-  (void)unused;
+CHILD_TEST(bear_a_refusal) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(1);
   look();
@@ -198,36 +181,30 @@ static int bear_a_refusal(const void *unused) {
   REQUIRE(slab_take(slab, &mine, &block, 1) == 1);
   put_blocks(slab, 0, 1);
   REQUIRE(look() && !look_after_ms(DECAY) && given_bytes() == PAGE);
-  return 0;
 }
 
 /* Who idles has had no use for them for as long. */
-static int take_from_who_idles(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_from_who_idles) {
   owners_set_up();
   slab_with_free_pages(1);
   REQUIRE(sweep_owners(DECAY) && given_bytes() == 0);
   os_fake_advance_ms(DECAY);
   REQUIRE(!sweep_owners(DECAY) && given_bytes() == PAGE);
   REQUIRE(load_relaxed(&mine.state) == OWNER_DORMANT && load_relaxed(&mine.latch) == 0);
-  return 0;
 }
 
 /* A new thread may come for them at any moment. */
-static int wait_for_who_ended(const void *unused) {
-  (void)unused;
+CHILD_TEST(wait_for_who_ended) {
   owners_set_up();
   slab_with_free_pages(1);
   owner_park(&mine);
   REQUIRE(sweep_owners(DECAY) && given_bytes() == 0);
   os_fake_advance_ms(DECAY);
   REQUIRE(!sweep_owners(DECAY) && given_bytes() == PAGE);
-  return 0;
 }
 
 /* Pages are the slab's: its new owner finds them as they are. */
-static int move_with_the_slab(const void *unused) {
-  (void)unused;
+CHILD_TEST(move_with_the_slab) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(2);
   look();
@@ -236,12 +213,10 @@ static int move_with_the_slab(const void *unused) {
   REQUIRE(mine.page_cursor == NULL && slab->waiting_pages == 3);
   void *block;
   REQUIRE(slab_take(slab, &other, &block, 1) == 1 && !slab->has_free_pages);
-  return 0;
 }
 
 /* Released and taken again, a slab knows nothing of it. */
-static int forget_when_released(const void *unused) {
-  (void)unused;
+CHILD_TEST(forget_when_released) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(1);
   look();
@@ -252,38 +227,4 @@ static int forget_when_released(const void *unused) {
   owner_release_free_slabs(&mine, SIZE_MAX);
   REQUIRE(load_relaxed(&slab->owner) == NULL && !slab->has_free_pages);
   REQUIRE(!slab->given_pages && !slab->waiting_pages && refaulted_bytes() == 0);
-  return 0;
-}
-
-CHILD_TEST(give_what_is_old)
-CHILD_TEST(begin_anew_when_taken_from)
-CHILD_TEST(note_what_is_used_again)
-CHILD_TEST(keep_crossed_pages)
-CHILD_TEST(know_the_last_page)
-CHILD_TEST(wait_for_remote_blocks)
-CHILD_TEST(go_on_where_it_ended)
-CHILD_TEST(give_little_at_a_time)
-CHILD_TEST(bear_a_refusal)
-CHILD_TEST(take_from_who_idles)
-CHILD_TEST(wait_for_who_ended)
-CHILD_TEST(move_with_the_slab)
-CHILD_TEST(forget_when_released)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_give_what_is_old),
-      cmocka_unit_test(test_begin_anew_when_taken_from),
-      cmocka_unit_test(test_note_what_is_used_again),
-      cmocka_unit_test(test_keep_crossed_pages),
-      cmocka_unit_test(test_know_the_last_page),
-      cmocka_unit_test(test_wait_for_remote_blocks),
-      cmocka_unit_test(test_go_on_where_it_ended),
-      cmocka_unit_test(test_give_little_at_a_time),
-      cmocka_unit_test(test_bear_a_refusal),
-      cmocka_unit_test(test_take_from_who_idles),
-      cmocka_unit_test(test_wait_for_who_ended),
-      cmocka_unit_test(test_move_with_the_slab),
-      cmocka_unit_test(test_forget_when_released),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

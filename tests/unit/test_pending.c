@@ -9,8 +9,7 @@ static bool is_ready(const struct owner *owner) {
   return load_relaxed(&owner->ready_mask) >> CLASS_64 & 1;
 }
 
-static int cross_the_edge(const void *unused) {
-  (void)unused;
+CHILD_TEST(the_edge) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   for (unsigned round = 1; round <= 3; round++) {
@@ -23,16 +22,9 @@ static int cross_the_edge(const void *unused) {
     REQUIRE(!pending_next(&mine, CLASS_64) && !is_ready(&mine) && queued_in(&mine) == 0);
     REQUIRE(slab->free_local == 2 * round && counted(&mine, COUNT_pending_drained) == round);
   }
-  return 0;
 }
 
-static void test_the_edge(void **state) {
-  (void)state;
-  assert_child_succeeds(cross_the_edge, NULL);
-}
-
-static int drain_within_budget(const void *unused) {
-  (void)unused;
+CHILD_TEST(budget) {
   owners_set_up();
   for (unsigned index = 0; index < 6; index++) free_remotely(full_slab(&mine, CLASS_64), 3);
   REQUIRE(queued_in(&mine) == 6);
@@ -40,16 +32,9 @@ static int drain_within_budget(const void *unused) {
   REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 2 && queued_in(&mine) == 0);
   REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 0);
   REQUIRE(mine.bins[CLASS_64].partial_count == 6);
-  return 0;
 }
 
-static void test_budget(void **state) {
-  (void)state;
-  assert_child_succeeds(drain_within_budget, NULL);
-}
-
-static int put_back(const void *unused) {
-  (void)unused;
+CHILD_TEST(put_back) {
   owners_set_up();
   free_remotely(full_slab(&mine, CLASS_64), 3);
   free_remotely(full_slab(&mine, CLASS_64), 3);
@@ -58,17 +43,10 @@ static int put_back(const void *unused) {
   pending_put_back_all(slab, &mine);
   REQUIRE(queued_in(&mine) == 2 && is_ready(&mine) && load_relaxed(&slab->queued) == 1);
   REQUIRE(pending_drain_class(&mine, CLASS_64, 9) == 2);
-  return 0;
-}
-
-static void test_put_back(void **state) {
-  (void)state;
-  assert_child_succeeds(put_back, NULL);
 }
 
 /* The slab changes hands while it waits in the old owner's queue: who drains it sends it on. */
-static int send_on(const void *unused) {
-  (void)unused;
+CHILD_TEST(sent_on_to_the_new_owner) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   free_remotely(slab, 3);
@@ -77,35 +55,13 @@ static int send_on(const void *unused) {
   REQUIRE(!pending_drain(slab, &mine) && slab->free_local == 0 && queued_in(&mine) == 0);
   REQUIRE(queued_in(&other) == 1 && pending_next(&other, CLASS_64) == slab);
   REQUIRE(pending_drain(slab, &other) && slab->free_local == 3);
-  return 0;
-}
-
-static void test_sent_on_to_the_new_owner(void **state) {
-  (void)state;
-  assert_child_succeeds(send_on, NULL);
 }
 
 /* The owner found the blocks by itself and released the slab before it could be queued. */
-static int come_late(const void *unused) {
-  (void)unused;
+CHILD_TEST(too_late) {
   owners_set_up();
   struct slab *slab = acquire_slab(CLASS_64, POOL_ALL, &mine.counters);
   store_relaxed(&slab->queued, 1);
   pending_enqueue(slab, &other.counters);
   REQUIRE(load_relaxed(&slab->queued) == 0 && counted(&other, COUNT_pending_enqueued) == 0);
-  return 0;
-}
-
-static void test_too_late(void **state) {
-  (void)state;
-  assert_child_succeeds(come_late, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_edge), cmocka_unit_test(test_budget),
-      cmocka_unit_test(test_put_back), cmocka_unit_test(test_sent_on_to_the_new_owner),
-      cmocka_unit_test(test_too_late),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

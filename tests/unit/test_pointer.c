@@ -1,5 +1,5 @@
-/* src/guard/pointer: what is said, or done, about pointers that are no live blocks of ours. */
-#include "guard/pointer.h"
+/* src/foreign/pointer: what is said, or done, about pointers that are no live blocks of ours. */
+#include "foreign/pointer.h"
 
 #include "heaps.h"
 #include "map/window.h"
@@ -19,14 +19,13 @@ struct pointer_misuse {
   unsigned frees;
 };
 
-static int free_badly(const void *argument) {
+static void free_badly(const void *argument) {
   const struct pointer_misuse *misuse = argument;
   char *block;
   start_library();
   block = must_malloc(misuse->size);
   for (unsigned time = 0; time < misuse->frees; time++) hak_free(block + misuse->offset);
   hak_purge(true); /* whatever still sleeps in a magazine meets its slab */
-  return 0;
 }
 
 static void assert_says(struct pointer_misuse misuse, const char *begin, const char *middle,
@@ -35,8 +34,7 @@ static void assert_says(struct pointer_misuse misuse, const char *begin, const c
   assert_child_reports(free_badly, &misuse, parts);
 }
 
-static void test_misaligned(void **state) {
-  (void)state;
+TEST(misaligned) {
   static const char begin[] = "hakmem: misaligned free of 0x";
   assert_says((struct pointer_misuse){100, 8, 1}, begin, ": inside the block of 112 bytes at 0x",
               "(tiny class 7, of thread ");
@@ -50,8 +48,7 @@ static void test_misaligned(void **state) {
               ": inside the block of 3207168 bytes at 0x", "(big class 0)");
 }
 
-static void test_double(void **state) {
-  (void)state;
+TEST(double) {
   static const char begin[] = "hakmem: double free of 0x";
   assert_says((struct pointer_misuse){100, 0, 2}, begin, ": the block of 112 bytes is free already",
               "(tiny class 7, of thread ");
@@ -65,52 +62,40 @@ static void test_double(void **state) {
 
 /* ---- no block at all ------------------------------------------------------------------------------- */
 
-static int free_the_stack(const void *unused) {
+CHILD(free_the_stack) {
   int here = 0;
-  (void)unused;
   start_library();
   hak_free(&here);
-  return 0;
 }
 
-static int free_a_small_number(const void *unused) {
-  (void)unused;
+CHILD(free_a_small_number) {
   start_library();
   hak_free((void *)16);
-  return 0;
 }
 
-static int ask_the_size_of_the_stack(const void *unused) {
+CHILD(ask_the_size_of_the_stack) {
   int here = 0;
-  (void)unused;
   start_library();
-  return hak_malloc_usable_size(&here) != 0;
+  hak_malloc_usable_size(&here);
 }
 
-static int free_beyond_the_frontier(const void *unused) {
-  (void)unused;
+CHILD(free_beyond_the_frontier) {
   start_library();
   hak_free((void *)chunk_address(window.chunk_limit - 1));
-  return 0;
 }
 
-static int free_unused_memory(const void *unused) {
-  (void)unused;
+CHILD(free_unused_memory) {
   start_library();
   size_t chunk = granule_of((uintptr_t)must_malloc(64)) / GRANULES_PER_CHUNK;
   hak_free((void *)(chunk_address(chunk) + 20 * GRANULE_BYTES));
-  return 0;
 }
 
-static int free_own_records(const void *unused) {
-  (void)unused;
+CHILD(free_own_records) {
   start_library();
   hak_free((void *)chunk_address(0)); /* the first chunk holds metadata */
-  return 0;
 }
 
-static void test_no_block_of_anybody(void **state) {
-  (void)state;
+TEST(no_block_of_anybody) {
   assert_child_reports(free_the_stack, NULL, foreign);
   assert_child_reports(free_a_small_number, NULL, foreign);
   assert_child_reports(ask_the_size_of_the_stack, NULL, foreign);
@@ -135,10 +120,9 @@ static void *freed;
 
 static void note_free(void *block) { freed = block; }
 
-static int forward(const void *unused) {
+CHILD_TEST(forward) {
   static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
                                     .next_size_and_flags = 32 | IN_USE};
-  (void)unused;
   start_library();
   os_fake.libc_malloc.free = note_free;
   REQUIRE(pointer_is_libc_block((uintptr_t)chunk.block));
@@ -156,32 +140,23 @@ static int forward(const void *unused) {
   chunk.size_and_flags = 24 | IN_USE;
   REQUIRE(!pointer_is_libc_block((uintptr_t)chunk.block));
   REQUIRE(!pointer_is_libc_block(4096) && !pointer_is_libc_block(0));
-  return 0;
 }
 
-static int go_without_another_malloc(const void *unused) {
+CHILD(go_without_another_malloc) {
   static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
                                     .next_size_and_flags = 32 | IN_USE};
-  (void)unused;
   start_library();
   os_fake.libc_malloc.free = NULL;
   hak_free(chunk.block);
-  return 0;
 }
 
-CHILD_TEST(forward)
-
-static void test_no_other_malloc(void **state) {
-  (void)state;
-  assert_child_reports(go_without_another_malloc, NULL, foreign);
-}
+TEST(no_other_malloc) { assert_child_reports(go_without_another_malloc, NULL, foreign); }
 
 /* ---- hak_owns ------------------------------------------------------------------------------------------- */
 
-static int tell_what_is_ours(const void *unused) {
+CHILD_TEST(tell_what_is_ours) {
   static const size_t sizes[] = {1, 100, 5000, 100000, 3 * MIB};
   int here = 0;
-  (void)unused;
   start_library();
   REQUIRE(!hak_owns(&here) && !hak_owns(NULL));
   REQUIRE(!hak_owns((void *)chunk_address(window.chunk_limit - 1)));
@@ -193,15 +168,4 @@ static int tell_what_is_ours(const void *unused) {
     hak_free(block);
     REQUIRE(hak_owns(block));
   }
-  return 0;
-}
-CHILD_TEST(tell_what_is_ours)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_misaligned),          cmocka_unit_test(test_double),
-      cmocka_unit_test(test_no_block_of_anybody), cmocka_unit_test(test_forward),
-      cmocka_unit_test(test_no_other_malloc),     cmocka_unit_test(test_tell_what_is_ours),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

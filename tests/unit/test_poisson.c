@@ -8,8 +8,7 @@ static void require_near(double found, double expected) {
   if (error > 1e-12 || error < -1e-12) fail_msg("%.17g, not %.17g", found, expected);
 }
 
-static void test_logarithm(void **state) {
-  (void)state;
+TEST(logarithm) {
   require_near(natural_log(2), 0.69314718055994530942);
   require_near(natural_log(10), 2.30258509299404568402);
   require_near(natural_log(0x1p-54), -37.429947750237046709);
@@ -24,8 +23,7 @@ static void test_logarithm(void **state) {
   }
 }
 
-static void test_exponential(void **state) {
-  (void)state;
+TEST(exponential) {
   require_near(one_minus_exp(0.69314718055994530942), 0.5);
   require_near(one_minus_exp(1e-9), 9.999999995e-10);
   require_near(one_minus_exp(1), 0.63212055882855767840);
@@ -38,8 +36,7 @@ static void test_exponential(void **state) {
 }
 
 /* Block by block, whatever their sizes: as often as the probability says. */
-static void test_distances(void **state) {
-  (void)state;
+TEST(distances) {
   static const uint64_t sizes[] = {8, 64, 1000, 4096, 100000};
   enum { PERIOD = 4096, ROUNDS = 400000 };
   for (unsigned at = 0; at < 5; at++) {
@@ -58,22 +55,11 @@ static void test_distances(void **state) {
   }
 }
 
-static void test_largest_distance(void **state) {
-  (void)state;
+TEST(largest_distance) {
   uint64_t random = 3;
   for (unsigned round = 0; round < 1000; round++) {
     int64_t distance = poisson_distance(UINT64_MAX, &random);
     assert_true(distance > 0 && distance <= POISSON_DISTANCE_MAX);
     assert_true(poisson_distance(1, &random) >= 1);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_logarithm),
-      cmocka_unit_test(test_exponential),
-      cmocka_unit_test(test_distances),
-      cmocka_unit_test(test_largest_distance),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

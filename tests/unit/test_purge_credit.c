@@ -11,8 +11,7 @@ static void use_processor_ms(uint64_t milliseconds) {
   os_fake_advance_ms(ASKED_AGAIN_MS);
 }
 
-static int earn_and_spend(const void *unused) {
-  (void)unused;
+CHILD_TEST(earn_and_spend) {
   REQUIRE(purge_credit_allows(0) && !purge_credit_allows(1));
   use_processor_ms(10);
   REQUIRE(purge_credit_allows(10) && !purge_credit_allows(11));
@@ -22,19 +21,15 @@ static int earn_and_spend(const void *unused) {
   REQUIRE(!purge_credit_allows(0));
   use_processor_ms(2);
   REQUIRE(purge_credit_allows(1) && !purge_credit_allows(2));
-  return 0;
 }
 
-static int save_a_little(const void *unused) {
-  (void)unused;
+CHILD_TEST(save_a_little) {
   use_processor_ms(1000000);
   REQUIRE(purge_credit_allows(1000) && !purge_credit_allows(1001));
-  return 0;
 }
 
 /* With a thousand threads the answer costs more than what it saves. */
-static int ask_seldom(const void *unused) {
-  (void)unused;
+CHILD_TEST(ask_seldom) {
   use_processor_ms(10);
   REQUIRE(purge_credit_allows(10));
   os_fake.processor_ms += 10;
@@ -42,18 +37,4 @@ static int ask_seldom(const void *unused) {
   REQUIRE(!purge_credit_allows(11));
   os_fake_advance_ms(1);
   REQUIRE(purge_credit_allows(20));
-  return 0;
-}
-
-CHILD_TEST(ask_seldom)
-CHILD_TEST(earn_and_spend)
-CHILD_TEST(save_a_little)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ask_seldom),
-      cmocka_unit_test(test_earn_and_spend),
-      cmocka_unit_test(test_save_a_little),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

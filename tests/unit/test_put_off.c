@@ -33,8 +33,7 @@ static void come_by(void) {
 }
 
 /* Another thread has freed blocks in more slabs than one slow path visits, and those that it queued last are in use. */
-static int drain_behind_many(const void *unused) {
-  (void)unused;
+CHILD_TEST(drain_behind_many) {
   os_fake.is_multi_threaded = true;
   options.helper_thread = 0;
   start_library();
@@ -46,13 +45,9 @@ static int drain_behind_many(const void *unused) {
   for (unsigned step = 0; step < STEPS; step++) come_by();
   REQUIRE(load_relaxed(&bin()->slab_count) < USED_SLABS + 100);
   REQUIRE(!load_relaxed(&heap_of_thread->owner.pending_count[CLASS_64]));
-  return 0;
 }
-CHILD_TEST(drain_behind_many)
-
 /* More is free than may be, and the system takes none of it: rounds come all the same. */
-static int go_round_beside_locked_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_round_beside_locked_memory) {
   options.helper_thread = 0;
   start_library();
   options.big_cache_bytes = 16 * MIB;
@@ -67,14 +62,4 @@ static int go_round_beside_locked_memory(const void *unused) {
   }
   REQUIRE(look().dirty_free_bytes > 16 * MIB);
   REQUIRE(counted(COUNT_purges) - before >= STEPS / 2);
-  return 0;
-}
-CHILD_TEST(go_round_beside_locked_memory)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_drain_behind_many),
-      cmocka_unit_test(test_go_round_beside_locked_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,8 @@ enum { BLOCK_BYTES = 100, BLOCKS = 600000, FEW = 300, LATER = 1000 };
 
 static uint32_t waiting(void) { return load_relaxed(&heap_of_thread->quarantine->block_count); }
 
-static int keep_what_waits(const void *unused) {
+CHILD_TEST(keep_what_waits) {
   static void *blocks[BLOCKS];
-  (void)unused;
   os_fake.is_multi_threaded = false;
   start_hardened(1);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(BLOCK_BYTES);
@@ -26,11 +25,4 @@ static int keep_what_waits(const void *unused) {
     if (waiting() < least) least = waiting();
   }
   if (least < QUARANTINE_BLOCKS) fail_msg("%u blocks waited", least);
-  return 0;
-}
-CHILD_TEST(keep_what_waits)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_keep_what_waits)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

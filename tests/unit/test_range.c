@@ -46,8 +46,7 @@ static void require_laws(void) {
 
 /* ---- split and merge -------------------------------------------------------------------------------- */
 
-static int split_and_merge(const void *unused) {
-  (void)unused;
+CHILD_TEST(split_and_merge) {
   set_up();
   size_t a = take(4), b = take(4), c = take(4), end = take(1);
   REQUIRE(b == a + 4 && c == b + 4 && end == c + 4); /* split from one fresh piece */
@@ -57,12 +56,8 @@ static int split_and_merge(const void *unused) {
   give(b);                /* merges with both sides */
   size_t whole = take(12);
   REQUIRE(whole == a && range_info(whole)->granules == 12 && !range_info(whole)->is_zero);
-  return 0;
 }
-CHILD_TEST(split_and_merge)
-
-static int tight_fit(const void *unused) {
-  (void)unused;
+CHILD_TEST(tight_fit) {
   set_up();
   size_t large = take(20), wall = take(1), small = take(6), end = take(1);
   REQUIRE(wall && end);
@@ -73,13 +68,9 @@ static int tight_fit(const void *unused) {
   REQUIRE(take(15) == large);
   REQUIRE(take(5) == large + 15);
   REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 3);
-  return 0;
 }
-CHILD_TEST(tight_fit)
-
 /* A freed range and the untouched one behind it: only what lacks is fresh. */
-static int joint_fit(const void *unused) {
-  (void)unused;
+CHILD_TEST(joint_fit) {
   set_up();
   size_t wall = take(1), last = take(8);
   give(last);
@@ -89,13 +80,9 @@ static int joint_fit(const void *unused) {
   give(joint);
   take(25); /* less than half of it would be reused */
   REQUIRE(wall == joint - 1 && measure().dirty_bytes == 12 * GRANULE_BYTES);
-  return 0;
 }
-CHILD_TEST(joint_fit)
-
 /* What the process grows by goes back elsewhere, as far as time has earned it. */
-static int offset_growth(const void *unused) {
-  (void)unused;
+CHILD_TEST(offset_growth) {
   set_up();
   size_t small = take(3), wall = take(1), large = take(8), end = take(1);
   REQUIRE(wall && end);
@@ -110,12 +97,8 @@ static int offset_growth(const void *unused) {
   os_fake_advance_ms(20);
   REQUIRE(take(9) != large && measure().dirty_bytes == 0);
   REQUIRE(*bytes_of(large) == 0);
-  return 0;
 }
-CHILD_TEST(offset_growth)
-
-static int alignment(const void *unused) {
-  (void)unused;
+CHILD_TEST(alignment) {
   set_up();
   for (size_t alignment_granules = 1; alignment_granules <= 256; alignment_granules *= 2) {
     take(1); /* so that nothing is aligned by itself */
@@ -123,14 +106,10 @@ static int alignment(const void *unused) {
     REQUIRE(granule_address(first) % (alignment_granules * GRANULE_BYTES) == 0);
     REQUIRE(range_info(first)->granules == 3);
   }
-  return 0;
 }
-CHILD_TEST(alignment)
-
 /* ---- resizing ------------------------------------------------------------------------------------------ */
 
-static int extend_and_shrink(const void *unused) {
-  (void)unused;
+CHILD_TEST(extend_and_shrink) {
   set_up();
   size_t a = take(4), b = take(8), end = take(1);
   REQUIRE(end == b + 8);
@@ -141,25 +120,17 @@ static int extend_and_shrink(const void *unused) {
   REQUIRE(range_extend(a, 12, &counters));
   range_shrink(a, 1, &counters);
   REQUIRE(range_info(a)->granules == 1 && take(11) == a + 1);
-  return 0;
 }
-CHILD_TEST(extend_and_shrink)
-
 /* Into a freed neighbour and the untouched one behind it. */
-static int extend_over_two(const void *unused) {
-  (void)unused;
+CHILD_TEST(extend_over_two) {
   set_up();
   size_t a = take(4), b = take(4);
   give(b);
   REQUIRE(range_extend(a, 20, &counters) && range_info(a)->granules == 20);
   REQUIRE(!range_extend(a, 4096, &counters) && range_info(a)->granules == 20);
   REQUIRE(take(1) == a + 20);
-  return 0;
 }
-CHILD_TEST(extend_over_two)
-
-static int extend_over_old_pages(const void *unused) {
-  (void)unused;
+CHILD_TEST(extend_over_old_pages) {
   set_up();
   size_t a = take(4), b = take(4);
   REQUIRE(range_info(a)->is_zero);
@@ -167,14 +138,10 @@ static int extend_over_old_pages(const void *unused) {
   give(b);
   REQUIRE(range_extend(a, 6, &counters));
   REQUIRE(!range_info(a)->is_zero); /* what was taken in is not */
-  return 0;
 }
-CHILD_TEST(extend_over_old_pages)
-
 /* ---- purge ------------------------------------------------------------------------------------------------ */
 
-static int purge_by_age(const void *unused) {
-  (void)unused;
+CHILD_TEST(purge_by_age) {
   set_up();
   size_t a = take(4), wall = take(1), b = take(4), end = take(1);
   REQUIRE(wall && end);
@@ -191,13 +158,9 @@ static int purge_by_age(const void *unused) {
   REQUIRE(take(4) == b); /* resident pages first */
   size_t clean = take(4);
   REQUIRE(clean == a && range_info(clean)->is_zero);
-  return 0;
 }
-CHILD_TEST(purge_by_age)
-
 /* A round ends after so many calls; the next goes on with what is oldest. */
-static int purge_in_parts(const void *unused) {
-  (void)unused;
+CHILD_TEST(purge_in_parts) {
   enum { RANGES = 10, PART = 4 };
   size_t freed[RANGES];
   set_up();
@@ -219,13 +182,9 @@ static int purge_in_parts(const void *unused) {
     require_laws();
   }
   REQUIRE(measure().dirty_bytes == 0);
-  return 0;
 }
-CHILD_TEST(purge_in_parts)
-
 /* What is freed while a round is at work has its own age. */
-static int freed_since_the_round_began(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_since_the_round_began) {
   set_up();
   size_t a = take(4);
   struct purge purge = {
@@ -234,13 +193,9 @@ static int freed_since_the_round_began(const void *unused) {
   give(a);
   range_purge(&purge, &counters);
   REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES && purge.work_remains);
-  return 0;
 }
-CHILD_TEST(freed_since_the_round_began)
-
 /* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's where it merges. */
-static int ages_in_order(const void *unused) {
-  (void)unused;
+CHILD_TEST(ages_in_order) {
   set_up();
   size_t ranges[6];
   for (unsigned index = 0; index < 6; index++) {
@@ -256,12 +211,8 @@ static int ages_in_order(const void *unused) {
   struct purge purge = {.now_ms = 1000, .decay_ms = 500, .calls_left = CALLS};
   range_purge(&purge, &counters);
   REQUIRE(CALLS - purge.calls_left == 4 && measure().dirty_bytes == 8 * GRANULE_BYTES);
-  return 0;
 }
-CHILD_TEST(ages_in_order)
-
-static int purge_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(purge_refused) {
   set_up();
   size_t a = take(4);
   memset(bytes_of(a), 7, GRANULE_BYTES);
@@ -271,13 +222,9 @@ static int purge_refused(const void *unused) {
   REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES); /* DIRTY as before: never taken for zero */
   size_t again = take(4);
   REQUIRE(again == a && !range_info(again)->is_zero && *bytes_of(a) == 7);
-  return 0;
 }
-CHILD_TEST(purge_refused)
-
 /* What was given back and is used again is counted, granule by granule, once. */
-static int use_after_purge(const void *unused) {
-  (void)unused;
+CHILD_TEST(use_after_purge) {
   set_up();
   size_t first = take(40), end = take(1);
   REQUIRE(end == first + 40);
@@ -289,12 +236,8 @@ static int use_after_purge(const void *unused) {
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == 40 * GRANULE_BYTES);
   give(first);
   REQUIRE(take(40) == first && load_relaxed(&totals.refaulted_bytes) == 40 * GRANULE_BYTES);
-  return 0;
 }
-CHILD_TEST(use_after_purge)
-
-static int addresses(const void *unused) {
-  (void)unused;
+CHILD_TEST(addresses) {
   set_up();
   size_t a = take(32);
   memset(bytes_of(a), 7, 32 * GRANULE_BYTES);
@@ -308,12 +251,8 @@ static int addresses(const void *unused) {
   os_fake_fail_none();
   size_t again = take(32);
   REQUIRE(again == a && range_info(a)->is_zero && *bytes_of(a) == 0);
-  return 0;
 }
-CHILD_TEST(addresses)
-
-static int strict_overcommit(const void *unused) {
-  (void)unused;
+CHILD_TEST(strict_overcommit) {
   os_fake.is_overcommit_strict = true;
   set_up();
   size_t a = take(32);
@@ -321,12 +260,8 @@ static int strict_overcommit(const void *unused) {
   give(a);
   purge(0, false);
   REQUIRE(before - load_relaxed(&os_fake.charged_bytes) >= 32 * GRANULE_BYTES);
-  return 0;
 }
-CHILD_TEST(strict_overcommit)
-
-static int moved_pages(const void *unused) {
-  (void)unused;
+CHILD_TEST(moved_pages) {
   set_up();
   size_t a = take(4);
   range_note_moved(a);
@@ -337,12 +272,8 @@ static int moved_pages(const void *unused) {
   give(take(4));
   purge(0, false);
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1);
-  return 0;
 }
-CHILD_TEST(moved_pages)
-
-static int budget(const void *unused) {
-  (void)unused;
+CHILD_TEST(budget) {
   set_up();
   options.big_cache_bytes = 8 * GRANULE_BYTES;
   size_t a = take(8), wall = take(1), b = take(1), end = take(1);
@@ -355,14 +286,10 @@ static int budget(const void *unused) {
   REQUIRE(much && range_excess_bytes() == 0);
   options.big_cache_bytes = 0;
   REQUIRE(range_excess_bytes() == measure().dirty_bytes);
-  return 0;
 }
-CHILD_TEST(budget)
-
 /* ---- arenas ------------------------------------------------------------------------------------------------- */
 
-static int other_homes(const void *unused) {
-  (void)unused;
+CHILD_TEST(other_homes) {
   set_up();
   size_t a = take_from(8, 1, 0);
   size_t b = take_from(8, 1, 1);
@@ -370,12 +297,8 @@ static int other_homes(const void *unused) {
   REQUIRE(take_from(8, 1, 1) == a); /* what one arena has free serves all */
   range_give(b, 0, &counters);
   REQUIRE(take_from(8, 1, 0) == b);
-  return 0;
 }
-CHILD_TEST(other_homes)
-
-static int refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(refused) {
   set_up();
   for (uint64_t call = 1; call <= 6; call++) {
     os_fake_fail(OS_CALLS_ALL, call, call);
@@ -384,10 +307,7 @@ static int refused(const void *unused) {
     if (a != NO_GRANULE) memset(bytes_of(a), 1, 64 * GRANULE_BYTES);
     REQUIRE(take(64) != NO_GRANULE);
   }
-  return 0;
 }
-CHILD_TEST(refused)
-
 /* ---- a model ---------------------------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 300, STEPS = 60000 };
@@ -436,8 +356,7 @@ static void resize_random(struct live *live, uint64_t *random) {
   if (after > before) set_marks(live, before, live->mark);
 }
 
-static int model(const void *unused) {
-  (void)unused;
+CHILD_TEST(model) {
   struct live live[LIVE_MAX];
   unsigned live_count = 0;
   uint64_t random = 20261120;
@@ -471,10 +390,7 @@ static int model(const void *unused) {
   }
   sizes = measure();
   REQUIRE(sizes.mapped_bytes == sizes.dirty_bytes + sizes.clean_bytes);
-  return 0;
 }
-CHILD_TEST(model)
-
 /* ---- fork -------------------------------------------------------------------------------------------- */
 
 enum { LONG_GRANULES = 8 * GRANULES_PER_CHUNK };
@@ -526,8 +442,7 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
 }
 
 /* At a hard limit the pages of what is freed go at once; the system has lost some when it was to map them anew. */
-static int lose_at_the_limit(const void *unused) {
-  (void)unused;
+CHILD_TEST(lose_at_the_limit) {
   set_up();
   limits.hard_bytes = UINT64_MAX;
   size_t range = take(16);
@@ -541,12 +456,8 @@ static int lose_at_the_limit(const void *unused) {
   require_laws();
   limits.hard_bytes = 0;
   memset(bytes_of(take(16)), 7, 16 * GRANULE_BYTES);
-  return 0;
 }
-CHILD_TEST(lose_at_the_limit)
-
-static int set_aside_in_a_child(const void *unused) {
-  (void)unused;
+CHILD_TEST(set_aside_in_a_child) {
   set_up();
   size_t live = take(8);
   REQUIRE(
@@ -560,35 +471,5 @@ static int set_aside_in_a_child(const void *unused) {
   if (child == 0) _exit(go_on_in_the_child(live, given, mapped_bytes));
   int status;
   REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
-CHILD_TEST(set_aside_in_a_child)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_split_and_merge),
-      cmocka_unit_test(test_tight_fit),
-      cmocka_unit_test(test_joint_fit),
-      cmocka_unit_test(test_offset_growth),
-      cmocka_unit_test(test_alignment),
-      cmocka_unit_test(test_extend_and_shrink),
-      cmocka_unit_test(test_extend_over_two),
-      cmocka_unit_test(test_extend_over_old_pages),
-      cmocka_unit_test(test_purge_by_age),
-      cmocka_unit_test(test_purge_in_parts),
-      cmocka_unit_test(test_freed_since_the_round_began),
-      cmocka_unit_test(test_ages_in_order),
-      cmocka_unit_test(test_purge_refused),
-      cmocka_unit_test(test_use_after_purge),
-      cmocka_unit_test(test_addresses),
-      cmocka_unit_test(test_strict_overcommit),
-      cmocka_unit_test(test_moved_pages),
-      cmocka_unit_test(test_budget),
-      cmocka_unit_test(test_other_homes),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_model),
-      cmocka_unit_test(test_lose_at_the_limit),
-      cmocka_unit_test(test_set_aside_in_a_child),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  REQUIRE(status == 0);
 }

@@ -3,8 +3,7 @@
 
 #include "ranges.h"
 
-static int keep_and_find(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_and_find) {
   set_up();
   size_t own = fresh(8), others = fresh(7);
   range_cache_give(own, CLASS, &counters);
@@ -13,13 +12,11 @@ static int keep_and_find(const void *unused) {
   REQUIRE(take(CLASS, 8) == own); /* its own before others */
   REQUIRE(take(CLASS, 8) == others);
   REQUIRE(take(CLASS, 8) == NO_GRANULE);
-  return 0;
 }
 
 /* Where ends count, ranges of other ends stay, the call site's too. */
-static int find_by_ends(const void *unused) {
+CHILD_TEST(find_by_ends) {
   size_t granules[2];
-  (void)unused;
   set_up();
   for (unsigned end = 0; end < RANGE_ENDS; end++) {
     size_t granule = fresh(8);
@@ -36,24 +33,20 @@ static int find_by_ends(const void *unused) {
   store_relaxed(&density_end_mask, 0);
   for (unsigned rest = 0; rest < RANGE_ENDS - 3; rest++) REQUIRE(take(CLASS, 8) != NO_GRANULE);
   REQUIRE(take(CLASS, 8) == NO_GRANULE);
-  return 0;
 }
 
-static int find_some_at_once(const void *unused) {
+CHILD_TEST(find_some_at_once) {
   size_t granules[3];
-  (void)unused;
   set_up();
   for (unsigned index = 0; index < 5; index++) range_cache_give(fresh(7), CLASS, &counters);
   REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 3);
   REQUIRE(granules[0] != granules[1] && granules[1] != granules[2] && granules[0] != granules[2]);
   REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 2);
   REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 0);
-  return 0;
 }
 
 /* What there is no room for goes to the arenas. */
-static int hold_so_much(const void *unused) {
-  (void)unused;
+CHILD_TEST(hold_so_much) {
   set_up();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
     uint64_t dirty = dirty_granules();
@@ -64,11 +57,9 @@ static int hold_so_much(const void *unused) {
     }
     REQUIRE(kept * class_bytes(class) <= 1 << 20);
   }
-  return 0;
 }
 
-static int go_back_by_age(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_back_by_age) {
   set_up();
   size_t old = fresh(7);
   range_cache_give(old, CLASS, &counters);
@@ -82,20 +73,4 @@ static int go_back_by_age(const void *unused) {
   REQUIRE(purge.work_remains && dirty_granules() == GRANULES);
   REQUIRE(take(CLASS, 7) == young);
   REQUIRE(take(CLASS, 7) == NO_GRANULE);
-  return 0;
-}
-
-CHILD_TEST(keep_and_find)
-CHILD_TEST(find_by_ends)
-CHILD_TEST(find_some_at_once)
-CHILD_TEST(hold_so_much)
-CHILD_TEST(go_back_by_age)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_keep_and_find),     cmocka_unit_test(test_find_by_ends),
-      cmocka_unit_test(test_find_some_at_once), cmocka_unit_test(test_hold_so_much),
-      cmocka_unit_test(test_go_back_by_age),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

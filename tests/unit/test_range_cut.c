@@ -54,32 +54,23 @@ static uint64_t records_of(size_t granules) {
   return metadata_bytes() - before;
 }
 
-static int known_of_a_huge_range(const void *unused) {
-  (void)unused;
+CHILD_TEST(known_of_a_huge_range) {
   set_up();
   uint64_t of_three_chunks = records_of(3 * GRANULES_PER_CHUNK);
   REQUIRE(of_three_chunks && records_of(GRANULES) == of_three_chunks);
   REQUIRE(records_of(16 * (size_t)GRANULES) == of_three_chunks);
   require_laws();
-  return 0;
 }
-CHILD_TEST(known_of_a_huge_range)
-
 /* Where parts of many requests lie all chunks have records from the beginning. */
-static int known_of_small_ones(const void *unused) {
-  (void)unused;
+CHILD_TEST(known_of_small_ones) {
   set_up();
   for (unsigned index = 0; index < 2000; index++) {
     size_t granule = take(3);
     REQUIRE(has_records(granule) && has_records(granule + 2));
   }
-  return 0;
 }
-CHILD_TEST(known_of_small_ones)
-
 /* In hardened mode few chunks without records lie between two that tell where the block begins. */
-static int known_in_hardened_mode(const void *unused) {
-  (void)unused;
+CHILD_TEST(known_in_hardened_mode) {
   set_up();
   options.harden = 1;
   size_t first = take(GRANULES);
@@ -88,15 +79,11 @@ static int known_in_hardened_mode(const void *unused) {
   for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK)
     REQUIRE(range_covering_near(at, 256) == first);
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
-  return 0;
 }
-CHILD_TEST(known_in_hardened_mode)
-
 /* ---- cutting ----------------------------------------------------------------------------------------------- */
 
 /* Parts of it serve other requests, and it is whole again afterwards. */
-static int cut_and_merge(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_and_merge) {
   set_up();
   size_t first = take(GRANULES);
   REQUIRE(!has_records(first + inside));
@@ -111,13 +98,9 @@ static int cut_and_merge(const void *unused) {
   give(rest);
   require_laws();
   REQUIRE(take(GRANULES) == first && range_info(first)->granules == GRANULES);
-  return 0;
 }
-CHILD_TEST(cut_and_merge)
-
 /* At a chunk's border two chunks get records. */
-static int cut_between_chunks(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_between_chunks) {
   set_up();
   size_t first = take(GRANULES);
   give(first);
@@ -126,13 +109,9 @@ static int cut_between_chunks(const void *unused) {
   REQUIRE(part == first && next == border && has_records(border - 1) && has_records(border));
   REQUIRE(!has_records(border - 1 - GRANULES_PER_CHUNK));
   require_laws();
-  return 0;
 }
-CHILD_TEST(cut_between_chunks)
-
 /* A place in its middle: both sides stay free. */
-static int cut_for_an_alignment(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_for_an_alignment) {
   set_up();
   size_t first = take(2 * GRANULES);
   give(first);
@@ -143,12 +122,8 @@ static int cut_for_an_alignment(const void *unused) {
   give(aligned);
   require_laws();
   REQUIRE(take(2 * GRANULES) == first);
-  return 0;
 }
-CHILD_TEST(cut_for_an_alignment)
-
-static int cut_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_refused) {
   set_up();
   size_t first = take(GRANULES);
   memset(bytes_of(first), 7, GRANULE_BYTES);
@@ -162,15 +137,11 @@ static int cut_refused(const void *unused) {
   REQUIRE(range_shrink(first, inside, &counters) && range_info(first)->granules == inside);
   require_laws();
   REQUIRE(take(GRANULES - inside) == first + inside && *bytes_of(first) == 7);
-  return 0;
 }
-CHILD_TEST(cut_refused)
-
 /* ---- growing ------------------------------------------------------------------------------------------------ */
 
 /* Into a huge neighbour, of which the rest stays as it was. */
-static int extend_into(const void *unused) {
-  (void)unused;
+CHILD_TEST(extend_into) {
   set_up();
   size_t left = take(2 * GRANULES_PER_CHUNK), right = take(GRANULES);
   REQUIRE(right == left + 2 * GRANULES_PER_CHUNK);
@@ -190,10 +161,7 @@ static int extend_into(const void *unused) {
   REQUIRE(grown >= inside * GRANULE_BYTES && grown < inside * GRANULE_BYTES + GRANULE_BYTES);
   require_laws();
   REQUIRE(take(GRANULES - inside) == right + inside && range_info(right + inside)->is_zero);
-  return 0;
 }
-CHILD_TEST(extend_into)
-
 /* ---- giving back ---------------------------------------------------------------------------------------------- */
 
 static uint64_t refaulted_granules(void) {
@@ -201,8 +169,7 @@ static uint64_t refaulted_granules(void) {
 }
 
 /* What went back counts once when it is used again, and what was never used does not. */
-static int used_again(const void *unused) {
-  (void)unused;
+CHILD_TEST(used_again) {
   set_up();
   size_t first = take(GRANULES);
   REQUIRE(range_shrink(first, inside, &counters));
@@ -214,13 +181,9 @@ static int used_again(const void *unused) {
   REQUIRE(rest == first + inside + 10 && refaulted_granules() == GRANULES - inside);
   give(rest);
   REQUIRE(take(GRANULES - inside - 10) == rest && refaulted_granules() == GRANULES - inside);
-  return 0;
 }
-CHILD_TEST(used_again)
-
 /* Somebody has mapped something in the middle of its addresses: halves serve on. */
-static int occupied_in_the_middle(const void *unused) {
-  (void)unused;
+CHILD_TEST(occupied_in_the_middle) {
   set_up();
   size_t first = take(GRANULES);
   give(first);
@@ -230,13 +193,9 @@ static int occupied_in_the_middle(const void *unused) {
   REQUIRE(take(GRANULES) != first && arenas_bytes_of(RANGE_OCCUPIED) == GRANULE_BYTES);
   require_laws();
   REQUIRE(take(GRANULES / 2) == first); /* 300 chunks of 512 */
-  return 0;
 }
-CHILD_TEST(occupied_in_the_middle)
-
 /* The map of owners gives its pages back with the blocks that began there. */
-static int old_heads_are_forgotten(const void *unused) {
-  (void)unused;
+CHILD_TEST(old_heads_are_forgotten) {
   set_up();
   size_t first = take(GRANULES);
   const size_t heads[] = {first + 1, first + 4000, first + inside, first + GRANULES - 1};
@@ -250,14 +209,10 @@ static int old_heads_are_forgotten(const void *unused) {
     REQUIRE(window.owner_map[first - 1] && window.owner_map[first + GRANULES]);
     REQUIRE(os_fake.refused[OS_CALL_PURGE] == refused);
   }
-  return 0;
 }
-CHILD_TEST(old_heads_are_forgotten)
-
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-static int every_byte_is_known(const void *unused) {
-  (void)unused;
+CHILD_TEST(every_byte_is_known) {
   struct object object;
   start_library();
   options.big_cache_bytes = 2 * GIB; /* of a range that goes back in parts less is known */
@@ -273,27 +228,15 @@ static int every_byte_is_known(const void *unused) {
   hak_free(block);
   REQUIRE(object_find((uintptr_t)block + GIB / 2, false, &object) == OBJECT_NONE);
   REQUIRE(object_find((uintptr_t)window.chunk_map_end, false, &object) == OBJECT_UNKNOWN);
-  return 0;
 }
-CHILD_TEST(every_byte_is_known)
-
-static int free_inside(const void *unused) {
-  (void)unused;
+REPORT_TEST(free_inside, "misaligned free", "inside the block of", "big") {
   start_library();
   char *block = must_malloc(GIB);
   hak_free(block + GIB / 2);
-  return 0;
-}
-
-static void test_free_inside(void **state) {
-  (void)state;
-  const char *const parts[] = {"misaligned free", "inside the block of", "big", NULL};
-  assert_child_reports(free_inside, NULL, parts);
 }
 
 /* Content follows; what cannot be cut off stays. */
-static int resize(const void *unused) {
-  (void)unused;
+CHILD_TEST(resize) {
   start_library();
   char *block = must_malloc(2 * GIB);
   void *wall = must_malloc(3 << 20);
@@ -313,10 +256,7 @@ static int resize(const void *unused) {
   hak_free(block);
   hak_free(wall);
   REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
-  return 0;
 }
-CHILD_TEST(resize)
-
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 40, STEPS = 20000, MARKS = 16 };
@@ -368,8 +308,7 @@ static void resize_random(struct live *live, uint64_t *random) {
   live->granules = after;
 }
 
-static int model(const void *unused) {
-  (void)unused;
+CHILD_TEST(model) {
   struct live live[LIVE_MAX];
   unsigned live_count = 0;
   uint64_t random = 20261122;
@@ -393,27 +332,4 @@ static int model(const void *unused) {
     os_fake_advance_ms(1);
     require_laws();
   }
-  return 0;
-}
-CHILD_TEST(model)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_known_of_a_huge_range),
-      cmocka_unit_test(test_known_of_small_ones),
-      cmocka_unit_test(test_known_in_hardened_mode),
-      cmocka_unit_test(test_cut_and_merge),
-      cmocka_unit_test(test_cut_between_chunks),
-      cmocka_unit_test(test_cut_for_an_alignment),
-      cmocka_unit_test(test_cut_refused),
-      cmocka_unit_test(test_extend_into),
-      cmocka_unit_test(test_used_again),
-      cmocka_unit_test(test_occupied_in_the_middle),
-      cmocka_unit_test(test_old_heads_are_forgotten),
-      cmocka_unit_test(test_every_byte_is_known),
-      cmocka_unit_test(test_free_inside),
-      cmocka_unit_test(test_resize),
-      cmocka_unit_test(test_model),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,7 @@
 #include "report/report.h"
 
 /* Before the process grows: the cache and the own magazines; those of others, but not again in the same tick. */
-static int merge_before_growth(const void *unused) {
-  (void)unused;
+CHILD_TEST(merge_before_growth) {
   set_up();
   struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
   os_fake_advance_ms(10);
@@ -25,13 +24,11 @@ static int merge_before_growth(const void *unused) {
     REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
     REQUIRE((range_magazine_take(others, CLASS, 0) == NO_GRANULE) == (turn == 0));
   }
-  return 0;
 }
 
 /* ---- magazines ---------------------------------------------------------------------------------------------------- */
 
-static int keep_in_a_magazine(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_in_a_magazine) {
   set_up();
   struct range_magazines *own = range_magazines_make();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
@@ -43,13 +40,11 @@ static int keep_in_a_magazine(const void *unused) {
     REQUIRE(kept == 0);
   }
   REQUIRE(load_relaxed(&own->bytes) == 0);
-  return 0;
 }
 
 /* Where ends count, a range is taken for blocks that end where it did.  What was kept before is found by a round. */
-static int keep_by_ends(const void *unused) {
+CHILD_TEST(keep_by_ends) {
   struct purge everything = PURGE_EVERYTHING;
-  (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
   for (unsigned kept = 0; kept < RANGE_MAGAZINE_SLOTS; kept++)
@@ -68,13 +63,11 @@ static int keep_by_ends(const void *unused) {
   REQUIRE(load_relaxed(&own->bytes) == kept_bytes * class_bytes(CLASS));
   range_magazines_purge(&everything, &counters);
   REQUIRE(load_relaxed(&own->bytes) == 0 && dirty_granules() == kept_bytes * GRANULES);
-  return 0;
 }
 
 /* While another thread is at them, or they are closed. */
-static int leave_alone_what_is_in_use(const void *unused) {
+CHILD_TEST(leave_alone_what_is_in_use) {
   struct purge everything = PURGE_EVERYTHING;
-  (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)) && range_magazines_enter(own));
@@ -89,17 +82,15 @@ static int leave_alone_what_is_in_use(const void *unused) {
   store_relaxed(&own->is_closed, 0);
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == GRANULES && load_relaxed(&own->bytes) == 0);
-  return 0;
 }
 
 /* A program that is confined since its threads were told that they need no barrier: one of them may be entering as it always did,
  * and what it has stored may not be seen yet. */
-static int leave_alone_once_the_barrier_is_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
   set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
-  if (!load_relaxed(&range_magazines_have_barrier)) return 0; /* this kernel has none */
+  if (!load_relaxed(&range_magazines_have_barrier)) return; /* this kernel has none */
   os_fake.is_confined = true;
   for (unsigned turn = 0; turn < 2; turn++) {
     struct purge everything = PURGE_EVERYTHING;
@@ -111,13 +102,11 @@ static int leave_alone_once_the_barrier_is_refused(const void *unused) {
   os_fake_advance_ms(100);
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == GRANULES);
-  return 0;
 }
 
 /* A child of vfork is its parent's thread; if it is killed while it empties magazines, its parent goes on with them. */
-static int go_on_after_a_child_of_vfork(const void *unused) {
+CHILD_TEST(go_on_after_a_child_of_vfork) {
   struct purge everything = PURGE_EVERYTHING;
-  (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
@@ -129,14 +118,12 @@ static int go_on_after_a_child_of_vfork(const void *unused) {
   REQUIRE(child > 0 && load_relaxed(&own->is_closed) == thread_number());
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == GRANULES && !load_relaxed(&own->is_closed));
-  return 0;
 }
 
 /* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
-static int empty_many(const void *unused) {
+CHILD_TEST(empty_many) {
   enum { MANY = 100 };
   struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
-  (void)unused;
   set_up();
   step.calls_left = 96;
   struct range_magazines *all[MANY];
@@ -152,7 +139,6 @@ static int empty_many(const void *unused) {
     REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
-  return 0;
 }
 
 static struct range_magazines *make_with_one(uint32_t age_ms) {
@@ -186,11 +172,10 @@ static bool protect(struct range_magazines **all, unsigned count, int protection
 }
 
 /* Threads that have freed a Large block once, and have none now, are not even looked at: their pages are closed meanwhile. */
-static int pass_by_those_that_hold_nothing(const void *unused) {
+CHILD_TEST(pass_by_those_that_hold_nothing) {
   enum { MANY = 200 };
   struct range_magazines *all[MANY];
   size_t granules[MANY + 3];
-  (void)unused;
   set_up();
   for (unsigned index = 0; index < MANY + 3; index++) granules[index] = fresh(7);
   struct range_magazines *holder = range_magazines_make();
@@ -215,14 +200,12 @@ static int pass_by_those_that_hold_nothing(const void *unused) {
   }
   REQUIRE(range_magazine_keep(all[MANY / 2], CLASS, 0, granules[MANY + 2]) && !purge_step());
   REQUIRE(dirty_granules() == (MANY + 3) * GRANULES && range_magazines_bytes() == 0);
-  return 0;
 }
 
 /* A round without bounds comes to all, wherever others have stopped, and however many calls it has done before. */
-static int empty_all_from_the_middle(const void *unused) {
+CHILD_TEST(empty_all_from_the_middle) {
   enum { MANY = 200 };
   struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
-  (void)unused;
   set_up();
   step.calls_left = 96;
   struct range_magazines *all[MANY];
@@ -235,13 +218,11 @@ static int empty_all_from_the_middle(const void *unused) {
   purge_note_call(&everything);
   range_magazines_purge(&everything, &counters);
   REQUIRE(range_magazines_bytes() == 0 && !everything.is_cut && !everything.work_remains);
-  return 0;
 }
 
 /* Of a round in parts the first finds what is too young, the last one nothing of the kind: there is something left. */
-static int tell_of_what_the_first_part_left(const void *unused) {
+CHILD_TEST(tell_of_what_the_first_part_left) {
   enum { OLD = 10, YOUNG = 64, AGE_MS = 1000 };
-  (void)unused;
   set_up();
   for (unsigned index = 0; index < OLD; index++) make_with_one(AGE_MS);
   for (unsigned index = 0; index < YOUNG; index++) make_with_one(0); /* the first in the list */
@@ -259,27 +240,23 @@ static int tell_of_what_the_first_part_left(const void *unused) {
     range_magazines_purge(&part, &counters);
   }
   REQUIRE(range_magazines_bytes() == 0);
-  return 0;
 }
 
 /* ---- as malloc and free come by --------------------------------------------------------------------------------- */
 
-static int serve_whoever_asks(const void *unused) {
-  (void)unused;
+CHILD_TEST(serve_whoever_asks) {
   start_library();
   hak_free(must_malloc(200000)); /* the thread has its magazines */
   void *block = must_malloc(200000);
   hak_free(block);
   uint64_t allocs = counted(COUNT_large_allocs);
   REQUIRE(must_malloc(200000) == block && counted(COUNT_large_allocs) == allocs);
-  return 0;
 }
 
 /* A program with one thread whose requests all come from its magazines gives back by age all the same. */
-static int give_back_without_a_slow_path(const void *unused) {
+CHILD_TEST(give_back_without_a_slow_path) {
   enum { BLOCKS = 24, TURNS = 40 }; /* too little to be excess */
   void *blocks[BLOCKS];
-  (void)unused;
   os_fake.is_multi_threaded = false;
   start_library();
   hak_free(must_malloc(100000));
@@ -291,12 +268,10 @@ static int give_back_without_a_slow_path(const void *unused) {
     hak_free(must_malloc(100000));
   }
   REQUIRE(look().committed_bytes < before - (BLOCKS / 2) * (500 << 10));
-  return 0;
 }
 
 /* A thread that was called gives back what it frees: excess waits for it. */
-static int keep_nothing_once_called(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_nothing_once_called) {
   start_library();
   hak_free(must_malloc(200000));
   REQUIRE(range_magazines_bytes() == class_bytes(class_of_size(200000)));
@@ -304,7 +279,6 @@ static int keep_nothing_once_called(const void *unused) {
   heap_divert(heap_of_thread);
   hak_free(block);
   REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
-  return 0;
 }
 
 static void *free_and_end(void *block) {
@@ -312,20 +286,17 @@ static void *free_and_end(void *block) {
   return NULL;
 }
 
-static int serve_after_a_thread_ended(const void *unused) {
-  (void)unused;
+CHILD_TEST(serve_after_a_thread_ended) {
   start_library();
   void *block = must_malloc(200000);
   on_a_thread(free_and_end, block);
   REQUIRE(must_malloc(200000) == block);
-  return 0;
 }
 
 /* Blocks of one class that are cached, side by side, become one of another before the process grows. */
-static int merge_for_another_class(const void *unused) {
+CHILD_TEST(merge_for_another_class) {
   enum { BLOCKS = 64, TURNS = 8 };
   void *blocks[BLOCKS];
-  (void)unused;
   start_library();
   for (unsigned turn = 0; turn < TURNS; turn++) {
     for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(100 << 10);
@@ -337,12 +308,10 @@ static int merge_for_another_class(const void *unused) {
     blocks[count++] = must_malloc(500 << 10);
   REQUIRE(count >= 12 && count < BLOCKS); /* of 64 times 128 KiB */
   REQUIRE(take(CLASS, 7) == NO_GRANULE);
-  return 0;
 }
 
 /* A freed block is nobody's until it is taken again: no free of it goes unnoticed. */
-static int notice_a_second_free(const void *unused) {
-  (void)unused;
+CHILD_TEST(notice_a_second_free) {
   start_library();
   void *blocks[3];
   for (unsigned index = 0; index < 3; index++) blocks[index] = must_malloc(100000);
@@ -350,7 +319,6 @@ static int notice_a_second_free(const void *unused) {
     hak_free(blocks[index]);
     REQUIRE(!map_entry_is_live(owner_map_entry((uintptr_t)blocks[index])));
   }
-  return 0;
 }
 
 static ATOMIC(void *) shared;
@@ -377,8 +345,7 @@ static void free_both(unsigned at) {
 }
 
 /* Of two threads that free a block at once one is told so: it is not given out twice. */
-static int free_at_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(free_at_once) {
   unsigned turns = 20000;
   pthread_t thread;
   start_library();
@@ -391,7 +358,7 @@ static int free_at_once(const void *unused) {
     hak_free(first);
     hak_free(second);
   }
-  return pthread_join(thread, NULL);
+  REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
@@ -428,8 +395,7 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
 }
 
 /* A thread is cut off after it has filled a slot, or emptied one. */
-static int count_anew_in_a_child(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_anew_in_a_child) {
   set_up();
   struct range_magazines *one = make_with_one(0), *other = make_with_one(0);
   store_relaxed(&one->bytes, 0);
@@ -440,12 +406,10 @@ static int count_anew_in_a_child(const void *unused) {
   REQUIRE(range_magazines_bytes() == 2 * class_bytes(CLASS));
   purge_step();
   REQUIRE(dirty_granules() == 2 * GRANULES && range_magazines_bytes() == 0);
-  return 0;
 }
 
 /* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
-static int go_on_in_a_child(const void *unused) {
-  (void)unused;
+CHILD_TEST(go_on_in_a_child) {
   pthread_t thread;
   int status;
   set_up();
@@ -463,50 +427,5 @@ static int go_on_in_a_child(const void *unused) {
   REQUIRE(child >= 0);
   if (child == 0) _exit(go_on_in_the_child(lost, used));
   REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
-
-CHILD_TEST(merge_before_growth)
-CHILD_TEST(keep_in_a_magazine)
-CHILD_TEST(keep_by_ends)
-CHILD_TEST(leave_alone_what_is_in_use)
-CHILD_TEST(leave_alone_once_the_barrier_is_refused)
-CHILD_TEST(go_on_after_a_child_of_vfork)
-CHILD_TEST(empty_many)
-CHILD_TEST(pass_by_those_that_hold_nothing)
-CHILD_TEST(empty_all_from_the_middle)
-CHILD_TEST(tell_of_what_the_first_part_left)
-CHILD_TEST(serve_whoever_asks)
-CHILD_TEST(give_back_without_a_slow_path)
-CHILD_TEST(keep_nothing_once_called)
-CHILD_TEST(serve_after_a_thread_ended)
-CHILD_TEST(merge_for_another_class)
-CHILD_TEST(notice_a_second_free)
-CHILD_TEST(free_at_once)
-CHILD_TEST(count_anew_in_a_child)
-CHILD_TEST(go_on_in_a_child)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_merge_before_growth),
-      cmocka_unit_test(test_keep_in_a_magazine),
-      cmocka_unit_test(test_keep_by_ends),
-      cmocka_unit_test(test_leave_alone_what_is_in_use),
-      cmocka_unit_test(test_leave_alone_once_the_barrier_is_refused),
-      cmocka_unit_test(test_go_on_after_a_child_of_vfork),
-      cmocka_unit_test(test_empty_many),
-      cmocka_unit_test(test_pass_by_those_that_hold_nothing),
-      cmocka_unit_test(test_empty_all_from_the_middle),
-      cmocka_unit_test(test_tell_of_what_the_first_part_left),
-      cmocka_unit_test(test_serve_whoever_asks),
-      cmocka_unit_test(test_give_back_without_a_slow_path),
-      cmocka_unit_test(test_keep_nothing_once_called),
-      cmocka_unit_test(test_serve_after_a_thread_ended),
-      cmocka_unit_test(test_merge_for_another_class),
-      cmocka_unit_test(test_notice_a_second_free),
-      cmocka_unit_test(test_free_at_once),
-      cmocka_unit_test(test_count_anew_in_a_child),
-      cmocka_unit_test(test_go_on_in_a_child),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  REQUIRE(status == 0);
 }

@@ -15,8 +15,7 @@ static void tick(uint64_t milliseconds) {
   hak_free(must_malloc(2 * MIB));
 }
 
-static int wait_for_the_decay(const void *unused) {
-  (void)unused;
+CHILD_TEST(wait_for_the_decay) {
   begin();
   use_memory();
   uint64_t before = look().purged_bytes, free_bytes = look().dirty_free_bytes;
@@ -26,12 +25,10 @@ static int wait_for_the_decay(const void *unused) {
   for (unsigned step = 0; step < 30; step++) tick(100);
   REQUIRE(look().purged_bytes - before >= 30 * MIB);
   REQUIRE(look().dirty_free_bytes < 4 * MIB);
-  return 0;
 }
 
 /* The first calls after a long silence are enough, each with a step of the work. */
-static int notice_a_silence(const void *unused) {
-  (void)unused;
+CHILD_TEST(notice_a_silence) {
   begin();
   use_memory();
   tick(10);
@@ -39,22 +36,18 @@ static int notice_a_silence(const void *unused) {
   os_fake_advance_ms(5000);
   for (unsigned step = 0; step < 4; step++) hak_free(must_malloc(2 * MIB));
   REQUIRE(look().dirty_free_bytes < 6 * MIB);
-  return 0;
 }
 
-static int decay_at_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(decay_at_once) {
   begin();
   options.decay_ms = 0;
   use_memory();
   tick(10);
   for (unsigned step = 0; step < 4; step++) tick(0);
   REQUIRE(look().dirty_free_bytes <= 4 * MIB);
-  return 0;
 }
 
-static int purge_by_force(const void *unused) {
-  (void)unused;
+CHILD_TEST(purge_by_force) {
   begin();
   use_memory();
   REQUIRE(hak_purge(false) < MIB); /* nothing is old */
@@ -62,7 +55,6 @@ static int purge_by_force(const void *unused) {
   struct snapshot snapshot = look();
   REQUIRE(snapshot.dirty_free_bytes == 0 && snapshot.slab_bytes_out == 0);
   REQUIRE(hak_purge(true) == 0);
-  return 0;
 }
 
 /* One block in a hundred lives on, and with it nearly every slab. */
@@ -74,8 +66,7 @@ static void leave_survivors(void) {
 
 static uint64_t given_pages_bytes(void) { return load_relaxed(&totals.given_page_bytes); }
 
-static int give_pages_between_survivors(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_pages_between_survivors) {
   begin();
   leave_survivors();
   for (unsigned step = 0; step < 9; step++) tick(100);
@@ -83,12 +74,10 @@ static int give_pages_between_survivors(const void *unused) {
   for (unsigned step = 0; step < 10; step++) tick(100);
   REQUIRE(given_pages_bytes() >= 6 * MIB);
   for (unsigned index = 0; index < SMALL_BLOCKS; index += 100) hak_free(blocks[index]);
-  return 0;
 }
 
 /* Though nothing else waits, as a busy program wants them again. */
-static int keep_pages_a_little(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_pages_a_little) {
   begin();
   options.decay_ms = 0;
   leave_survivors();
@@ -96,21 +85,17 @@ static int keep_pages_a_little(const void *unused) {
   REQUIRE(given_pages_bytes() == 0);
   for (unsigned step = 0; step < 20; step++) tick(10);
   REQUIRE(given_pages_bytes() >= 6 * MIB);
-  return 0;
 }
 
-static int give_pages_by_force(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_pages_by_force) {
   begin();
   leave_survivors();
   REQUIRE(hak_purge(true) >= 6 * MIB && given_pages_bytes() >= 6 * MIB);
   REQUIRE(hak_purge(true) == 0);
-  return 0;
 }
 
 /* No round while there is nothing to give back: a program that only runs pays nothing. */
-static int stay_quiet(const void *unused) {
-  (void)unused;
+CHILD_TEST(stay_quiet) {
   begin();
   hak_purge(true);
   void *block = must_malloc(100);
@@ -125,40 +110,12 @@ static int stay_quiet(const void *unused) {
   }
   REQUIRE(counted(COUNT_purges) - purges <= 100);
   hak_free(block);
-  return 0;
 }
 
-static int bound_what_is_kept(const void *unused) {
-  (void)unused;
+CHILD_TEST(bound_what_is_kept) {
   begin();
   options.big_cache_bytes = 16 * MIB;
   for (unsigned index = 0; index < 40; index++) blocks[index] = must_malloc(2 * MIB);
   for (unsigned index = 0; index < 40; index++) hak_free(blocks[index]);
   REQUIRE(look().dirty_free_bytes <= 20 * MIB); /* whatever its age */
-  return 0;
-}
-
-CHILD_TEST(wait_for_the_decay)
-CHILD_TEST(notice_a_silence)
-CHILD_TEST(decay_at_once)
-CHILD_TEST(purge_by_force)
-CHILD_TEST(give_pages_between_survivors)
-CHILD_TEST(keep_pages_a_little)
-CHILD_TEST(give_pages_by_force)
-CHILD_TEST(stay_quiet)
-CHILD_TEST(bound_what_is_kept)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wait_for_the_decay),
-      cmocka_unit_test(test_notice_a_silence),
-      cmocka_unit_test(test_decay_at_once),
-      cmocka_unit_test(test_purge_by_force),
-      cmocka_unit_test(test_give_pages_between_survivors),
-      cmocka_unit_test(test_keep_pages_a_little),
-      cmocka_unit_test(test_give_pages_by_force),
-      cmocka_unit_test(test_stay_quiet),
-      cmocka_unit_test(test_bound_what_is_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ static void allocate(void) {
   }
 }
 
-static int overrun(const void *unused) {
-  (void)unused;
+CHILD_TEST(overrun) {
   allocate();
   signal(SIGSEGV, leave);
   unsigned behind_superslabs = 0, before_superslabs = 0, beside_ranges = 0;
@@ -65,25 +64,17 @@ static int overrun(const void *unused) {
   }
   fprintf(stderr, "%u %u %u of %zu\n", behind_superslabs, before_superslabs, beside_ranges, end);
   REQUIRE(behind_superslabs >= 2 && before_superslabs >= 2); /* else nothing was tested */
-  return 0;
 }
-CHILD_TEST(overrun)
-
 /* The first of all chunks is one of records: what is in front of the first data, too. */
-static int underrun_of_the_first(const void *unused) {
-  (void)unused;
+CHILD_TEST(underrun_of_the_first) {
   char *block = hak_malloc(16);
   REQUIRE(block && kind_of(0) == RECORDS &&
           kind_of(granule_of((uintptr_t)block) / GRANULES_PER_CHUNK) == SUPERSLAB);
   signal(SIGSEGV, leave);
   try_to_reach((uintptr_t)block - (uintptr_t)block % CHUNK_BYTES, -1);
-  return 0;
 }
-CHILD_TEST(underrun_of_the_first)
-
 /* The maps lie apart from all of it, and what no chunk of ours has reached in them cannot be written. */
-static int maps_lie_apart(const void *unused) {
-  (void)unused;
+CHILD_TEST(maps_lie_apart) {
   allocate();
   signal(SIGSEGV, leave);
   uintptr_t maps = (uintptr_t)window.owner_map, first = chunk_address(0);
@@ -92,15 +83,4 @@ static int maps_lie_apart(const void *unused) {
       maps + load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK * sizeof(uint32_t);
   REQUIRE(map_end + CHUNK_BYTES <= first || maps - CHUNK_BYTES > end);
   REQUIRE(!write_byte(map_end - 4096));
-  return 0;
-}
-CHILD_TEST(maps_lie_apart)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_overrun),
-      cmocka_unit_test(test_underrun_of_the_first),
-      cmocka_unit_test(test_maps_lie_apart),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

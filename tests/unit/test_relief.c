@@ -28,8 +28,7 @@ static unsigned cached(size_t size) {
 
 /* What the magazine holds pins nearly all slabs.  Another class gets them after one SuperSlab more: until then the
  * first class has served. */
-static int give_up_what_rests(const void *unused) {
-  (void)unused;
+CHILD_TEST(give_up_what_rests) {
   start_library();
   fill_and_free();
   uint64_t before = superslabs();
@@ -37,12 +36,10 @@ static int give_up_what_rests(const void *unused) {
   for (unsigned index = 0; index < LARGE_BLOCKS; index++) large[index] = must_malloc(LARGE);
   REQUIRE(cached(SMALL) == 0 && counted(COUNT_reliefs) > 0);
   REQUIRE(superslabs() <= before + 1);
-  return 0;
 }
 
 /* A class that has served since is left alone. */
-static int leave_what_serves(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_what_serves) {
   start_library();
   fill_and_free();
   uint64_t before = superslabs();
@@ -53,16 +50,4 @@ static int leave_what_serves(const void *unused) {
       must_malloc(SMALL);
   }
   REQUIRE(cached(SMALL) > 0);
-  return 0;
-}
-
-CHILD_TEST(give_up_what_rests)
-CHILD_TEST(leave_what_serves)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_give_up_what_rests),
-      cmocka_unit_test(test_leave_what_serves),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

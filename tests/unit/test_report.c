@@ -12,12 +12,10 @@ static const struct block_description tiny = {
 static const struct block_description unowned = {
     .base = 0x20000, .block_bytes = 5000, .tier = "big", .class_number = 0};
 
-static int begin(void **state) {
-  (void)state;
+BEFORE(each) {
   os_fake_reset();
   misuse_action = MISUSE_WARN;
   misuse_may_walk = NULL;
-  return 0;
 }
 
 static void assert_said(const char *line) {
@@ -25,8 +23,7 @@ static void assert_said(const char *line) {
   os_fake_forget_written();
 }
 
-static void test_pointers(void **state) {
-  (void)state;
+TEST(pointers) {
   report_invalid_pointer("free", 0xabc);
   assert_said("hakmem: invalid free of 0xabc: no block lives there (class none)\n");
   report_no_block("free", 0x1008, &tiny);
@@ -38,8 +35,7 @@ static void test_pointers(void **state) {
       "hakmem: double free of 0x20000: the block of 5000 bytes is free already (big class 0)\n");
 }
 
-static void test_any_misuse(void **state) {
-  (void)state;
+TEST(any_misuse) {
   report_misuse(&(struct misuse){"foreign", "realloc", 0xabc, NULL, 0, false}, "not %s's", "libc");
   assert_said("hakmem: foreign realloc of 0xabc: not libc's (class none)\n");
   report_misuse(&(struct misuse){"mismatched", "delete", 0x1000, &tiny, 0, false}, "%zu bytes",
@@ -47,8 +43,7 @@ static void test_any_misuse(void **state) {
   assert_said("hakmem: mismatched delete of 0x1000: 7 bytes (tiny class 7, of thread 42)\n");
 }
 
-static void test_writes(void **state) {
-  (void)state;
+TEST(writes) {
   report_overflow("free", 0x1000, 112, true, &tiny);
   assert_said(
       "hakmem: overflow seen at free of 0x1000: written past its 112 bytes, first at offset 112"
@@ -67,8 +62,7 @@ static void test_writes(void **state) {
       " start of its block of 112 bytes (tiny class 7, of thread 42)\n");
 }
 
-static void test_any_name_of_a_heap(void **state) {
-  (void)state;
+TEST(any_name_of_a_heap) {
   struct block_description block = tiny;
   block.heap_name = "ses\nsions\xff \xc3\xa9";
   report_double_free("free", 0x1000, &block);
@@ -78,14 +72,12 @@ static void test_any_name_of_a_heap(void **state) {
 }
 
 /* One line each, and the program goes on. */
-static void test_warnings(void **state) {
-  (void)state;
+TEST(warnings) {
   report_line("%s of %zu", "one", (size_t)2);
   assert_said("hakmem: one of 2\n");
 }
 
-static void test_ignored(void **state) {
-  (void)state;
+TEST(ignored) {
   misuse_action = MISUSE_IGNORE;
   report_double_free("free", 0x1000, &tiny);
   assert_said("");
@@ -93,8 +85,7 @@ static void test_ignored(void **state) {
 
 static bool may_walk(void) { return true; }
 
-static void test_a_stack_follows_where_it_may(void **state) {
-  (void)state;
+TEST(a_stack_follows_where_it_may) {
   misuse_may_walk = may_walk;
   report_double_free("free", 0x1000, &tiny);
   const char *stack = strchr(os_fake.written, '\n') + 1;
@@ -114,9 +105,8 @@ NOINLINE static unsigned note_here(struct call_stack *stack, uintptr_t from) {
 }
 
 /* From any of its callers on; from the beginning when it is none. */
-static void test_a_stack_from_a_caller_on(void **state) {
+TEST(a_stack_from_a_caller_on) {
   struct call_stack whole, part;
-  (void)state;
   note_here(&whole, 0);
   assert_true(whole.frame_count > 3);
   for (unsigned first = 3; first < whole.frame_count; first++) {
@@ -126,18 +116,4 @@ static void test_a_stack_from_a_caller_on(void **state) {
   }
   note_here(&part, 8);
   assert_int_equal(part.frame_count, whole.frame_count);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_pointers, begin),
-      cmocka_unit_test_setup(test_any_misuse, begin),
-      cmocka_unit_test_setup(test_writes, begin),
-      cmocka_unit_test_setup(test_any_name_of_a_heap, begin),
-      cmocka_unit_test_setup(test_warnings, begin),
-      cmocka_unit_test_setup(test_ignored, begin),
-      cmocka_unit_test_setup(test_a_stack_follows_where_it_may, begin),
-      cmocka_unit_test_setup(test_a_stack_from_a_caller_on, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ static uint64_t require(unsigned class, uint64_t live_blocks) {
   return figures.free_blocks + figures.cached_blocks;
 }
 
-static int count_free_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_free_blocks) {
   void *blocks[BLOCKS];
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
@@ -27,11 +26,9 @@ static int count_free_blocks(const void *unused) {
   REQUIRE(require(CLASS_64, BLOCKS / 2) == free_blocks + BLOCKS / 2);
   for (unsigned index = 1; index < BLOCKS; index += 2) hak_free(blocks[index]);
   REQUIRE(require(CLASS_64, 0) == free_blocks + BLOCKS);
-  return 0;
 }
 
-static int count_large_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_large_blocks) {
   start_library();
   void *one = must_malloc(100000), *other = must_malloc(90000);
   glibc_figures_take(&figures);
@@ -44,7 +41,6 @@ static int count_large_blocks(const void *unused) {
   hak_purge(true);
   glibc_figures_take(&figures);
   REQUIRE(figures.in_use_bytes == 0 && figures.cached_blocks == 0);
-  return 0;
 }
 
 static void *free_them(void *argument) {
@@ -54,14 +50,12 @@ static void *free_them(void *argument) {
   return NULL;
 }
 
-static int count_what_another_thread_frees(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_what_another_thread_frees) {
   void *blocks[BLOCKS];
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(96);
   on_a_thread(free_them, blocks);
   require(CLASS_96, 0);
-  return 0;
 }
 
 /* ---- class_figures ------------------------------------------------------------------------------------- */
@@ -70,8 +64,7 @@ static const struct class_counters *figures_of(unsigned class) {
   return &load_relaxed(&heap_of_thread->class_counters)[class];
 }
 
-static int count_what_passes(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_what_passes) {
   void *blocks[BLOCKS];
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
@@ -84,11 +77,9 @@ static int count_what_passes(const void *unused) {
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
   hak_purge(true);
   REQUIRE(load_relaxed(&counted->flushed_blocks) == load_relaxed(&counted->refilled_blocks));
-  return 0;
 }
 
-static int count_large_requests(const void *unused) {
-  (void)unused;
+CHILD_TEST(count_large_requests) {
   start_library();
   void *block = must_malloc(100000);
   const struct class_counters *counted = figures_of(class_of_size(100000));
@@ -96,7 +87,6 @@ static int count_large_requests(const void *unused) {
   REQUIRE(load_relaxed(&counted->sampled_bytes) == 100000);
   hak_free(block);
   hak_purge(true);
-  return 0;
 }
 
 static void *take_a_few(void *unused) {
@@ -106,28 +96,7 @@ static void *take_a_few(void *unused) {
   return NULL;
 }
 
-static int spare_threads_of_the_starter(const void *unused) {
-  (void)unused;
+CHILD_TEST(spare_threads_of_the_starter) {
   start_library();
   on_a_thread(take_a_few, NULL);
-  return 0;
-}
-
-CHILD_TEST(count_free_blocks)
-CHILD_TEST(count_large_blocks)
-CHILD_TEST(count_what_another_thread_frees)
-CHILD_TEST(count_what_passes)
-CHILD_TEST(count_large_requests)
-CHILD_TEST(spare_threads_of_the_starter)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_count_free_blocks),
-      cmocka_unit_test(test_count_large_blocks),
-      cmocka_unit_test(test_count_what_another_thread_frees),
-      cmocka_unit_test(test_count_what_passes),
-      cmocka_unit_test(test_count_large_requests),
-      cmocka_unit_test(test_spare_threads_of_the_starter),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

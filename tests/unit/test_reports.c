@@ -51,8 +51,7 @@ static uint64_t figure(const char *key) {
   return strtoull(at + strlen(quoted), NULL, 10);
 }
 
-static int write_json(const void *unused) {
-  (void)unused;
+CHILD_TEST(write_json) {
   start_library();
   void *big = must_malloc(3 << 20), *large = must_malloc(100000);
   for (unsigned index = 0; index < 1000; index++) must_malloc(100);
@@ -71,12 +70,10 @@ static int write_json(const void *unused) {
   REQUIRE(classes == CLASS_COUNT);
   hak_free(big);
   hak_free(large);
-  return 0;
 }
 
 /* A buffer of any size: never written past, always told how much is wanted. */
-static int cut_json(const void *unused) {
-  (void)unused;
+CHILD_TEST(cut_json) {
   start_library();
   size_t whole = hak_stats_json(NULL, 0);
   for (size_t bytes = 1; bytes < whole; bytes += 1 + bytes / 3) {
@@ -86,33 +83,27 @@ static int cut_json(const void *unused) {
   }
   REQUIRE(hak_stats_json(report, whole + 1) == whole);
   REQUIRE(json_value(report) == report + whole);
-  return 0;
 }
 
-static int write_text(const void *unused) {
-  (void)unused;
+CHILD_TEST(write_text) {
   start_library();
   must_malloc(100);
   hak_stats_print(2);
   REQUIRE(strncmp(os_fake.written, "hakmem 0.", 9) == 0);
   REQUIRE(strstr(os_fake.written, "\nmemory (") && strstr(os_fake.written, "  refills "));
   REQUIRE(!strstr(os_fake.written, "big_allocs")); /* what is 0 is left out */
-  return 0;
 }
 
-static int write_acquisitions(const void *unused) {
-  (void)unused;
+CHILD_TEST(write_acquisitions) {
   start_library();
   must_malloc(100);
   options.shared_pool_lock_stats = true;
   reports_at_exit();
   REQUIRE(strncmp(os_fake.written, "hakmem: shared pool slow-path acquisitions: ", 44) == 0);
   REQUIRE(strstr(os_fake.written, "acquire_os") && strstr(os_fake.written, "%  "));
-  return 0;
 }
 
-static int write_where_it_cannot(const void *unused) {
-  (void)unused;
+CHILD_TEST(write_where_it_cannot) {
   start_library();
   options.stats = "json:/nowhere/at/all.json";
   reports_at_exit();
@@ -128,12 +119,10 @@ static int write_where_it_cannot(const void *unused) {
   options.stats = "0";
   reports_at_exit();
   REQUIRE(os_fake.written_bytes == 0);
-  return 0;
 }
 
-static int write_a_file(const void *unused) {
+CHILD_TEST(write_a_file) {
   char path[] = "/tmp/hakmem-test-XXXXXX", option[64];
-  (void)unused;
   start_library();
   int file = mkstemp(path);
   snprintf(option, sizeof option, "json:%s", path);
@@ -142,13 +131,11 @@ static int write_a_file(const void *unused) {
   ssize_t length = read(file, report, sizeof report - 1);
   unlink(path);
   REQUIRE(length > 0 && json_value(report) == report + length);
-  return 0;
 }
 
 /* The text goes to standard error; the file says that it did. */
-static int write_and_mark(const void *unused) {
+CHILD_TEST(write_and_mark) {
   char path[64];
-  (void)unused;
   start_library();
   snprintf(path, sizeof path, "/tmp/hakmem-test-mark-%d", (int)getpid());
   REQUIRE(access(path, F_OK));
@@ -162,26 +149,4 @@ static int write_and_mark(const void *unused) {
   options.stats = "1:/nowhere/at/all";
   reports_at_exit();
   REQUIRE(strstr(os_fake.written, "fetched past the magazines"));
-  return 0;
-}
-
-CHILD_TEST(write_json)
-CHILD_TEST(cut_json)
-CHILD_TEST(write_text)
-CHILD_TEST(write_acquisitions)
-CHILD_TEST(write_where_it_cannot)
-CHILD_TEST(write_a_file)
-CHILD_TEST(write_and_mark)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_write_json),
-      cmocka_unit_test(test_cut_json),
-      cmocka_unit_test(test_write_text),
-      cmocka_unit_test(test_write_acquisitions),
-      cmocka_unit_test(test_write_where_it_cannot),
-      cmocka_unit_test(test_write_a_file),
-      cmocka_unit_test(test_write_and_mark),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

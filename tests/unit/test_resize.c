@@ -22,8 +22,7 @@ static void require_filled(const unsigned char *block, size_t bytes) {
 }
 
 /* With nobody behind it a block grows through all sizes without moving, and shrinks again. */
-static int cross_the_tiers(const void *unused) {
-  (void)unused;
+CHILD_TEST(cross_the_tiers) {
   start_library();
   hak_free(must_malloc(8 * MIB)); /* room */
   unsigned char *block = must_malloc(100 * KIB);
@@ -44,12 +43,10 @@ static int cross_the_tiers(const void *unused) {
   hak_free(block);
   hak_purge(true);
   REQUIRE(live_bytes() == 0);
-  return 0;
 }
 
 /* Who outgrew his place gets one with room behind it, though another fits more tightly. */
-static int grow_on_after_a_move(const void *unused) {
-  (void)unused;
+CHILD_TEST(grow_on_after_a_move) {
   start_library();
   hak_free(must_malloc(8 * MIB)); /* what follows lies side by side in it */
   unsigned char *block = must_malloc(500 * KIB);
@@ -67,11 +64,9 @@ static int grow_on_after_a_move(const void *unused) {
   require_filled(moved, 500 * KIB);
   unsigned char *other = must_malloc(1300 * KIB); /* who has not grown takes the tight one */
   REQUIRE(granule_of((uintptr_t)other) == granule_of((uintptr_t)tight));
-  return 0;
 }
 
-static int stop_at_a_neighbour(const void *unused) {
-  (void)unused;
+CHILD_TEST(stop_at_a_neighbour) {
   start_library();
   unsigned char *block = must_malloc(300 * KIB), *wall = must_malloc(300 * KIB);
   REQUIRE(wall > block);
@@ -87,13 +82,11 @@ static int stop_at_a_neighbour(const void *unused) {
   hak_purge(true);
   REQUIRE(hak_expand(moved, 700 * KIB) == moved);
   hak_free(moved);
-  return 0;
 }
 
 /* A block keeps its colour, whatever its size becomes: each has the room. */
-static int keep_the_colour(const void *unused) {
+CHILD_TEST(keep_the_colour) {
   unsigned with_colour = 0;
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < COLOUR_COUNT; index++) {
     unsigned char *block = must_malloc(256 * KIB);
@@ -104,7 +97,6 @@ static int keep_the_colour(const void *unused) {
     require_filled(block, 100 * KIB);
   }
   REQUIRE(with_colour > 0);
-  return 0;
 }
 
 static void *grow_and_free(void *block) {
@@ -114,18 +106,15 @@ static void *grow_and_free(void *block) {
 }
 
 /* Another thread's block, and one freed by a thread that is not its owner. */
-static int change_threads(const void *unused) {
-  (void)unused;
+CHILD_TEST(change_threads) {
   start_library();
   for (unsigned round = 0; round < 20; round++) on_a_thread(grow_and_free, must_malloc(100 * KIB));
   hak_purge(true);
   REQUIRE(live_bytes() <= MIB); /* what an ended thread's heap may still hold */
-  return 0;
 }
 
 /* Grown over memory that held something, it is not taken for zero. */
-static int forget_that_it_was_zero(const void *unused) {
-  (void)unused;
+CHILD_TEST(forget_that_it_was_zero) {
   start_library();
   for (unsigned round = 0; round < 8; round++) {
     unsigned char *block = must_malloc(100 * KIB), *dirt = must_malloc(900 * KIB);
@@ -135,12 +124,10 @@ static int forget_that_it_was_zero(const void *unused) {
     for (size_t at = 100 * KIB + GRANULE_BYTES; at < 900 * KIB; at += 97) REQUIRE(block[at] == 0);
     hak_free(block);
   }
-  return 0;
 }
 
 /* Between two slab classes: it moves once, and is large enough from then on. */
-static int stay_in_a_larger_class(const void *unused) {
-  (void)unused;
+CHILD_TEST(stay_in_a_larger_class) {
   start_library();
   unsigned char *small = must_malloc(20 * KIB), *block = hak_realloc(small, 42 * KIB);
   REQUIRE(block && block != small);
@@ -149,23 +136,4 @@ static int stay_in_a_larger_class(const void *unused) {
   REQUIRE(hak_realloc(block, 11 * KIB) == block);
   unsigned char *little = hak_realloc(block, 10 * KIB);
   REQUIRE(little && little != block);
-  return 0;
-}
-
-CHILD_TEST(stay_in_a_larger_class)
-CHILD_TEST(cross_the_tiers)
-CHILD_TEST(grow_on_after_a_move)
-CHILD_TEST(stop_at_a_neighbour)
-CHILD_TEST(keep_the_colour)
-CHILD_TEST(change_threads)
-CHILD_TEST(forget_that_it_was_zero)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stay_in_a_larger_class),  cmocka_unit_test(test_cross_the_tiers),
-      cmocka_unit_test(test_grow_on_after_a_move),    cmocka_unit_test(test_stop_at_a_neighbour),
-      cmocka_unit_test(test_keep_the_colour),         cmocka_unit_test(test_change_threads),
-      cmocka_unit_test(test_forget_that_it_was_zero),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

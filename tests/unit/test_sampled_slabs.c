@@ -27,8 +27,7 @@ static unsigned slabs_of_samples(void) {
 }
 
 /* Of each class: all blocks are others, and none is another class's. */
-static int take_and_give(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_and_give) {
   start_library();
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     unsigned count = slab_shapes[class].capacity * 2u + 3;
@@ -45,13 +44,11 @@ static int take_and_give(const void *unused) {
   }
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);
-  return 0;
 }
 
 /* What comes back is used again: the slabs do not grow in number. */
-static int reuse(const void *unused) {
+CHILD_TEST(reuse) {
   uint64_t random = 5;
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(CLASS_64);
   unsigned slabs = slabs_of_samples();
@@ -61,19 +58,16 @@ static int reuse(const void *unused) {
     blocks[index] = take(CLASS_64);
   }
   REQUIRE(slabs_of_samples() <= slabs + 1);
-  return 0;
 }
 
 /* A thread that was cut off inside by a fork is forgotten in the child. */
-static int release_after_fork(const void *unused) {
-  (void)unused;
+CHILD_TEST(release_after_fork) {
   start_library();
   void *block = take(CLASS_64);
   sampled_slabs_after_fork();
   REQUIRE(sampled_slabs_give(block, &counters));
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);
-  return 0;
 }
 
 /* A signal handler interrupts its thread inside, and forks: here while a double free is reported.  The child's other threads are
@@ -93,8 +87,7 @@ static bool be_a_child_inside(void) {
   return false;
 }
 
-static int fork_inside(const void *unused) {
-  (void)unused;
+CHILD_TEST(fork_inside) {
   start_library();
   void *block = take(CLASS_64);
   other_block = take(CLASS_64);
@@ -110,37 +103,19 @@ static int fork_inside(const void *unused) {
       REQUIRE(sampled_slabs_give(blocks[index], &counters));
     REQUIRE(slabs_of_samples() <= MANY / (unsigned)slab_shapes[CLASS_64].capacity + 2);
   }
-  return 0;
 }
 
-static int give_twice(const void *unused) {
-  (void)unused;
+REPORT_TEST(double_free, "hakmem: double free of 0x", ": the block of 64 bytes is free already") {
   start_library();
   void *block = take(CLASS_64), *other = take(CLASS_64);
   sampled_slabs_give(block, &counters);
   REQUIRE(other);
   sampled_slabs_give(block, &counters);
-  return 0;
 }
 
-static void test_double_free(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x",
-                                     ": the block of 64 bytes is free already", NULL};
-  assert_child_reports(give_twice, NULL, said);
-}
-
-static int give_inside(const void *unused) {
-  (void)unused;
+REPORT_TEST(misaligned, "hakmem: ", "64 bytes") {
   start_library();
   sampled_slabs_give((char *)take(CLASS_64) + 16, &counters);
-  return 0;
-}
-
-static void test_misaligned(void **state) {
-  (void)state;
-  static const char *const said[] = {"hakmem: ", "64 bytes", NULL};
-  assert_child_reports(give_inside, NULL, said);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
@@ -168,9 +143,8 @@ static void *take_and_give_at_random(void *seed) {
   return NULL;
 }
 
-static int share(const void *unused) {
+CHILD_TEST(share) {
   pthread_t threads[THREADS];
-  (void)unused;
   start_library();
   os_fake.is_multi_threaded = true;
   for (uintptr_t index = 0; index < THREADS; index++)
@@ -178,24 +152,4 @@ static int share(const void *unused) {
   for (unsigned index = 0; index < THREADS; index++) REQUIRE(!pthread_join(threads[index], NULL));
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);
-  return 0;
-}
-
-CHILD_TEST(take_and_give)
-CHILD_TEST(reuse)
-CHILD_TEST(release_after_fork)
-CHILD_TEST(fork_inside)
-CHILD_TEST(share)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_and_give),
-      cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_release_after_fork),
-      cmocka_unit_test(test_fork_inside),
-      cmocka_unit_test(test_double_free),
-      cmocka_unit_test(test_misaligned),
-      cmocka_unit_test(test_share),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,10 @@ static bool add(unsigned number) {
   return coins == SAMPLE_THINNED_OUT || samples_add(address_of(number), &sample, coins, &coin);
 }
 
-static int add_and_remove(const void *unused) {
+CHILD_TEST(add_and_remove) {
   enum { MANY = 5000 };
   struct profile_sample sample;
   unsigned halvings;
-  (void)unused;
   start_library();
   REQUIRE(!samples_remove(address_of(0), &sample, &halvings));
   for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
@@ -28,13 +27,11 @@ static int add_and_remove(const void *unused) {
     REQUIRE(!samples_remove(address_of(number), &sample, &halvings));
   }
   REQUIRE(load_relaxed(&profile_state.live_samples) == 0);
-  return 0;
 }
 
 /* Beyond what the table may hold: what is left stands for all. */
-static int halve(const void *unused) {
+CHILD_TEST(halve) {
   enum { MANY = 2000000 };
-  (void)unused;
   start_library();
   for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
   REQUIRE(load_relaxed(&profile_state.halvings) >= 4 && load_relaxed(&profile_state.halvings) < 8);
@@ -53,14 +50,12 @@ static int halve(const void *unused) {
     samples_remove(address_of(number), &sample, &halvings);
   REQUIRE(add(1) &&
           load_relaxed(&profile_state.live_samples) == 1); /* none is thinned out any more */
-  return 0;
 }
 
 /* No call walks through the table, the one that finds it full neither: as many coins are thrown as there are places for its
  * address. */
-static int halve_in_pieces(const void *unused) {
+CHILD_TEST(halve_in_pieces) {
   enum { MANY = 400000, MOST = SAMPLE_LEVELS * 16 + 8 };
-  (void)unused;
   start_library();
   for (unsigned number = 0; number < MANY; number++) {
     uint64_t live = load_relaxed(&profile_state.live_samples);
@@ -68,14 +63,12 @@ static int halve_in_pieces(const void *unused) {
     REQUIRE(live < load_relaxed(&profile_state.live_samples) + MOST);
   }
   REQUIRE(load_relaxed(&profile_state.halvings) > 0);
-  return 0;
 }
 
 /* Nothing that a thread leaves undone keeps others from halving: one that a fork has cut off, or a child of vfork that was
  * killed. */
-static int halve_beside_one_that_was_cut_off(const void *unused) {
+CHILD_TEST(halve_beside_one_that_was_cut_off) {
   struct sample_segment *segment;
-  (void)unused;
   start_library();
   REQUIRE(add(0));
   segment = load_relaxed(&profile_state.sample_segments[0]);
@@ -84,11 +77,9 @@ static int halve_beside_one_that_was_cut_off(const void *unused) {
   for (unsigned number = 1; number < 300000; number++) REQUIRE(add(number));
   REQUIRE(load_relaxed(&profile_state.halvings) > 0);
   REQUIRE(load_relaxed(&profile_state.lost_samples) == 0);
-  return 0;
 }
 
-static int do_without_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(do_without_memory) {
   start_library();
   os_fake.failing_kinds = OS_CALLS_ALL;
   os_fake.fail_first = 1;
@@ -96,22 +87,4 @@ static int do_without_memory(const void *unused) {
   unsigned kept = 0;
   for (unsigned number = 0; number < 300000; number++) kept += add(number);
   REQUIRE(kept == 0 || load_relaxed(&profile_state.live_samples) > 0);
-  return 0;
-}
-
-CHILD_TEST(add_and_remove)
-CHILD_TEST(halve)
-CHILD_TEST(halve_in_pieces)
-CHILD_TEST(halve_beside_one_that_was_cut_off)
-CHILD_TEST(do_without_memory)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_add_and_remove),
-      cmocka_unit_test(test_halve),
-      cmocka_unit_test(test_halve_in_pieces),
-      cmocka_unit_test(test_halve_beside_one_that_was_cut_off),
-      cmocka_unit_test(test_do_without_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void leak_once(int pattern, void **lasting) {
   if (pattern != TEMPORARY_FIRST) hak_free(temporary);
 }
 
-static int leak(const void *argument) {
+static void leak(const void *argument) {
   int pattern = *(const int *)argument;
   double live = 0;
   start_library();
@@ -40,18 +40,15 @@ static int leak(const void *argument) {
   REQUIRE_NEAR(live, count, 0.01);
   REQUIRE_NEAR(estimate_sites(false).blocks, 2 * count, 0.01);
   REQUIRE_NEAR(estimate_sites(true).blocks, 2 * count, 0.01);
-  return 0;
 }
 
-static void test_leaks(void **state) {
-  (void)state;
+TEST(leaks) {
   static const int patterns[] = {TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN};
   for (unsigned index = 0; index < 3; index++) assert_child_succeeds(leak, &patterns[index]);
 }
 
 /* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it must not be one. */
-static int miss_only(const void *unused) {
-  (void)unused;
+CHILD_TEST(miss_only) {
   start_library();
   unsigned misses[2] = {0, 0};
   for (unsigned index = 0; index < KEPT; index++) {
@@ -64,15 +61,13 @@ static int miss_only(const void *unused) {
     misses[1] += heap_of_thread->owner.counters.value[COUNT_refills] != between;
   }
   REQUIRE(misses[0] > 100 && misses[1] == 0);
-  return 0;
 }
 
 /* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact count. */
-static int all_sizes(const void *unused) {
+CHILD_TEST(all_sizes) {
   enum { ROUNDS = 1500000 };
   uint64_t random = 11;
   double bytes = 0, blocks = 0;
-  (void)unused;
   start_library();
   switch_on(1024);
   hak_free(hak_malloc(8)); /* looks */
@@ -87,14 +82,12 @@ static int all_sizes(const void *unused) {
   struct estimate found = estimate_sites(false);
   REQUIRE_NEAR(found.bytes, bytes, 0.01);
   REQUIRE_NEAR(found.blocks, blocks, 0.01);
-  return 0;
 }
 
 /* Chains of realloc, into Large and Big sizes: each step frees the block before, wherever it stays. */
-static int grow(const void *unused) {
+CHILD_TEST(grow) {
   enum { ROUNDS = 3000 };
   uint64_t random = 12;
-  (void)unused;
   start_library();
   switch_on(4096);
   for (unsigned round = 0; round < ROUNDS; round++) {
@@ -111,14 +104,12 @@ static int grow(const void *unused) {
   struct estimate made = estimate_sites(false), freed = estimate_sites(true);
   REQUIRE(made.blocks > 0 && made.blocks * 0.999999 < freed.blocks &&
           freed.blocks < made.blocks * 1.000001);
-  return 0;
 }
 
 /* ---- exact counts ------------------------------------------------------------------------------------------------ */
 
-static int count_all(const void *unused) {
+CHILD_TEST(count_all) {
   enum { CLASS_64 = 4, CLASS_4K = 28, CLASS_LARGE = SLAB_CLASS_COUNT + 1, COUNT = 5000 };
-  (void)unused;
   start_library();
   for (unsigned index = 0; index < 100; index++) hak_free(must_malloc(64));
   switch_on(8192);
@@ -141,14 +132,12 @@ static int count_all(const void *unused) {
   for (unsigned index = 0; index < COUNT; index++) hak_free(must_malloc(64));
   REQUIRE(profiled(CLASS_64) == 2 * COUNT);
   REQUIRE(!heap_of_thread->sampler.countdown && !load_relaxed(&heap_of_thread->sampler.is_armed));
-  return 0;
 }
 
 /* ---- blocks that are samples ---------------------------------------------------------------------------------------- */
 
 /* With R = 64 nearly all are. */
-static int are_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(are_blocks) {
   start_library();
   switch_on(PERIOD);
   hak_free(must_malloc(100));
@@ -164,21 +153,18 @@ static int are_blocks(const void *unused) {
     hak_free(bigger);
   }
   REQUIRE(estimate_live(0).samples == 0);
-  return 0;
 }
 
-static int free_twice(const void *size) {
+static void free_twice(const void *size) {
   start_library();
   switch_on(PERIOD);
   hak_free(must_malloc(100));
   void *block = must_malloc(*(const size_t *)size);
   hak_free(block);
   hak_free(block);
-  return 0;
 }
 
-static void test_double_free(void **state) {
-  (void)state;
+TEST(double_free) {
   static const size_t sizes[] = {2000, 100000, 5 << 20};
   static const char *const said[] = {"hakmem: ", "0x", NULL};
   for (unsigned index = 0; index < 3; index++)
@@ -191,8 +177,7 @@ static void *take_and_leave(void *unused) {
 }
 
 /* Threads that end leave samples that others free; a heap that nobody has is not armed. */
-static int threads_end(const void *unused) {
-  (void)unused;
+CHILD_TEST(threads_end) {
   start_library();
   switch_on(256);
   os_fake.is_multi_threaded = true;
@@ -204,12 +189,10 @@ static int threads_end(const void *unused) {
     for (unsigned index = 0; index < 1000; index++) hak_free(kept[index]);
   }
   REQUIRE(estimate_live(0).samples == 0 && load_relaxed(&profile_state.samples) > 1000);
-  return 0;
 }
 
 /* Hardened mode keeps samples in the table alone. */
-static int hardened(const void *unused) {
-  (void)unused;
+CHILD_TEST(hardened) {
   start_hardened(1);
   switch_on(256);
   hak_free(must_malloc(100));
@@ -219,13 +202,11 @@ static int hardened(const void *unused) {
   REQUIRE_NEAR(live.blocks, KEPT, 0.05);
   for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
   REQUIRE(estimate_live(0).samples == 0);
-  return 0;
 }
 
 /* ---- the control record ---------------------------------------------------------------------------------------------- */
 
-static int obey_lease(const void *unused) {
-  (void)unused;
+CHILD_TEST(obey_lease) {
   start_library();
   store_relaxed(&profile_control.lease_ms, os_now_coarse_ms() + 1000);
   switch_on(1024);
@@ -235,11 +216,9 @@ static int obey_lease(const void *unused) {
   for (unsigned index = 0; index < KEPT; index++) hak_free(must_malloc(1000));
   REQUIRE(!heap_of_thread->sampler.countdown && !profile_is_on());
   REQUIRE(load_relaxed(&profile_state.ended_ms) >= load_relaxed(&profile_state.began_ms) + 1000);
-  return 0;
 }
 
-static int purge_once(const void *unused) {
-  (void)unused;
+CHILD_TEST(purge_once) {
   start_library();
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
   for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
@@ -248,11 +227,9 @@ static int purge_once(const void *unused) {
   publish();
   hak_free(must_malloc(100));
   REQUIRE(load_relaxed(&profile_state.purges_done) == 7 && look().purged_bytes > before);
-  return 0;
 }
 
-static int refuse(const void *unused) {
-  (void)unused;
+CHILD_TEST(refuse) {
   static char *environment[] = {"HAKMEM_PROFILE=never", NULL};
   os_fake.environment = environment;
   start_library();
@@ -261,29 +238,25 @@ static int refuse(const void *unused) {
   for (unsigned index = 0; index < KEPT; index++) hak_free(must_malloc(1000));
   REQUIRE(load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED);
   REQUIRE(!load_relaxed(&profile_state.samples) && !load_relaxed(&profile_state.purges_done));
-  return 0;
 }
 
-static int begin_at_once(const void *period) {
+static void begin_at_once(const void *period) {
   char *environment[] = {(char *)(uintptr_t)period, NULL};
   os_fake.environment = environment;
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
   bool adapts = strcmp(period, "HAKMEM_PROFILE=1") == 0; /* then there are few samples yet */
   REQUIRE_NEAR(estimate_live(0).blocks, KEPT, adapts ? 0.6 : 0.1);
   REQUIRE(look().class_counters[0][0] == 0 && profiled(class_of_size(1000)) == KEPT);
-  return 0;
 }
 
-static void test_begin_at_once(void **state) {
-  (void)state;
+TEST(begin_at_once) {
   assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=1");
   assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=4K");
 }
 
 /* Any values: the process works, and what is drawn stays within bounds. */
-static int obey_anything(const void *unused) {
+CHILD_TEST(obey_anything) {
   uint64_t random = 99;
-  (void)unused;
   start_library();
   for (unsigned round = 0; round < 2000; round++) {
     uint64_t shift = random_below(&random, 64);
@@ -305,7 +278,6 @@ static int obey_anything(const void *unused) {
   }
   for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
   REQUIRE(estimate_live(0).samples == 0);
-  return 0;
 }
 
 /* Samples taken in so many seconds of 100 MB each. */
@@ -320,8 +292,7 @@ static double samples_in(unsigned seconds) {
 }
 
 /* Towards the wanted rate, and what it may cost: a tool may ask for ten times as much, until the program asks for itself. */
-static int adapt(const void *unused) {
-  (void)unused;
+CHILD_TEST(adapt) {
   start_library();
   switch_on(0);
   hak_free(must_malloc(100));
@@ -333,32 +304,4 @@ static int adapt(const void *unused) {
   REQUIRE(profile_ask(true, 0));
   samples_in(4);
   REQUIRE_NEAR(samples_in(1), 1000, 0.3);
-  return 0;
-}
-
-CHILD_TEST(miss_only)
-CHILD_TEST(all_sizes)
-CHILD_TEST(grow)
-CHILD_TEST(count_all)
-CHILD_TEST(are_blocks)
-CHILD_TEST(threads_end)
-CHILD_TEST(hardened)
-CHILD_TEST(obey_lease)
-CHILD_TEST(purge_once)
-CHILD_TEST(refuse)
-CHILD_TEST(obey_anything)
-CHILD_TEST(adapt)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_leaks),         cmocka_unit_test(test_miss_only),
-      cmocka_unit_test(test_all_sizes),     cmocka_unit_test(test_grow),
-      cmocka_unit_test(test_count_all),     cmocka_unit_test(test_are_blocks),
-      cmocka_unit_test(test_double_free),   cmocka_unit_test(test_threads_end),
-      cmocka_unit_test(test_hardened),      cmocka_unit_test(test_obey_lease),
-      cmocka_unit_test(test_purge_once),    cmocka_unit_test(test_refuse),
-      cmocka_unit_test(test_begin_at_once), cmocka_unit_test(test_obey_anything),
-      cmocka_unit_test(test_adapt),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

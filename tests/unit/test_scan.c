@@ -3,8 +3,7 @@
 
 #include "unit.h"
 
-static void test_places(void **state) {
-  (void)state;
+TEST(places) {
   const char *text = "a:b:c";
   assert_ptr_equal(scan_for(text, ':'), text + 1);
   assert_ptr_equal(scan_for(text + 2, ':'), text + 3);
@@ -15,8 +14,7 @@ static void test_places(void **state) {
   assert_null(scan_for("", 'a'));
 }
 
-static void test_beginnings(void **state) {
-  (void)state;
+TEST(beginnings) {
   const char *text = "text:file";
   assert_ptr_equal(scan_past(text, "text:"), text + 5);
   assert_ptr_equal(scan_past(text, ""), text);
@@ -25,27 +23,15 @@ static void test_beginnings(void **state) {
   assert_null(scan_past(text, "json:"));
 }
 
-static void test_equality(void **state) {
-  (void)state;
+TEST(equality) {
   assert_true(scan_equals("memory", "memory"));
   assert_true(scan_equals("", ""));
   assert_false(scan_equals("memory", "memor"));
   assert_false(scan_equals("memor", "memory"));
 }
 
-static void test_the_next_text(void **state) {
-  (void)state;
+TEST(the_next_text) {
   const char *texts = "one\0\0two";
   assert_ptr_equal(scan_next(texts), texts + 4);
   assert_ptr_equal(scan_next(texts + 4), texts + 5);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_places),
-      cmocka_unit_test(test_beginnings),
-      cmocka_unit_test(test_equality),
-      cmocka_unit_test(test_the_next_text),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

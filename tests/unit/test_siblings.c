@@ -41,7 +41,7 @@ static bool are_alike(const struct draws *one, const struct draws *other) {
   return memcmp(one, other, sizeof *one) == 0;
 }
 
-static int draw_apart(const void *is_confined) {
+static void draw_apart(const void *is_confined) {
   struct draws all[CHILDREN + 1];
   (void)draw();
   if (*(const bool *)is_confined) os_confine();
@@ -49,16 +49,9 @@ static int draw_apart(const void *is_confined) {
   all[CHILDREN] = draw();
   for (unsigned one = 0; one <= CHILDREN; one++)
     for (unsigned other = 0; other < one; other++) REQUIRE(!are_alike(&all[one], &all[other]));
-  return 0;
 }
 
-static void test_draw_apart(void **state) {
+TEST(draw_apart) {
   static const bool modes[] = {false, true};
-  (void)state;
   for (unsigned mode = 0; mode < 2; mode++) assert_child_succeeds(draw_apart, &modes[mode]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_draw_apart)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

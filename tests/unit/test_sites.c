@@ -11,10 +11,9 @@ static uint32_t find(unsigned number, size_t depth) {
   return sites_find(frames, depth, number % 2);
 }
 
-static int find_again(const void *unused) {
+CHILD_TEST(find_again) {
   enum { STACKS = 4000 };
   static uint32_t found[STACKS];
-  (void)unused;
   start_library();
   for (unsigned number = 0; number < STACKS; number++) {
     found[number] = find(number, number % DEPTH);
@@ -28,14 +27,12 @@ static int find_again(const void *unused) {
     for (unsigned at = 0; at < number % DEPTH; at++)
       REQUIRE(site->frames[at] == 0x400000 + number * (at + 1));
   }
-  return 0;
 }
 
 /* The bound is kept, and what finds no room is counted at one site. */
-static int lose_some(const void *unused) {
+CHILD_TEST(lose_some) {
   enum { STACKS = 200000 };
   unsigned lost = 0;
-  (void)unused;
   start_library();
   for (unsigned number = 0; number < STACKS; number++) lost += find(number, DEPTH) == SITE_LOST;
   REQUIRE(lost > 0 && lost == load_relaxed(&profile_state.lost_stacks));
@@ -45,13 +42,11 @@ static int lose_some(const void *unused) {
   struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64, .site = SITE_LOST};
   sites_note_allocated(&sample);
   REQUIRE(real_of_bits(load_relaxed(&sites_record(SITE_LOST)->allocated.bytes)) > 64);
-  return 0;
 }
 
-static int sum_weights(const void *unused) {
+CHILD_TEST(sum_weights) {
   struct profile_sample sample = {
       .block_bytes = 1000, .requested_bytes = 900, .period_bytes = 1000, .born_ms = 100};
-  (void)unused;
   start_library();
   sample.site = find(1, 2);
   struct profile_site *site = sites_record(sample.site);
@@ -70,18 +65,4 @@ static int sum_weights(const void *unused) {
   REQUIRE(load_relaxed(&site->freed_samples) == 3);
   REQUIRE(load_relaxed(&site->lifetimes[0]) == 1 && load_relaxed(&site->lifetimes[3]) == 1);
   REQUIRE(load_relaxed(&site->lifetimes[SITE_LIFETIMES - 1]) == 1);
-  return 0;
-}
-
-CHILD_TEST(find_again)
-CHILD_TEST(lose_some)
-CHILD_TEST(sum_weights)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_find_again),
-      cmocka_unit_test(test_lose_some),
-      cmocka_unit_test(test_sum_weights),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "unit.h"
 
-static void test_every_size_fits_its_class(void **state) {
-  (void)state;
+TEST(every_size_fits_its_class) {
   unsigned before = 0;
   for (size_t size = 0; size <= LARGE_MAX_BYTES; size++) {
     unsigned class = class_of_size(size);
@@ -18,28 +17,24 @@ static void test_every_size_fits_its_class(void **state) {
   assert_int_equal(before, CLASS_COUNT - 1);
 }
 
-static void test_a_class_is_its_own(void **state) {
-  (void)state;
+TEST(a_class_is_its_own) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++)
     assert_int_equal(class_of_size(class_bytes(class)), class);
 }
 
 /* At most a quarter of a block is lost to rounding, from 16-byte steps (T1) on. */
-static void test_rounding_loss(void **state) {
-  (void)state;
+TEST(rounding_loss) {
   for (size_t size = 128; size <= MID_MAX_BYTES; size++)
     assert_true(class_bytes(class_of_size(size)) - size < size / 4 + 1);
 }
 
-static void test_natural_alignment(void **state) {
-  (void)state;
+TEST(natural_alignment) {
   assert_int_equal(class_bytes(0), 8);
   for (unsigned class = 1; class < CLASS_COUNT; class ++)
     assert_int_equal(class_bytes(class) % 16, 0);
 }
 
-static void test_smallest_aligned_class(void **state) {
-  (void)state;
+TEST(smallest_aligned_class) {
   for (size_t alignment = 1; alignment <= STEPPED_MAX_BYTES; alignment *= 2)
     for (size_t size = 0; size <= MID_MAX_BYTES; size++) {
       unsigned class = class_of_size(size);
@@ -51,8 +46,7 @@ static void test_smallest_aligned_class(void **state) {
   assert_int_equal(slab_class_of(1, MID_MAX_BYTES * 2), SLAB_CLASS_COUNT);
 }
 
-static void test_shapes_of_slabs(void **state) {
-  (void)state;
+TEST(shapes_of_slabs) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct slab_shape *shape = &slab_shapes[class];
     assert_int_equal(shape->block_bytes, class_bytes(class));
@@ -65,8 +59,7 @@ static void test_shapes_of_slabs(void **state) {
   }
 }
 
-static void test_tiers(void **state) {
-  (void)state;
+TEST(tiers) {
   assert_int_equal(class_of_size(TINY_MAX_BYTES), TINY_CLASS_COUNT - 1);
   assert_int_equal(class_of_size(MID_MAX_BYTES), SLAB_CLASS_COUNT - 1);
   assert_int_equal(class_of_size(LARGE_MAX_BYTES), CLASS_COUNT - 1);
@@ -79,17 +72,4 @@ static void test_tiers(void **state) {
   assert_int_equal(class_bytes(CLASS_COUNT - 1), LARGE_MAX_BYTES);
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     assert_int_equal(large_class_of_granules(large_granules_of_class(class)), class);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_size_fits_its_class),
-      cmocka_unit_test(test_a_class_is_its_own),
-      cmocka_unit_test(test_rounding_loss),
-      cmocka_unit_test(test_natural_alignment),
-      cmocka_unit_test(test_smallest_aligned_class),
-      cmocka_unit_test(test_shapes_of_slabs),
-      cmocka_unit_test(test_tiers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

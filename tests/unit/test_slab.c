@@ -2,8 +2,7 @@
 #include "owners.h"
 #include "report/report.h"
 
-static int take_in_order(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_in_order) {
   owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   void *blocks[100];
@@ -13,16 +12,9 @@ static int take_in_order(const void *unused) {
   require_laws(slab, 100);
   REQUIRE(load_relaxed(&mine.bytes_out) == 100 * 64);
   REQUIRE(owner_map_entry(slab->base + 77) == (mine.tag | CLASS_64));
-  return 0;
 }
 
-static void test_take_in_order(void **state) {
-  (void)state;
-  assert_child_succeeds(take_in_order, NULL);
-}
-
-static int take_the_rest(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_the_rest) {
   owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_4K);
   void *blocks[64];
@@ -34,12 +26,10 @@ static int take_the_rest(const void *unused) {
   require_laws(slab, slab->capacity - 1u);
   REQUIRE(slab->is_listed && mine.bins[CLASS_4K].partial == slab);
   REQUIRE(slab_take(slab, &mine, blocks, 64) == 1 && (uintptr_t)blocks[0] == slab->base + 3 * 4096);
-  return 0;
 }
 
 /* What begins with this slab's blocks, in words in turn, is put; what does not stays. */
-static int put_the_first(const void *unused) {
-  (void)unused;
+CHILD_TEST(put_the_first) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64), *next = full_slab(&mine, CLASS_64);
   uintptr_t base = slab->base;
@@ -53,12 +43,10 @@ static int put_the_first(const void *unused) {
   require_laws(next, next->capacity - 1u);
   blocks[0] = (void *)(base + 6); /* inside a block */
   REQUIRE(slab_put(slab, &mine, blocks, 1) == 0);
-  return 0;
 }
 
 /* One by one it comes to the same, from the first block, which lists the slab, to the last. */
-static int put_one_by_one(const void *unused) {
-  (void)unused;
+CHILD_TEST(put_one_by_one) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   REQUIRE(slab_put_one(slab, CLASS_64, 70, &mine) && slab_put_one(slab, CLASS_64, 3, &mine));
@@ -71,12 +59,10 @@ static int put_one_by_one(const void *unused) {
     if (index != 3 && index != 70) REQUIRE(slab_put_one(slab, CLASS_64, index, &mine));
   require_laws(slab, 0);
   REQUIRE(mine.bins[CLASS_64].free_count == 1 && load_relaxed(&mine.bytes_out) == 0);
-  return 0;
 }
 
 /* Where misuse is let pass: what was free already changes no sum. */
-static int put_twice(const void *unused) {
-  (void)unused;
+CHILD_TEST(put_twice) {
   owners_set_up();
   misuse_action = MISUSE_WARN;
   struct slab *slab = full_slab(&mine, CLASS_64);
@@ -85,32 +71,10 @@ static int put_twice(const void *unused) {
   REQUIRE(slab->is_listed && mine.bins[CLASS_64].free_count == 1);
   REQUIRE(slab_put(slab, &mine, (void *[]){(void *)slab->base}, 1) == 1);
   REQUIRE(mine.bins[CLASS_64].free_count == 1 && owner_is_valid(&mine));
-  return 0;
-}
-
-static void test_put_twice(void **state) {
-  (void)state;
-  assert_child_succeeds(put_twice, NULL);
-}
-
-static void test_put_one_by_one(void **state) {
-  (void)state;
-  assert_child_succeeds(put_one_by_one, NULL);
-}
-
-static void test_put_the_first(void **state) {
-  (void)state;
-  assert_child_succeeds(put_the_first, NULL);
-}
-
-static void test_take_the_rest(void **state) {
-  (void)state;
-  assert_child_succeeds(take_the_rest, NULL);
 }
 
 /* Blocks that came back go first; fresh ones are handed out few at a time. */
-static int take_few_fresh(const void *unused) {
-  (void)unused;
+CHILD_TEST(take_few_fresh) {
   owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   void *blocks[500];
@@ -124,16 +88,9 @@ static int take_few_fresh(const void *unused) {
   REQUIRE(slab_take(slab, &mine, blocks, 10) == 10 && slab_batch(slab, 500) == 64);
   REQUIRE(slab_take(slab, &mine, blocks, 64) == 64 && slab->handed_out == 264);
   require_laws(slab, 264);
-  return 0;
 }
 
-static void test_take_few_fresh(void **state) {
-  (void)state;
-  assert_child_succeeds(take_few_fresh, NULL);
-}
-
-static int collect(const void *unused) {
-  (void)unused;
+CHILD_TEST(collect) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   slab_free_remote(slab, 0, 0xf0, &other.counters);
@@ -144,16 +101,9 @@ static int collect(const void *unused) {
   REQUIRE(slab_collect(slab, &mine) == 5 && slab_count_remote(slab) == 0);
   REQUIRE(slab_collect(slab, &mine) == 0);
   require_laws(slab, slab->capacity - 5u);
-  return 0;
 }
 
-static void test_collect(void **state) {
-  (void)state;
-  assert_child_succeeds(collect, NULL);
-}
-
-static int release(const void *unused) {
-  (void)unused;
+CHILD_TEST(release) {
   owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   store_relaxed(&slab->queued, 1); /* somebody is queueing it at this moment */
@@ -165,17 +115,10 @@ static int release(const void *unused) {
   REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
   REQUIRE(!load_relaxed(&slab->queued) && !mine.bins[CLASS_64].current);
   REQUIRE(!map_entry_is_live(owner_map_entry(slab->base)));
-  return 0;
 }
 
-static void test_release(void **state) {
-  (void)state;
-  assert_child_succeeds(release, NULL);
-}
-
-static int keep_lists(const void *unused) {
+CHILD_TEST(lists) {
   struct slab *slabs[5];
-  (void)unused;
   owners_set_up();
   for (unsigned index = 0; index < 5; index++) {
     slabs[index] = full_slab(&mine, CLASS_64);
@@ -188,17 +131,11 @@ static int keep_lists(const void *unused) {
   slab_unlist(slabs[0], &mine);
   REQUIRE(bin->partial == slabs[3] && slabs[3]->next == slabs[1] && !slabs[1]->next);
   REQUIRE(slabs[1]->previous == slabs[3] && bin->partial_count == 2);
-  return 0;
-}
-
-static void test_lists(void **state) {
-  (void)state;
-  assert_child_succeeds(keep_lists, NULL);
 }
 
 /* ---- faults -------------------------------------------------------------------------------------- */
 
-static int free_twice(const void *argument) {
+static void free_twice(const void *argument) {
   const char *how = argument;
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
@@ -211,11 +148,9 @@ static int free_twice(const void *argument) {
   else
     slab_free_remote(slab, 1, 6, &other.counters);
   slab_collect(slab, &mine);
-  return 0;
 }
 
-static void test_double_free(void **state) {
-  (void)state;
+TEST(double_free) {
   static const char *const said[] = {
       "hakmem: double free of 0x",
       ": the block of 64 bytes is free already (tiny class 4, of thread ", NULL};
@@ -224,18 +159,16 @@ static void test_double_free(void **state) {
   for (unsigned way = 0; way < 4; way++) assert_child_reports(free_twice, ways[way], said);
 }
 
-static int index_of(const void *argument) {
+static void index_of(const void *argument) {
   const size_t *offset = argument;
   owners_set_up();
   struct slab *slab =
       full_slab(&mine, class_of_size(12288)); /* 131072 bytes hold ten, and a tail */
   REQUIRE(slab_index_of(slab, slab->base + 2 * (size_t)slab->block_bytes, "free") == 2);
   slab_index_of(slab, slab->base + *offset, "realloc");
-  return 0;
 }
 
-static void test_pointers_into_a_slab(void **state) {
-  (void)state;
+TEST(pointers_into_a_slab) {
   static const char *const inside[] = {"hakmem: misaligned realloc of 0x",
                                        ": inside the block of 12288 bytes at 0x", "(mid class ",
                                        NULL};
@@ -253,7 +186,7 @@ static void test_pointers_into_a_slab(void **state) {
 enum { STEPS = 40000 };
 
 /* Takes, puts, remote frees and collects in any order: no block is handed out while it lives. */
-static int model(const void *argument) {
+static void model(const void *argument) {
   unsigned class = *(const unsigned *)argument;
   static bool is_live[8192];
   void *blocks[64];
@@ -289,30 +222,10 @@ static int model(const void *argument) {
     }
     require_laws(slab, live);
   }
-  return 0;
 }
 
-static void test_model(void **state) {
-  (void)state;
+TEST(model) {
   static const unsigned classes[] = {0, 1, 3, CLASS_64, 20, CLASS_4K, SLAB_CLASS_COUNT - 1};
   for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++)
     assert_child_succeeds(model, &classes[index]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_in_order),
-      cmocka_unit_test(test_take_the_rest),
-      cmocka_unit_test(test_put_the_first),
-      cmocka_unit_test(test_put_one_by_one),
-      cmocka_unit_test(test_put_twice),
-      cmocka_unit_test(test_collect),
-      cmocka_unit_test(test_release),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_double_free),
-      cmocka_unit_test(test_pointers_into_a_slab),
-      cmocka_unit_test(test_take_few_fresh),
-      cmocka_unit_test(test_model),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ static enum slot_state state_of(const struct slab *slab) {
 
 /* ---- stages -------------------------------------------------------------------------------------- */
 
-static int go_through_stages(const void *argument) {
-  (void)argument;
+CHILD_TEST(stages) {
   set_up();
   struct slab *first = acquire_slab(CLASS_64, POOL_ALL, &counters);
   REQUIRE(first && counted(COUNT_acquire_os) == 1 && state_of(first) == SLOT_ACTIVE);
@@ -53,18 +52,11 @@ static int go_through_stages(const void *argument) {
   REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters) && state_of(first) == SLOT_EMPTY);
   REQUIRE(acquire_slab(CLASS_1024, POOL_TOUCHED, &counters) == first);
   REQUIRE(!acquire_slab(CLASS_1024, POOL_TOUCHED, &counters));
-  return 0;
-}
-
-static void test_stages(void **state) {
-  (void)state;
-  assert_child_succeeds(go_through_stages, NULL);
 }
 
 /* More EMPTY slots than a class keeps serve every class. */
-static int give_more_than_is_kept(const void *argument) {
+CHILD_TEST(a_class_keeps_a_few) {
   struct slab *slabs[EMPTY_KEPT + 1];
-  (void)argument;
   set_up();
   for (unsigned index = 0; index <= EMPTY_KEPT; index++)
     slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
@@ -73,21 +65,14 @@ static int give_more_than_is_kept(const void *argument) {
   REQUIRE(state_of(slabs[EMPTY_KEPT]) == SLOT_UNUSED);
   /* Slots with pages before fresh ones: the next slab of another class is that one. */
   REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters) == slabs[EMPTY_KEPT]);
-  return 0;
-}
-
-static void test_a_class_keeps_a_few(void **state) {
-  (void)state;
-  assert_child_succeeds(give_more_than_is_kept, NULL);
 }
 
 /* ---- shape ------------------------------------------------------------------------------------------ */
 
-static int check_shapes(const void *argument) {
+CHILD_TEST(shapes_and_places) {
   enum { SLABS = 400 };
   struct slab *slabs[SLABS];
   uint64_t random = 7;
-  (void)argument;
   set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     unsigned class = (unsigned)random_below(&random, SLAB_CLASS_COUNT);
@@ -109,17 +94,10 @@ static int check_shapes(const void *argument) {
       *byte = 1;
     }
   }
-  return 0;
-}
-
-static void test_shapes_and_places(void **state) {
-  (void)state;
-  assert_child_succeeds(check_shapes, NULL);
 }
 
 /* What a small process writes of the smallest classes' bitmaps is one page. */
-static int share_a_page(const void *argument) {
-  (void)argument;
+CHILD_TEST(wide_bitmaps) {
   enum { NEIGHBOURS = WIDE_ALIGNMENT / (WIDE_WORDS * 8) };
   set_up();
   for (unsigned slot = 0; slot < NEIGHBOURS; slot++) {
@@ -129,17 +107,10 @@ static int share_a_page(const void *argument) {
     REQUIRE((uintptr_t)(slab->remote + WIDE_WORDS) <=
             (uintptr_t)(slab_chunk_of(granule_of(slab->base)) + 1));
   }
-  return 0;
-}
-
-static void test_wide_bitmaps(void **state) {
-  (void)state;
-  assert_child_succeeds(share_a_page, NULL);
 }
 
 /* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
-static int check_indices(const void *argument) {
-  (void)argument;
+CHILD_TEST(index_of_every_byte) {
   set_up();
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct slab *slab = acquire_slab(class, POOL_ALL, &counters);
@@ -153,12 +124,6 @@ static int check_indices(const void *argument) {
         REQUIRE(index >= slab->capacity);
     }
   }
-  return 0;
-}
-
-static void test_index_of_every_byte(void **state) {
-  (void)state;
-  assert_child_succeeds(check_indices, NULL);
 }
 
 /* ---- the LRU and purge by age -------------------------------------------------------------------------- */
@@ -175,8 +140,7 @@ static struct slab *use_and_release(unsigned class) {
   return slabs[0];
 }
 
-static int age(const void *argument) {
-  (void)argument;
+CHILD(age) {
   set_up();
   struct slab *slab = use_and_release(CLASS_64);
   unsigned char *first = (unsigned char *)slab->base;
@@ -196,18 +160,13 @@ static int age(const void *argument) {
   REQUIRE(sizes.mapped_bytes == CHUNK_BYTES); /* mappings are kept */
   REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters) && counted(COUNT_acquire_lru) == 1);
   REQUIRE(counted(COUNT_acquire_os) == 1);
-  return 0;
 }
 
-static void test_purge_by_age(void **state) {
-  (void)state;
-  assert_child_succeeds(age, NULL);
-}
+TEST(purge_by_age) { assert_child_succeeds(age, NULL); }
 
 /* Slots of a SuperSlab that is still in use lose their pages too; the others keep theirs. */
-static int age_beside_others(const void *argument) {
+CHILD_TEST(purge_of_single_slots) {
   struct slab *slabs[EMPTY_KEPT + 3];
-  (void)argument;
   set_up();
   for (unsigned index = 0; index < EMPTY_KEPT + 3; index++) {
     slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
@@ -220,12 +179,10 @@ static int age_beside_others(const void *argument) {
   REQUIRE(*(unsigned char *)slabs[0]->base == 0x55 && *(unsigned char *)slabs[1]->base == 0);
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_PURGE]) == 1); /* neighbours in one call */
   REQUIRE(purge_older_than(0) == 0);                         /* nothing twice */
-  return 0;
 }
 
 /* What was given back and is used again is counted, once. */
-static int use_after_purge(const void *argument) {
-  (void)argument;
+CHILD_TEST(use_after_purge) {
   set_up();
   struct slab *stays = acquire_slab(CLASS_64, POOL_ALL, &counters),
               *goes = acquire_slab(CLASS_64, POOL_ALL, &counters);
@@ -239,21 +196,9 @@ static int use_after_purge(const void *argument) {
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
   REQUIRE(acquire_slab(CLASS_1024, POOL_ALL, &counters) != stays);
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
-  return 0;
 }
 
-static void test_use_after_purge(void **state) {
-  (void)state;
-  assert_child_succeeds(use_after_purge, NULL);
-}
-
-static void test_purge_of_single_slots(void **state) {
-  (void)state;
-  assert_child_succeeds(age_beside_others, NULL);
-}
-
-static int refuse_purge(const void *argument) {
-  (void)argument;
+CHILD_TEST(purge_refused) {
   set_up();
   use_and_release(CLASS_64);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
@@ -262,20 +207,13 @@ static int refuse_purge(const void *argument) {
   os_fake_fail_none();
   struct slab *slab = use_and_release(CLASS_64); /* all of it is of use again */
   REQUIRE(slab && counted(COUNT_acquire_os) == 1);
-  return 0;
-}
-
-static void test_purge_refused(void **state) {
-  (void)state;
-  assert_child_succeeds(refuse_purge, NULL);
 }
 
 static uint32_t dirty_of(const struct slab *slab) {
   return slots_dirty(load_relaxed(&superslab_of(slab)->slots));
 }
 
-static int exceed_the_budget(const void *argument) {
-  (void)argument;
+CHILD_TEST(lru_budget) {
   set_up();
   superslabs_kept_max = 1;
   struct slab *slabs[3 * SLOTS_PER_SUPERSLAB];
@@ -289,17 +227,11 @@ static int exceed_the_budget(const void *argument) {
   REQUIRE(dirty_of(slabs[SLOTS_PER_SUPERSLAB - 1]) == ALL_SLOTS);
   REQUIRE(dirty_of(slabs[2 * SLOTS_PER_SUPERSLAB - 1]) == 0);
   REQUIRE(dirty_of(slabs[3 * SLOTS_PER_SUPERSLAB - 1]) == 0);
-  return 0;
-}
-
-static void test_lru_budget(void **state) {
-  (void)state;
-  assert_child_succeeds(exceed_the_budget, NULL);
 }
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */
 
-static int give_addresses(const void *argument) {
+static void give_addresses(const void *argument) {
   bool is_strict = *(const bool *)argument;
   os_fake.is_overcommit_strict = is_strict;
   set_up();
@@ -317,33 +249,8 @@ static int give_addresses(const void *argument) {
   REQUIRE(!acquire_slab(CLASS_8, POOL_ALL, &counters)); /* mapping it again may be refused … */
   REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters));  /* … and tried again */
   REQUIRE(counted(COUNT_acquire_os) == 1 && counted(COUNT_acquire_lru) == 1);
-  return 0;
 }
 
-static void test_addresses_under_pressure(void **state) {
-  (void)state;
-  assert_child_succeeds(give_addresses, &(bool){false});
-}
+TEST(addresses_under_pressure) { assert_child_succeeds(give_addresses, &(bool){false}); }
 
-static void test_addresses_under_strict_overcommit(void **state) {
-  (void)state;
-  assert_child_succeeds(give_addresses, &(bool){true});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stages),
-      cmocka_unit_test(test_a_class_keeps_a_few),
-      cmocka_unit_test(test_shapes_and_places),
-      cmocka_unit_test(test_wide_bitmaps),
-      cmocka_unit_test(test_index_of_every_byte),
-      cmocka_unit_test(test_purge_by_age),
-      cmocka_unit_test(test_purge_of_single_slots),
-      cmocka_unit_test(test_use_after_purge),
-      cmocka_unit_test(test_purge_refused),
-      cmocka_unit_test(test_lru_budget),
-      cmocka_unit_test(test_addresses_under_pressure),
-      cmocka_unit_test(test_addresses_under_strict_overcommit),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(addresses_under_strict_overcommit) { assert_child_succeeds(give_addresses, &(bool){true}); }

@@ -33,7 +33,7 @@ static struct purge bounded_round(uint32_t decay_ms) {
 }
 
 /* Each round does its calls, says that there is more, and goes on where the last one ended. */
-static int go_on(const void *whole) {
+static void go_on(const void *whole) {
   use_and_release(*(const bool *)whole);
   os_fake_advance_ms(1000);
   unsigned rounds = 0;
@@ -50,18 +50,15 @@ static int go_on(const void *whole) {
   struct slab_pool_sizes sizes;
   slab_pool_measure(&sizes);
   REQUIRE(sizes.dirty_bytes == 0);
-  return 0;
 }
 
-static void test_rounds_go_on(void **state) {
-  (void)state;
+TEST(rounds_go_on) {
   assert_child_succeeds(go_on, &(bool){true});
   assert_child_succeeds(go_on, &(bool){false});
 }
 
 /* What is young in one part of a pass is not forgotten at the end of its last part. */
-static int remember_the_young(const void *unused) {
-  (void)unused;
+CHILD_TEST(young_ones_remain) {
   enum { HIGHEST = (SUPERSLABS - 1) * RUNS };
   make_slabs();
   for (unsigned index = 0; index < HIGHEST; index++) release_slab(slabs[index], 0, &counters);
@@ -74,36 +71,14 @@ static int remember_the_young(const void *unused) {
     slab_pool_purge(&round);
   }
   REQUIRE(!round.is_cut && round.work_remains);
-  return 0;
-}
-
-static void test_young_ones_remain(void **state) {
-  (void)state;
-  assert_child_succeeds(remember_the_young, NULL);
 }
 
 /* The round began before they were freed. */
-static int free_during_the_round(const void *unused) {
-  (void)unused;
+CHILD_TEST(freed_during_a_round) {
   struct purge round = {.calls_left = SIZE_MAX, .decay_ms = 1000};
   round.now_ms = (uint32_t)os_now_coarse_ms();
   os_fake_advance_ms(10);
   use_and_release(true);
   slab_pool_purge(&round);
   REQUIRE(purge_calls() == 0 && round.work_remains && !round.is_cut);
-  return 0;
-}
-
-static void test_freed_during_a_round(void **state) {
-  (void)state;
-  assert_child_succeeds(free_during_the_round, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rounds_go_on),
-      cmocka_unit_test(test_young_ones_remain),
-      cmocka_unit_test(test_freed_during_a_round),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

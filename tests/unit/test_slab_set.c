@@ -34,8 +34,7 @@ static void require_all(unsigned count) {
   REQUIRE(found == held);
 }
 
-static int few_and_many(const void *unused) {
-  (void)unused;
+CHILD_TEST(few_and_many) {
   start_library();
   require_all(0);
   for (unsigned index = 0; index < MANY; index++) {
@@ -44,13 +43,11 @@ static int few_and_many(const void *unused) {
   }
   require_all(MANY);
   REQUIRE(set.table && set.used < 3u << set.table_bits >> 2);
-  return 0;
 }
 
 /* What is given up and comes back, or comes back as another's, is found when it is the owner's. */
-static int come_and_go(const void *unused) {
+CHILD_TEST(come_and_go) {
   uint64_t random = 11;
-  (void)unused;
   start_library();
   for (unsigned round = 0; round < 40000; round++) {
     unsigned index = (unsigned)random_below(&random, MANY / 4);
@@ -71,16 +68,4 @@ static int come_and_go(const void *unused) {
   for (unsigned index = 0; index < MANY / 4; index++) acquire(index);
   require_all(MANY);
   REQUIRE(set.table == table);
-  return 0;
-}
-
-CHILD_TEST(few_and_many)
-CHILD_TEST(come_and_go)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_few_and_many),
-      cmocka_unit_test(test_come_and_go),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "unit.h"
 
-static void test_every_offset_of_every_class(void **state) {
-  (void)state;
+TEST(every_offset_of_every_class) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct slab_shape *shape = &slab_shapes[class];
     bool is_told = shape->slot_count == 1;
@@ -14,9 +13,4 @@ static void test_every_offset_of_every_class(void **state) {
     }
     assert_int_equal(slab_starts[class].block_bytes, class_block_bytes[class]);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_offset_of_every_class)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

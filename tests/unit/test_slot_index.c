@@ -72,7 +72,7 @@ static void compare(void) {
   }
 }
 
-static int change_at_random(const void *frontier) {
+static void change_at_random(const void *frontier) {
   uint64_t random = 99;
   set_up(*(const size_t *)frontier);
   unsigned places = 0;
@@ -83,18 +83,15 @@ static int change_at_random(const void *frontier) {
     change((unsigned)(random_next(&random) % places), now);
     if (round % 4 == 0) compare();
   }
-  return 0;
 }
 
-static void test_first_of_each_kind(void **state) {
-  (void)state;
+TEST(first_of_each_kind) {
   static const size_t frontiers[] = {8, 64, 4096, 4097, 70001};
   for (unsigned index = 0; index < sizeof frontiers / sizeof *frontiers; index++)
     assert_child_succeeds(change_at_random, &frontiers[index]);
 }
 
-static int walk_down(const void *unused) {
-  (void)unused;
+CHILD_TEST(downwards) {
   set_up(70001);
   for (unsigned place = 0; place < PLACES; place++)
     change(place, place % 2 ? ALL_SLOTS | slots_as_dirty(1) : 1);
@@ -107,18 +104,4 @@ static int walk_down(const void *unused) {
   REQUIRE(slot_index_find_below(70001, KIND_KEPT) == 4096);
   REQUIRE(slot_index_repair() == PLACES / 2); /* those that are kept */
   REQUIRE(find(KIND_KEPT) == 1 && find(KIND_ANY_RUN) == 0);
-  return 0;
-}
-
-static void test_downwards(void **state) {
-  (void)state;
-  assert_child_succeeds(walk_down, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_first_of_each_kind),
-      cmocka_unit_test(test_downwards),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

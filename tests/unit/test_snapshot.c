@@ -8,20 +8,15 @@ static void *allocate_big(void *unused) {
   return must_malloc(3 << 20);
 }
 
-static int heaps_are_summed(const void *unused) {
-  (void)unused;
+CHILD_TEST(heaps_are_summed) {
   start_library();
   uint64_t before = counted(COUNT_big_allocs);
   must_malloc(3 << 20);
   on_a_thread(allocate_big, NULL);
   on_a_thread(allocate_big, NULL); /* its heap is taken over by the next */
   REQUIRE(counted(COUNT_big_allocs) == before + 3);
-  return 0;
 }
-CHILD_TEST(heaps_are_summed)
-
-static int totals_are_those_of_the_process(const void *unused) {
-  (void)unused;
+CHILD_TEST(totals_are_those_of_the_process) {
   start_library();
   void *block = must_malloc(3 << 20);
   struct snapshot live = look();
@@ -30,14 +25,4 @@ static int totals_are_those_of_the_process(const void *unused) {
   REQUIRE(live.big_live_bytes - freed.big_live_bytes == hak_good_size(3 << 20));
   REQUIRE(freed.big_peak_bytes >= live.big_live_bytes);
   REQUIRE(live.mapped_bytes >= 4 << 20 && freed.dirty_free_bytes >= 3 << 20);
-  return 0;
-}
-CHILD_TEST(totals_are_those_of_the_process)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_heaps_are_summed),
-      cmocka_unit_test(test_totals_are_those_of_the_process),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

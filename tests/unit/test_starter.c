@@ -69,22 +69,18 @@ static void require_own_slabs(struct life *lives) {
   }
 }
 
-static int share_the_first_blocks(const void *unused) {
-  (void)unused;
+CHILD_TEST(share_the_first_blocks) {
   os_fake.is_multi_threaded = true;
   start_library();
   hak_free(must_malloc(64)); /* the first thread has a heap */
   hold(4, require_one_owner);
-  return 0;
 }
 
-static int own_what_is_more(const void *unused) {
-  (void)unused;
+CHILD_TEST(own_what_is_more) {
   os_fake.is_multi_threaded = true;
   start_library();
   hak_free(must_malloc(64));
   hold(40, require_own_slabs);
-  return 0;
 }
 
 static void *outgrow(void *first) {
@@ -96,9 +92,8 @@ static void *outgrow(void *first) {
 }
 
 /* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
-static int take_the_shared_slab_along(const void *unused) {
+CHILD_TEST(take_the_shared_slab_along) {
   void *first = NULL;
-  (void)unused;
   os_fake.is_multi_threaded = true;
   start_library();
   hak_free(must_malloc(64));
@@ -106,17 +101,14 @@ static int take_the_shared_slab_along(const void *unused) {
   on_a_thread(outgrow, &first);
   REQUIRE(counted(COUNT_refill_new) == slabs + 1);
   hak_free(first); /* the slab is the starter heap's no longer */
-  return 0;
 }
 
 /* The first thread, and a process of one thread, never share. */
-static int leave_the_first_alone(const void *unused) {
-  (void)unused;
+CHILD_TEST(leave_the_first_alone) {
   os_fake.is_multi_threaded = true;
   start_library();
   for (unsigned index = 0; index < 100; index++) must_malloc(64);
   REQUIRE(counted(COUNT_refill_starter) == 0);
-  return 0;
 }
 
 static void *allocate_and_free(void *unused) {
@@ -127,8 +119,7 @@ static void *allocate_and_free(void *unused) {
 
 /* What comes back is used by the next one: nothing piles up, not even when the heap that they all take
  * over has had its share and has slabs of its own. */
-static int reuse(const void *unused) {
-  (void)unused;
+CHILD_TEST(reuse) {
   os_fake.is_multi_threaded = true;
   start_library();
   hak_free(must_malloc(64));
@@ -136,22 +127,4 @@ static int reuse(const void *unused) {
   uint64_t slabs = counted(COUNT_refill_new);
   for (unsigned round = 0; round < 100; round++) on_a_thread(allocate_and_free, NULL);
   REQUIRE(counted(COUNT_refill_new) == slabs);
-  return 0;
-}
-
-CHILD_TEST(share_the_first_blocks)
-CHILD_TEST(own_what_is_more)
-CHILD_TEST(take_the_shared_slab_along)
-CHILD_TEST(leave_the_first_alone)
-CHILD_TEST(reuse)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_share_the_first_blocks),
-      cmocka_unit_test(test_own_what_is_more),
-      cmocka_unit_test(test_take_the_shared_slab_along),
-      cmocka_unit_test(test_leave_the_first_alone),
-      cmocka_unit_test(test_reuse),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ static uint64_t number(const char *record, const char *name, const char *address
   return value;
 }
 
-static int describe_itself(const void *unused) {
-  (void)unused;
+CHILD_TEST(describe_itself) {
   REQUIRE(!strcmp(hak_stats_block.magic, "hakmem-stats") && (uintptr_t)&hak_stats_block % 8 == 0);
   REQUIRE(hak_stats_block.format == STATS_FORMAT && hak_stats_block.entry_count > 100);
   REQUIRE(!strcmp(hak_stats_block.version, hak_version()));
@@ -56,16 +55,15 @@ static int describe_itself(const void *unused) {
       REQUIRE(whole && whole->kind == 'r');
       REQUIRE(entry->value + entry->element_bytes * entry->element_count <= whole->value);
     }
-    if (strchr("cg", entry->role)) REQUIRE(*after(name) && *after(after(name))); /* unit and meaning */
+    if (strchr("cg", entry->role))
+      REQUIRE(*after(name) && *after(after(name))); /* unit and meaning */
     if (entry->kind == 'f' && entry->type == 'r')
       REQUIRE(find(after(after(name)), after(after(name))));
   }
-  return 0;
 }
 
 /* From the list of heaps to this thread's counters, by entries alone. */
-static int lead_to_the_counters(const void *unused) {
-  (void)unused;
+CHILD_TEST(lead_to_the_counters) {
   start_library();
   for (unsigned index = 0; index < 1000; index++) must_malloc(100);
   const char *owner;
@@ -77,11 +75,9 @@ static int lead_to_the_counters(const void *unused) {
     owner = (const char *)(uintptr_t)number("owner", "next_of_all", owner);
   }
   REQUIRE(heaps == 1 && refilled == counted(COUNT_refilled_blocks) && refilled >= 1000);
-  return 0;
 }
 
-static int lead_to_totals_and_options(const void *unused) {
-  (void)unused;
+CHILD_TEST(lead_to_totals_and_options) {
   start_library();
   void *block = must_malloc(3 << 20);
   REQUIRE(number("totals", "big_live_bytes", root("totals")) == look().big_live_bytes);
@@ -89,28 +85,10 @@ static int lead_to_totals_and_options(const void *unused) {
   REQUIRE(number("options", "decay_ms", root("options")) == options.decay_ms);
   REQUIRE(number("window", "base", root("window")) <= (uintptr_t)block);
   hak_free(block);
-  return 0;
 }
 
-static int name_counters_for_reports(const void *unused) {
-  (void)unused;
+CHILD_TEST(name_counters_for_reports) {
   REQUIRE(!strcmp(counter_name(COUNT_refills), "refills"));
   REQUIRE(!strcmp(counter_name(COUNT_purges), "purges"));
   REQUIRE(!strcmp(counter_meaning(COUNT_purges), "rounds of purging by age"));
-  return 0;
-}
-
-CHILD_TEST(describe_itself)
-CHILD_TEST(lead_to_the_counters)
-CHILD_TEST(lead_to_totals_and_options)
-CHILD_TEST(name_counters_for_reports)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_describe_itself),
-      cmocka_unit_test(test_lead_to_the_counters),
-      cmocka_unit_test(test_lead_to_totals_and_options),
-      cmocka_unit_test(test_name_counters_for_reports),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

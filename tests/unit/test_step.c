@@ -52,7 +52,7 @@ static void begin(bool is_multi_threaded) {
   hak_free(timed_malloc(2 * MIB)); /* the next round is armed */
 }
 
-static int do_one_step(const void *is_multi_threaded) {
+static void do_one_step(const void *is_multi_threaded) {
   begin(is_multi_threaded != NULL);
   most_calls = most_ns = 0;
   uint64_t before = look().purged_bytes;
@@ -66,11 +66,10 @@ static int do_one_step(const void *is_multi_threaded) {
   REQUIRE(most_calls <= CALLS_A_STEP + RUNS_OF_A_SUPERSLAB);
   REQUIRE(most_ns <= LONGEST_NS);
   REQUIRE(look().purged_bytes - before >= 150 * MIB && look().dirty_free_bytes <= 20 * MIB);
-  return 0;
 }
 
 /* One free block that is far larger than a step, and ranges that the process grows by while others are free. */
-static int do_a_part(const void *is_multi_threaded) {
+static void do_a_part(const void *is_multi_threaded) {
   os_fake.is_multi_threaded = is_multi_threaded != NULL;
   options.helper_thread = 0;
   start_library();
@@ -86,30 +85,13 @@ static int do_a_part(const void *is_multi_threaded) {
   REQUIRE(most_calls <= CALLS_A_STEP + RUNS_OF_A_SUPERSLAB);
   REQUIRE(most_ns <= LONGEST_NS);
   REQUIRE(look().dirty_free_bytes <= 300 * MIB);
-  return 0;
 }
 
-static void test_part(void **state) {
-  (void)state;
+TEST(part) {
   assert_child_succeeds(do_a_part, NULL);
   assert_child_succeeds(do_a_part, "threads");
 }
 
-static void test_alone(void **state) {
-  (void)state;
-  assert_child_succeeds(do_one_step, NULL);
-}
+TEST(alone) { assert_child_succeeds(do_one_step, NULL); }
 
-static void test_with_threads(void **state) {
-  (void)state;
-  assert_child_succeeds(do_one_step, "threads");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_part),
-      cmocka_unit_test(test_alone),
-      cmocka_unit_test(test_with_threads),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(with_threads) { assert_child_succeeds(do_one_step, "threads"); }

@@ -25,8 +25,7 @@ static void use_up(struct slab *slab) {
   slab_take(slab, &mine, blocks, slab->capacity);
 }
 
-static int climb(const void *unused) {
-  (void)unused;
+CHILD_TEST(route_s_in_order) {
   owners_set_up();
   options.route_p = false;
   struct slab *first = pass();
@@ -57,33 +56,19 @@ static int climb(const void *unused) {
   REQUIRE(counted(&mine, COUNT_refill_new) == 1);
 
   REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2); /* only now a new slab */
-  return 0;
-}
-
-static void test_route_s_in_order(void **state) {
-  (void)state;
-  assert_child_succeeds(climb, NULL);
 }
 
 /* Then nobody has freed into the current slab, and it is not looked at. */
-static int climb_alone(const void *unused) {
-  (void)unused;
+CHILD_TEST(one_thread) {
   owners_set_up();
   os_fake.is_multi_threaded = false;
   use_up(pass());
   REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2);
   REQUIRE(counted(&mine, COUNT_active_drain_tries) == 0);
-  return 0;
-}
-
-static void test_one_thread(void **state) {
-  (void)state;
-  assert_child_succeeds(climb_alone, NULL);
 }
 
 /* While the current slab has fresh blocks only, everything that came back goes before them. */
-static int keep_what_is_fresh(const void *unused) {
-  (void)unused;
+CHILD_TEST(fresh_blocks_last) {
   owners_set_up();
   options.route_p = false;
   struct slab *fresh = pass();
@@ -97,17 +82,10 @@ static int keep_what_is_fresh(const void *unused) {
   use_up(partial);
   REQUIRE(pass() == fresh && !fresh->is_listed && counted(&mine, COUNT_refill_new) == 1);
   REQUIRE(slab_reusable(fresh) == 0 && fresh->free_local == fresh->capacity);
-  return 0;
-}
-
-static void test_fresh_blocks_last(void **state) {
-  (void)state;
-  assert_child_succeeds(keep_what_is_fresh, NULL);
 }
 
 /* What others freed into another owner's slabs goes before fresh blocks. */
-static int borrow_before_fresh(const void *unused) {
-  (void)unused;
+CHILD_TEST(borrow_before_fresh) {
   owners_set_up();
   void *blocks[2];
   struct supply supply = {
@@ -121,16 +99,9 @@ static int borrow_before_fresh(const void *unused) {
   REQUIRE(fill(&supply) && slab_of_block((uintptr_t)blocks[0]) == listed);
   REQUIRE(listed == mine.bins[CLASS_4K].current);
   REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
-  return 0;
 }
 
-static void test_borrow_before_fresh(void **state) {
-  (void)state;
-  assert_child_succeeds(borrow_before_fresh, NULL);
-}
-
-static int adopt_first(const void *unused) {
-  (void)unused;
+CHILD_TEST(ended_before_fresh) {
   owners_set_up();
   struct slab *own = pass(), *theirs = full_slab(&other, CLASS_64);
   put_bits(theirs, &other, 0, 1);
@@ -139,69 +110,28 @@ static int adopt_first(const void *unused) {
   REQUIRE(pass() == theirs && counted(&mine, COUNT_refill_orphan) == 1);
   use_up(theirs);
   REQUIRE(pass() == own && counted(&mine, COUNT_refill_new) == 1);
-  return 0;
-}
-
-static void test_ended_before_fresh(void **state) {
-  (void)state;
-  assert_child_succeeds(adopt_first, NULL);
 }
 
 /* A queued slab may be the current one itself. */
-static int drain_the_current(const void *unused) {
-  (void)unused;
+CHILD_TEST(the_current_slab_is_queued) {
   owners_set_up();
   struct slab *current = pass();
   use_up(current);
   free_remotely(current, 7);
   REQUIRE(pass() == current && current->free_local == 7 &&
           counted(&mine, COUNT_refill_pending) == 1);
-  return 0;
 }
 
-static void test_the_current_slab_is_queued(void **state) {
-  (void)state;
-  assert_child_succeeds(drain_the_current, NULL);
-}
-
-static int respect_the_budget(const void *unused) {
-  (void)unused;
+CHILD_TEST(budget_of_one_visit) {
   owners_set_up();
   for (unsigned index = 0; index < 7; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
   REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 4);
-  return 0;
 }
 
-static void test_budget_of_one_visit(void **state) {
-  (void)state;
-  assert_child_succeeds(respect_the_budget, NULL);
-}
-
-static int run_out(const void *unused) {
-  (void)unused;
+CHILD_TEST(no_memory) {
   owners_set_up();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(!pass() && counted(&mine, COUNT_refill_new) == 0);
   os_fake_fail_none();
   REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 1);
-  return 0;
-}
-
-static void test_no_memory(void **state) {
-  (void)state;
-  assert_child_succeeds(run_out, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_route_s_in_order),
-      cmocka_unit_test(test_one_thread),
-      cmocka_unit_test(test_fresh_blocks_last),
-      cmocka_unit_test(test_borrow_before_fresh),
-      cmocka_unit_test(test_ended_before_fresh),
-      cmocka_unit_test(test_the_current_slab_is_queued),
-      cmocka_unit_test(test_budget_of_one_visit),
-      cmocka_unit_test(test_no_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

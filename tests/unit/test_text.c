@@ -8,11 +8,9 @@
 static char buffer[64];
 static struct text text;
 
-static int begin(void **state) {
-  (void)state;
+BEFORE(each) {
   memset(buffer, '#', sizeof buffer);
   text_init(&text, buffer, sizeof buffer - 1);
-  return 0;
 }
 
 static void assert_text(const char *expected) {
@@ -21,26 +19,23 @@ static void assert_text(const char *expected) {
   assert_int_equal(text.wanted_bytes, strlen(expected));
 }
 
-static void test_numbers(void **state) {
-  (void)state;
+TEST(numbers) {
   text_format(&text, "%u %zu %#zx %#zx", 0u, SIZE_MAX, (size_t)0, SIZE_MAX);
   assert_text("0 18446744073709551615 0x0 0xffffffffffffffff");
 }
 
-static void test_columns(void **state) {
-  (void)state;
+TEST(columns) {
   text_format(&text, "%5zu%-4s%2u%-2s%6s", (size_t)42, "ab", 12345u, "long", "right");
   assert_text("   42ab  12345long right");
 }
 
-static void test_format(void **state) {
-  (void)state;
+TEST(format) {
   text_format(&text, "%s has %u of %zu at %#zx, %#zx", "it", UINT32_MAX, SIZE_MAX, (size_t)0x10f,
               (size_t)0);
   assert_text("it has 4294967295 of 18446744073709551615 at 0x10f, 0x0");
 }
 
-static void test_names(void **state) {
+TEST(names) {
   static const char *const names[][2] = {
       {"a b\"c\\", "a b\"c\\"},
       {"tab\tnew\nline\x1b[2J\x7f", "tab?new?line?[2J?"},
@@ -52,14 +47,13 @@ static void test_names(void **state) {
       {"", ""},
   };
   for (unsigned which = 0; which < sizeof names / sizeof names[0]; which++) {
-    begin(state);
+    before_each();
     text_name(&text, names[which][0]);
     assert_text(names[which][1]);
   }
 }
 
-static void test_what_does_not_fit_is_counted(void **state) {
-  (void)state;
+TEST(what_does_not_fit_is_counted) {
   text_init(&text, buffer, 4);
   text_string(&text, "abcdefg");
   assert_int_equal(text.length_bytes, 4);
@@ -67,8 +61,7 @@ static void test_what_does_not_fit_is_counted(void **state) {
   assert_memory_equal(buffer, "abcd#", 5);
 }
 
-static void test_no_room_at_all(void **state) {
-  (void)state;
+TEST(no_room_at_all) {
   text_init(&text, NULL, 0);
   text_string(&text, "abc");
   assert_int_equal(text.length_bytes, 0);
@@ -84,8 +77,7 @@ static void sink(int argument, const char *bytes, size_t byte_count) {
   sunk_bytes += byte_count;
 }
 
-static void test_a_sink_gets_everything_in_order(void **state) {
-  (void)state;
+TEST(a_sink_gets_everything_in_order) {
   text_init(&text, buffer, 3);
   text.sink = sink;
   text.sink_argument = 7;
@@ -94,17 +86,4 @@ static void test_a_sink_gets_everything_in_order(void **state) {
   text_flush(&text); /* nothing left: says nothing */
   assert_int_equal(sunk_bytes, 13);
   assert_memory_equal(sunk, "one two three", 13);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_numbers, begin),
-      cmocka_unit_test_setup(test_columns, begin),
-      cmocka_unit_test_setup(test_format, begin),
-      cmocka_unit_test_setup(test_names, begin),
-      cmocka_unit_test_setup(test_what_does_not_fit_is_counted, begin),
-      cmocka_unit_test_setup(test_no_room_at_all, begin),
-      cmocka_unit_test_setup(test_a_sink_gets_everything_in_order, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* src/guard/trailer: the canary of hardened blocks. */
-#include "guard/trailer.h"
+/* src/hardened/trailer: the canary of hardened blocks. */
+#include "hardened/trailer.h"
 
 #include <string.h>
 
@@ -17,8 +17,7 @@ static size_t requested(void) {
   return trailer_read(block, CAPACITY_BYTES, &bytes) ? bytes : SIZE_MAX;
 }
 
-static void test_knows_what_was_asked_for(void **state) {
-  (void)state;
+TEST(knows_what_was_asked_for) {
   for (size_t bytes = 0; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
     trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     assert_int_equal(requested(), bytes);
@@ -26,8 +25,7 @@ static void test_knows_what_was_asked_for(void **state) {
   }
 }
 
-static void test_every_byte_behind_counts(void **state) {
-  (void)state;
+TEST(every_byte_behind_counts) {
   options.harden = 2;
   enum { REQUESTED = 53 };
   for (size_t at = REQUESTED; at < CAPACITY_BYTES; at++) {
@@ -41,8 +39,7 @@ static void test_every_byte_behind_counts(void **state) {
 }
 
 /* Of a long slack the first bytes, and the trailer behind the rest. */
-static void test_the_first_bytes_of_a_long_slack_count(void **state) {
-  (void)state;
+TEST(the_first_bytes_of_a_long_slack_count) {
   enum { REQUESTED = 21, LOOKED_AT_END = REQUESTED + SLACK_CHECKED_BYTES };
   options.harden = 1;
   for (size_t at = REQUESTED; at < CAPACITY_BYTES - TRAILER_BYTES; at++) {
@@ -56,8 +53,7 @@ static void test_the_first_bytes_of_a_long_slack_count(void **state) {
 }
 
 /* A few in a million did, of 64 MiB of blocks: `hakmem leaks` took lost ones for reachable. */
-static void test_none_looks_like_a_pointer(void **state) {
-  (void)state;
+TEST(none_looks_like_a_pointer) {
   for (uintptr_t any = 0; any < 1000; any++)
     for (enum maker maker = MADE_BY_MALLOC; maker <= MADE_BY_NEW_ARRAY; maker++)
       for (size_t slack_bytes = 0; slack_bytes <= SLACK_MAX_BYTES; slack_bytes += 257)
@@ -65,8 +61,7 @@ static void test_none_looks_like_a_pointer(void **state) {
 }
 
 /* What malloc writes is what realloc writes, whatever was asked for. */
-static void test_written_first_is_the_same(void **state) {
-  (void)state;
+TEST(written_first_is_the_same) {
   unsigned char written[CAPACITY_BYTES];
   for (options.harden = 1; options.harden <= 2; options.harden++)
     for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
@@ -81,8 +76,7 @@ static void test_written_first_is_the_same(void **state) {
 }
 
 /* What most overflows write is never what was there. */
-static void test_common_bytes_are_seen(void **state) {
-  (void)state;
+TEST(common_bytes_are_seen) {
   static const unsigned char common[] = {0, 1, 2, ' ', '0', 'A', 'a', 0x7f, 0xff};
   for (size_t at = 16; at <= CAPACITY_BYTES; at += 16) {
     trailer_write((uintptr_t)memory, at, at - TRAILER_BYTES, MADE_BY_MALLOC);
@@ -91,8 +85,7 @@ static void test_common_bytes_are_seen(void **state) {
   }
 }
 
-static void test_a_single_zero_is_seen(void **state) {
-  (void)state;
+TEST(a_single_zero_is_seen) {
   for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
     trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     memory[bytes] = 0;
@@ -102,8 +95,7 @@ static void test_a_single_zero_is_seen(void **state) {
   }
 }
 
-static void test_knows_what_made_the_block(void **state) {
-  (void)state;
+TEST(knows_what_made_the_block) {
   for (enum maker maker = MADE_BY_MALLOC; maker <= MADE_BY_NEW_ARRAY; maker++) {
     trailer_write(block, CAPACITY_BYTES, 50, maker);
     assert_int_equal(trailer_maker(block, CAPACITY_BYTES), maker);
@@ -113,16 +105,14 @@ static void test_knows_what_made_the_block(void **state) {
   }
 }
 
-static void test_another_blocks_trailer_does_not_do(void **state) {
-  (void)state;
+TEST(another_blocks_trailer_does_not_do) {
   static _Alignas(64) unsigned char other[CAPACITY_BYTES];
   trailer_write((uintptr_t)other, CAPACITY_BYTES, 50, MADE_BY_MALLOC);
   memcpy(memory, other, CAPACITY_BYTES);
   assert_int_equal(requested(), SIZE_MAX);
 }
 
-static void test_find_nonzero(void **state) {
-  (void)state;
+TEST(find_nonzero) {
   memset(memory, 0, sizeof memory);
   assert_int_equal(find_nonzero(block, CAPACITY_BYTES), CAPACITY_BYTES);
   assert_int_equal(find_nonzero(block, 16), 16);
@@ -133,24 +123,4 @@ static void test_find_nonzero(void **state) {
   }
 }
 
-static int set_up(void **state) {
-  (void)state;
-  trailer_init();
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_knows_what_was_asked_for),
-      cmocka_unit_test(test_every_byte_behind_counts),
-      cmocka_unit_test(test_the_first_bytes_of_a_long_slack_count),
-      cmocka_unit_test(test_written_first_is_the_same),
-      cmocka_unit_test(test_none_looks_like_a_pointer),
-      cmocka_unit_test(test_common_bytes_are_seen),
-      cmocka_unit_test(test_a_single_zero_is_seen),
-      cmocka_unit_test(test_knows_what_made_the_block),
-      cmocka_unit_test(test_another_blocks_trailer_does_not_do),
-      cmocka_unit_test(test_find_nonzero),
-  };
-  return cmocka_run_group_tests(tests, set_up, NULL);
-}
+BEFORE(all) { trailer_init(); }

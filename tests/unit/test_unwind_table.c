@@ -26,6 +26,15 @@ enum { SP = 7, FP = 6, PC = 16 };
 static unsigned char *image; /* a page that ends where nothing may be read */
 static struct os_module module;
 
+BEFORE(all) {
+  size_t page = os_page_bytes();
+  unsigned char *pages =
+      mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(pages, MAP_FAILED);
+  assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+  image = pages + page - BYTES;
+}
+
 static void put(size_t at, const void *bytes, size_t count) { memcpy(image + at, bytes, count); }
 
 static void put_word(size_t at, uint32_t word) { put(at, &word, sizeof word); }
@@ -71,8 +80,7 @@ static bool rule_at(size_t code, struct unwind_rule *rule) {
          unwind_program_run(&record, instruction, rule);
 }
 
-static void test_search(void **state) {
-  (void)state;
+TEST(search) {
   uintptr_t begin = (uintptr_t)image;
   make_module();
   assert_int_equal(unwind_table_search(&module, begin + CODE - 1), 0);
@@ -100,8 +108,7 @@ static void expect(size_t code, unsigned end_register, int32_t end_offset,
   if (saves_frame_pointer) assert_int_equal(rule.place[REGISTER_FP], -2);
 }
 
-static void test_program(void **state) {
-  (void)state;
+TEST(program) {
   struct unwind_rule rule;
   make_module();
   expect(CODE, REGISTER_SP, 8, false);
@@ -115,8 +122,7 @@ static void test_program(void **state) {
 }
 
 /* Another byte anywhere in a record or its common one is another check. */
-static void test_check(void **state) {
-  (void)state;
+TEST(check) {
   make_module();
   uintptr_t place = (uintptr_t)image + FIRST;
   uint32_t check = unwind_table_check(&module, place);
@@ -132,8 +138,7 @@ static void test_check(void **state) {
 }
 
 /* Any bytes: something is said or not, and nothing is read beyond the module, which ends with its page. */
-static void test_any_bytes(void **state) {
-  (void)state;
+TEST(any_bytes) {
   uint64_t random = 1;
   unsigned long found = 0;
   for (unsigned round = 0; round < 200000; round++) {
@@ -147,19 +152,4 @@ static void test_any_bytes(void **state) {
     found += rule_at(shift + CODE + round % (2 * CODE_BYTES), &rule);
   }
   assert_true(found > 1000); /* most changes are harmless */
-}
-
-int main(void) {
-  size_t page = os_page_bytes();
-  unsigned char *pages =
-      mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) return 1;
-  image = pages + page - BYTES;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_search),
-      cmocka_unit_test(test_program),
-      cmocka_unit_test(test_check),
-      cmocka_unit_test(test_any_bytes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

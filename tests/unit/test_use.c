@@ -24,8 +24,7 @@ static bool are_all_armed(void) {
   return armed != 0;
 }
 
-static int arms(const void *unused) {
-  (void)unused;
+CHILD_TEST(arms) {
   start_library();
   struct hak_heap *heap = hak_heap_new("armed"), *other = hak_heap_new("other");
   REQUIRE(!are_all_armed() && hak_heap_use(heap, NULL) && are_all_armed());
@@ -35,12 +34,10 @@ static int arms(const void *unused) {
   REQUIRE(users_of(heap) == 0 && users_of(other) == 1);
   REQUIRE(hak_heap_destroy(heap) && hak_heap_destroy(other) && !are_all_armed());
   REQUIRE(heap_of_new_block(64) == NULL);
-  return 0;
 }
 
 /* A profile begins and ends in every state; no lot outlives it, and blocks are counted exactly. */
-static int beside_profile(const void *unused) {
-  (void)unused;
+CHILD_TEST(beside_profile) {
   start_library();
   struct hak_heap *heap = hak_heap_new("profiled");
   uint64_t made = 0;
@@ -62,12 +59,10 @@ static int beside_profile(const void *unused) {
   }
   switch_off();
   REQUIRE(hak_heap_use(NULL, NULL) && hak_heap_destroy(heap));
-  return 0;
 }
 
 /* What realloc moves stays the thread's own, and is no lot's. */
-static int move_beside_profile(const void *unused) {
-  (void)unused;
+CHILD_TEST(move_beside_profile) {
   start_library();
   struct hak_heap *heap = hak_heap_new("in use");
   switch_on(1 << 20);
@@ -79,7 +74,6 @@ static int move_beside_profile(const void *unused) {
     REQUIRE(heap_of_thread->magazines[CLASS_64].passes == 0 && heap_of_new_block(64) == heap);
     hak_free(blocks[index]);
   }
-  return 0;
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------------- */
@@ -96,8 +90,7 @@ static void *find_own(void *unused) {
   return unused;
 }
 
-static int end_thread(const void *unused) {
-  (void)unused;
+CHILD_TEST(end_thread) {
   os_fake.is_multi_threaded = true;
   start_library();
   shared = hak_heap_new("shared");
@@ -107,11 +100,9 @@ static int end_thread(const void *unused) {
     on_a_thread(find_own, NULL);
   }
   REQUIRE(hak_heap_destroy(shared));
-  return 0;
 }
 
-static int without_memory(const void *unused) {
-  (void)unused;
+CHILD_TEST(without_memory) {
   start_library();
   struct hak_heap *heap = hak_heap_new("unused"), *before = heap;
   struct heap *own = heap_of_thread;
@@ -120,13 +111,12 @@ static int without_memory(const void *unused) {
   REQUIRE(hak_heap_use(NULL, &before) && !before);
   heap_of_thread = own;
   REQUIRE(hak_heap_destroy(heap));
-  return 0;
 }
 
 /* ---- fork -------------------------------------------------------------------------------------------------------------- */
 
 /* Other threads' uses are gone; one's own goes on, in what stands for a heap that was cut off. */
-static int fork_in_use(const void *is_cut) {
+static void fork_in_use(const void *is_cut) {
   os_fake.is_multi_threaded = true;
   start_library();
   struct hak_heap *heap = hak_heap_new("used"), *other = hak_heap_new("another's"), *before;
@@ -140,12 +130,10 @@ static int fork_in_use(const void *is_cut) {
   REQUIRE(heap_of_new_block(64) == heap && heap_of_new_block(200000) == heap);
   REQUIRE(hak_heap_use(heap, &before) && before == heap);
   REQUIRE(hak_heap_destroy(heap) && heap_of_new_block(64) == NULL && !are_all_armed());
-  return 0;
 }
 
 /* A thread was cut off between any two steps of its heap's arming: who gets it begins anew. */
-static int parked_half_armed(const void *unused) {
-  (void)unused;
+CHILD(parked_half_armed) {
   start_library();
   struct hak_heap *heap = hak_heap_new("half");
   for (unsigned step = 0; step < 3; step++) {
@@ -156,56 +144,34 @@ static int parked_half_armed(const void *unused) {
     divert_disarm(heap_of_thread);
     REQUIRE(!heap_of_thread->used && !are_all_armed());
   }
-  return 0;
 }
 
 /* ---- mistakes ---------------------------------------------------------------------------------------------------------- */
 
-static int use_of_destroyed(const void *unused) {
-  (void)unused;
+CHILD(use_of_destroyed) {
   start_library();
   struct hak_heap *heap = hak_heap_new("gone");
   REQUIRE(hak_heap_destroy(heap));
   hak_heap_use(heap, NULL);
-  return 0;
 }
 
 /* Another thread is at it at this moment. */
-static int use_of_closed(const void *unused) {
-  (void)unused;
+CHILD(use_of_closed) {
   start_library();
   struct hak_heap *heap = hak_heap_new("going");
   REQUIRE(named_close(heap, 0));
   hak_heap_use(heap, NULL);
-  return 0;
 }
 
-static void test_mistakes(void **state) {
-  (void)state;
+TEST(mistakes) {
   static const char *const said[] = {"hakmem: invalid hak_heap_use of 0x",
                                      ": the heap was destroyed", NULL};
   assert_child_reports(use_of_destroyed, NULL, said);
   assert_child_reports(use_of_closed, NULL, said);
 }
 
-static void test_use(void **state) {
-  (void)state;
-  assert_child_succeeds(arms, NULL);
-  assert_child_succeeds(beside_profile, NULL);
-  assert_child_succeeds(move_beside_profile, NULL);
-  assert_child_succeeds(end_thread, NULL);
-  assert_child_succeeds(without_memory, NULL);
-}
-
-static void test_fork(void **state) {
-  (void)state;
+TEST(fork) {
   assert_child_succeeds(fork_in_use, NULL);
   assert_child_succeeds(fork_in_use, "cut off");
   assert_child_succeeds(parked_half_armed, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_use), cmocka_unit_test(test_fork),
-                                     cmocka_unit_test(test_mistakes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,51 +16,36 @@ static size_t grow(size_t count, size_t guard_count) {
   return window_grow((struct window_piece){count, guard_count, 0});
 }
 
-static int refuse_every_address_before(const void *argument) {
-  (void)argument;
+CHILD_TEST(before_it_is_placed_nothing_is_ours) {
   int on_the_stack;
   REQUIRE(!is_in_window((uintptr_t)&on_the_stack));
   REQUIRE(owner_map_entry((uintptr_t)&on_the_stack) == 0);
   REQUIRE(owner_map_entry(0) == 0);
   REQUIRE(grow(1, 0) == NO_CHUNK);
-  return 0;
 }
 
-static void test_before_it_is_placed_nothing_is_ours(void **state) {
-  (void)state;
-  assert_child_succeeds(refuse_every_address_before, NULL);
-}
-
-static int place(const void *argument) {
-  (void)argument;
+CHILD(place) {
   REQUIRE(window_init(64 * GIB));
   REQUIRE(window.base % CHUNK_BYTES == 0);
   REQUIRE(window.chunk_limit == 64 * GIB / CHUNK_BYTES);
   REQUIRE(is_in_window(window.base) && !is_in_window(window.base - 1));
   REQUIRE(is_in_window(window.base + 64 * GIB - 1) && !is_in_window(window.base + 64 * GIB));
   REQUIRE(load_relaxed(&window.granule_count) == 0); /* nothing is committed before it is used */
-  return 0;
 }
 
-static void test_placing(void **state) {
-  (void)state;
-  assert_child_succeeds(place, NULL);
-}
+TEST(placing) { assert_child_succeeds(place, NULL); }
 
-static int place_beside_others(const void *argument) {
-  (void)argument;
+CHILD_TEST(a_place_that_others_took_is_left) {
   os_fake.random = 1;
   REQUIRE(window_init(64 * GIB));
   store_relaxed(&os_fake.occupied_places, 4); /* of the first chunk */
   REQUIRE(grow(1, 0) == 0);
   REQUIRE(os_fake.random == 6);                     /* the fifth draw */
   memset((void *)chunk_address(0), 1, CHUNK_BYTES); /* it is there */
-  return 0;
 }
 
 /* A draw that ends at an occupied place is no verdict: while nobody has a chunk the next attempt draws again. */
-static int draw_again_until_a_chunk_is_there(const void *unused) {
-  (void)unused;
+CHILD_TEST(draw_again) {
   REQUIRE(window_init(64 * GIB));
   uintptr_t drawn = window.base;
   store_relaxed(&os_fake.occupied_places, 100); /* more than one attempt draws */
@@ -68,64 +53,31 @@ static int draw_again_until_a_chunk_is_there(const void *unused) {
   drawn = window.base;
   store_relaxed(&os_fake.occupied_places, 1);
   REQUIRE(grow(1, 0) != NO_CHUNK && window.base == drawn); /* from then on it stays */
-  return 0;
 }
 
-static void test_draw_again(void **state) {
-  (void)state;
-  assert_child_succeeds(draw_again_until_a_chunk_is_there, NULL);
-}
-
-static void test_a_place_that_others_took_is_left(void **state) {
-  (void)state;
-  assert_child_succeeds(place_beside_others, NULL);
-}
-
-static int place_within_limit(const void *argument) {
-  (void)argument;
+CHILD_TEST(a_limit_shrinks_it) {
   os_fake.address_space_limit_bytes = 256 << 20;
   REQUIRE(window_init(1024 * GIB));
   REQUIRE(window.chunk_limit * CHUNK_BYTES == 4 * os_fake.address_space_limit_bytes);
   REQUIRE(load_relaxed(&os_fake.address_bytes) < os_fake.address_space_limit_bytes / 1000);
-  return 0;
 }
 
-static void test_a_limit_shrinks_it(void **state) {
-  (void)state;
-  assert_child_succeeds(place_within_limit, NULL);
-}
-
-static int place_when_refused(const void *argument) {
-  (void)argument;
+CHILD_TEST(a_refusal_shrinks_its_maps) {
   os_fake_fail(1u << OS_CALL_RESERVE, 1, 3);
   REQUIRE(window_init(64 * GIB));
   REQUIRE(window.chunk_limit == 64 * GIB / CHUNK_BYTES);
   REQUIRE(load_relaxed(&os_fake.address_bytes) <= 32 << 10); /* 136 KiB, halved three times */
-  REQUIRE(grow(2000, 0) == 0); /* they are extended as it grows */
+  REQUIRE(grow(2000, 0) == 0);                               /* they are extended as it grows */
   owner_map_set((size_t)2000 * GRANULES_PER_CHUNK - 1, 7);
   REQUIRE(owner_map_entry(chunk_address(2000) - 1) == 7);
-  return 0;
 }
 
-static void test_a_refusal_shrinks_its_maps(void **state) {
-  (void)state;
-  assert_child_succeeds(place_when_refused, NULL);
-}
-
-static int give_up(const void *argument) {
-  (void)argument;
+CHILD_TEST(not_even_the_smallest_fits) {
   os_fake_fail(1u << OS_CALL_RESERVE, 1, UINT64_MAX);
   REQUIRE(!window_init(64 * GIB));
-  return 0;
 }
 
-static void test_not_even_the_smallest_fits(void **state) {
-  (void)state;
-  assert_child_succeeds(give_up, NULL);
-}
-
-static int grow_in_turn(const void *argument) {
-  (void)argument;
+CHILD_TEST(growing) {
   REQUIRE(window_init(GIB));
   size_t first = grow(1, 0), next = grow(3, 0);
   REQUIRE(first == 0 && next == 1 && grow(1, 0) == 4);
@@ -138,16 +90,9 @@ static int grow_in_turn(const void *argument) {
   REQUIRE(owner_map_entry(chunk_address(2) + 2 * GRANULE_BYTES) == 0);
   owner_map_clear(granule, 1);
   REQUIRE(owner_map_entry(chunk_address(2) + GRANULE_BYTES) == 0);
-  return 0;
 }
 
-static void test_growing(void **state) {
-  (void)state;
-  assert_child_succeeds(grow_in_turn, NULL);
-}
-
-static int grow_when_refused(const void *argument) {
-  (void)argument;
+CHILD_TEST(growing_when_refused) {
   REQUIRE(window_init(GIB));
   REQUIRE(grow(1, 0) == 0);
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, 1);
@@ -158,37 +103,22 @@ static int grow_when_refused(const void *argument) {
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 1);
   REQUIRE(grow(64, 0) == NO_CHUNK);
   REQUIRE(grow(64, 0) == 8);
-  return 0;
 }
 
-static void test_growing_when_refused(void **state) {
-  (void)state;
-  assert_child_succeeds(grow_when_refused, NULL);
-}
-
-static int grow_to_the_end(const void *argument) {
-  (void)argument;
+CHILD_TEST(it_has_an_end) {
   REQUIRE(window_init(64 << 20));
   for (size_t chunk = 0; chunk < 32; chunk++) REQUIRE(grow(1, 0) == chunk);
   REQUIRE(grow(1, 0) == NO_CHUNK);
   REQUIRE(grow(SIZE_MAX, 0) == NO_CHUNK);
   REQUIRE(load_relaxed(&window.granule_count) == 32 * GRANULES_PER_CHUNK);
-  return 0;
 }
 
-static int bound_operators(const void *argument) {
-  (void)argument;
+CHILD_TEST(operators_have_bounds) {
   REQUIRE(window_init(64 * GIB));
   REQUIRE(grow(1, 0) == 0);
   size_t bound = load_relaxed(&window.granule_count);
   REQUIRE(bound && load_relaxed(&window.deleted_count) == bound);
   REQUIRE(load_relaxed(&window.array_bound) == TINY_MAX_BYTES + 1);
-  return 0;
-}
-
-static void test_operators_have_bounds(void **state) {
-  (void)state;
-  assert_child_succeeds(bound_operators, NULL);
 }
 
 enum { GROWN_CHUNKS = 10000 };
@@ -204,8 +134,7 @@ static void *watch_bounds(void *raised) {
 }
 
 /* There are none, however the window grows, and at no moment. */
-static int divert_operators(const void *argument) {
-  (void)argument;
+CHILD_TEST(operators_are_diverted) {
   bool raised = false;
   pthread_t watcher;
   REQUIRE(window_init(64 * GIB));
@@ -217,17 +146,6 @@ static int divert_operators(const void *argument) {
   REQUIRE(pthread_join(watcher, NULL) == 0);
   REQUIRE(load_relaxed(&window.granule_count) >= (size_t)GROWN_CHUNKS * GRANULES_PER_CHUNK);
   REQUIRE(!raised);
-  return 0;
-}
-
-static void test_operators_are_diverted(void **state) {
-  (void)state;
-  assert_child_succeeds(divert_operators, NULL);
-}
-
-static void test_it_has_an_end(void **state) {
-  (void)state;
-  assert_child_succeeds(grow_to_the_end, NULL);
 }
 
 /* ---- others in it ------------------------------------------------------------------------------------------- */
@@ -249,7 +167,7 @@ static void check_entries(size_t chunk) {
   REQUIRE(is_in_window(chunk_address(chunk)));
 }
 
-static int pass_walls(const void *argument) {
+static void pass_walls(const void *argument) {
   uint64_t window_bytes = *(const uint64_t *)argument;
   REQUIRE(window_init(window_bytes));
   size_t chunk = grow(3, 0) + 2;
@@ -269,17 +187,15 @@ static int pass_walls(const void *argument) {
     }
     chunk--;
   }
-  return 0;
 }
 
-static int pass_walls_under_strict_overcommit(const void *argument) {
+static void pass_walls_under_strict_overcommit(const void *argument) {
   os_fake.is_overcommit_strict = true;
   os_fake.commit_limit_bytes = 128 << 20; /* the maps of the walls alone would have 680 MiB */
-  return pass_walls(argument);
+  pass_walls(argument);
 }
 
-static void test_walls(void **state) {
-  (void)state;
+TEST(walls) {
   const uint64_t sizes[] = {TIB, 16 * GIB, 128 << 20};
   for (unsigned index = 0; index < 3; index++) {
     assert_child_succeeds(pass_walls, &sizes[index]);
@@ -288,8 +204,7 @@ static void test_walls(void **state) {
 }
 
 /* Half of all addresses lie behind any base that is drawn, or a window of any size has as much again to be drawn in. */
-static int draw_low(const void *unused) {
-  (void)unused;
+CHILD_TEST(draw_low) {
   uintptr_t end = os_user_address_end(), highest = 0;
   const uint64_t sizes[] = {GIB, 64 * GIB, TIB};
   for (uint64_t draw = 0; draw < 60; draw++) {
@@ -301,13 +216,9 @@ static int draw_low(const void *unused) {
   REQUIRE(highest > end / 8 * 2);
   REQUIRE(window_init(UINT64_MAX / 4) && window.base >= end / 8);
   REQUIRE(window.base + (load_relaxed(&window.chunk_limit) << CHUNK_SHIFT) <= end / 8 * 5);
-  return 0;
 }
-CHILD_TEST(draw_low)
-
 /* A wall that leaves a fiftieth of what is after the window: the steps become narrower again. */
-static int pass_a_wall_to_the_end(const void *unused) {
-  (void)unused;
+CHILD_TEST(pass_a_wall_to_the_end) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
   uintptr_t end = os_user_address_end() / 8 * 7;
@@ -319,26 +230,18 @@ static int pass_a_wall_to_the_end(const void *unused) {
   do REQUIRE((chunk = grow(1, 0)) != NO_CHUNK);
   while (chunk_address(chunk) < end);
   check_entries(chunk);
-  return 0;
 }
-CHILD_TEST(pass_a_wall_to_the_end)
-
 /* What others have does not count for its size. */
-static int use_all_of_it(const void *unused) {
-  (void)unused;
+CHILD_TEST(use_all_of_it) {
   REQUIRE(window_init(64 << 20));
   size_t seen = 0;
   for (size_t chunk = 0; chunk < 60; chunk += chunk % 7 + 1)
     map_foreign(chunk_address(chunk) + chunk * 4096, 4096), seen++;
   for (unsigned index = 0; index < 32; index++) check_entries(grow(1, 0));
   REQUIRE(grow(1, 0) == NO_CHUNK && seen > 10);
-  return 0;
 }
-CHILD_TEST(use_all_of_it)
-
 /* The map of owners has no place to grow: what it covers can be used, and the rest is refused without a wait. */
-static int maps_walled_in(const void *unused) {
-  (void)unused;
+CHILD_TEST(maps_walled_in) {
   REQUIRE(window_init(64 << 20));
   uintptr_t map_end = (uintptr_t)window.owner_map + 32 * GRANULES_PER_CHUNK * sizeof(uint32_t);
   map_foreign(round_up(map_end, 4096), 4096);
@@ -349,13 +252,9 @@ static int maps_walled_in(const void *unused) {
   REQUIRE(served > 0 && served < 16);
   for (unsigned attempt = 0; attempt < 1000; attempt++) REQUIRE(grow(1, 0) == NO_CHUNK);
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
-  return 0;
 }
-CHILD_TEST(maps_walled_in)
-
 /* Of both maps' new parts any may be refused: then neither is there, and the next call tries again. */
-static int maps_refused(const void *unused) {
-  (void)unused;
+CHILD_TEST(maps_refused) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
   map_foreign(chunk_address(1), GIB);
@@ -370,10 +269,7 @@ static int maps_refused(const void *unused) {
   os_fake_fail_none();
   size_t chunk = grow(1, 0);
   check_entries(chunk);
-  return 0;
 }
-CHILD_TEST(maps_refused)
-
 enum { THREADS = 8, CHUNKS_EACH = 40 };
 static size_t grown[THREADS][CHUNKS_EACH];
 
@@ -395,8 +291,7 @@ static void *ask_in_vain(void *unused) {
 }
 
 /* Threads whose requests are refused at once do not use the window up. */
-static int refusals_take_nothing(const void *unused) {
-  (void)unused;
+CHILD_TEST(refusals_take_nothing) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
@@ -407,13 +302,9 @@ static int refusals_take_nothing(const void *unused) {
     REQUIRE(pthread_join(threads[thread], NULL) == 0);
   os_fake_fail_none();
   for (unsigned index = 1; index < 32; index++) check_entries(grow(1, 0));
-  return 0;
 }
-CHILD_TEST(refusals_take_nothing)
-
 /* What was taken and not used, either: here the records of a new range are refused. */
-static int refused_records_take_nothing(const void *unused) {
-  (void)unused;
+CHILD_TEST(refused_records_take_nothing) {
   REQUIRE(window_init(64 << 20));
   for (unsigned attempt = 0; attempt < 1000; attempt++) {
     size_t chunk = grow(4, 0);
@@ -423,18 +314,14 @@ static int refused_records_take_nothing(const void *unused) {
     REQUIRE((chunk = window_grow(records)) == 0);
     window_give_back(chunk, records);
   }
-  return 0;
 }
-CHILD_TEST(refused_records_take_nothing)
-
 /* What two threads take at once is guarded, too. */
 static void *grow_guarded(void *row) {
   for (size_t index = 0; index < CHUNKS_EACH; index++) ((size_t *)row)[index] = grow(2, 1);
   return NULL;
 }
 
-static int guards_of_threads(const void *unused) {
-  (void)unused;
+CHILD_TEST(guards_of_threads) {
   REQUIRE(window_init(64 * GIB));
   pthread_t threads[THREADS];
   for (size_t thread = 0; thread < THREADS; thread++)
@@ -448,13 +335,9 @@ static int guards_of_threads(const void *unused) {
       REQUIRE(chunk != NO_CHUNK && os_read_safely(&byte, (void *)chunk_address(chunk + 1), 1));
       REQUIRE(!os_read_safely(&byte, (void *)chunk_address(chunk + 2), 1));
     }
-  return 0;
 }
-CHILD_TEST(guards_of_threads)
-
 /* Threads pass walls together: the maps grow under them. */
-static int pass_walls_together(const void *unused) {
-  (void)unused;
+CHILD_TEST(pass_walls_together) {
   REQUIRE(window_init(64 << 20));
   for (size_t wall = 8; wall < 4096; wall *= 2)
     map_foreign(chunk_address(wall), wall / 2 * CHUNK_BYTES);
@@ -475,10 +358,7 @@ static int pass_walls_together(const void *unused) {
       REQUIRE(chunk_metadata(chunk) == (void *)chunk);
       owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, 0);
     }
-  return 0;
 }
-CHILD_TEST(pass_walls_together)
-
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
 static bool can_be_read(uintptr_t address) {
@@ -487,8 +367,7 @@ static bool can_be_read(uintptr_t address) {
 }
 
 /* Nothing lies within 128 KiB of a record, on either side. */
-static int keep_records_apart(const void *unused) {
-  (void)unused;
+CHILD_TEST(keep_records_apart) {
   REQUIRE(window_init(GIB));
   uintptr_t lowest = UINTPTR_MAX, highest = 0;
   REQUIRE(grow(1, 0) == 0);
@@ -511,24 +390,16 @@ static int keep_records_apart(const void *unused) {
   for (size_t at = 0; at < RECORD_MARGIN_BYTES; at += 4096)
     REQUIRE(!can_be_read(chunk_address(3) + at) && !can_be_read(next + RECORD_CHUNK_BYTES + at));
   REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(4) + RECORD_MARGIN_BYTES);
-  return 0;
 }
-CHILD_TEST(keep_records_apart)
-
-static int pass_over_for_records(const void *unused) {
-  (void)unused;
+CHILD_TEST(pass_over_for_records) {
   REQUIRE(window_init(GIB));
   map_foreign(chunk_address(0) + 3 * 4096, 4096);        /* in the margin: harmless */
   map_foreign(chunk_address(1) + CHUNK_BYTES / 2, 4096); /* among the records */
   REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(0) + RECORD_FIRST_MARGIN_BYTES);
   REQUIRE((uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES) ==
           chunk_address(2) + RECORD_MARGIN_BYTES);
-  return 0;
 }
-CHILD_TEST(pass_over_for_records)
-
-static int allocate_metadata(const void *argument) {
-  (void)argument;
+CHILD_TEST(metadata_is_zeroed_and_apart) {
   REQUIRE(window_init(GIB));
   char *before = NULL;
   for (size_t bytes = 1; bytes < 100000; bytes = bytes * 3 + 1) {
@@ -540,58 +411,13 @@ static int allocate_metadata(const void *argument) {
       before = record;
     }
   }
-  return 0;
 }
 
-static void test_metadata_is_zeroed_and_apart(void **state) {
-  (void)state;
-  assert_child_succeeds(allocate_metadata, NULL);
-}
-
-static int allocate_metadata_when_refused(const void *argument) {
-  (void)argument;
+CHILD_TEST(metadata_when_refused) {
   REQUIRE(window_init(GIB));
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, 2);
   REQUIRE(!metadata_allocate(64) && !metadata_allocate(64));
   REQUIRE(load_relaxed(&totals.metadata_bytes) == 0);
   REQUIRE(metadata_allocate(65));
   REQUIRE(load_relaxed(&totals.metadata_bytes) == 128);
-  return 0;
-}
-
-static void test_metadata_when_refused(void **state) {
-  (void)state;
-  assert_child_succeeds(allocate_metadata_when_refused, NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_draw_again),
-      cmocka_unit_test(test_before_it_is_placed_nothing_is_ours),
-      cmocka_unit_test(test_placing),
-      cmocka_unit_test(test_a_place_that_others_took_is_left),
-      cmocka_unit_test(test_a_limit_shrinks_it),
-      cmocka_unit_test(test_a_refusal_shrinks_its_maps),
-      cmocka_unit_test(test_not_even_the_smallest_fits),
-      cmocka_unit_test(test_growing),
-      cmocka_unit_test(test_growing_when_refused),
-      cmocka_unit_test(test_it_has_an_end),
-      cmocka_unit_test(test_walls),
-      cmocka_unit_test(test_draw_low),
-      cmocka_unit_test(test_pass_a_wall_to_the_end),
-      cmocka_unit_test(test_use_all_of_it),
-      cmocka_unit_test(test_maps_walled_in),
-      cmocka_unit_test(test_maps_refused),
-      cmocka_unit_test(test_refusals_take_nothing),
-      cmocka_unit_test(test_refused_records_take_nothing),
-      cmocka_unit_test(test_guards_of_threads),
-      cmocka_unit_test(test_pass_walls_together),
-      cmocka_unit_test(test_operators_have_bounds),
-      cmocka_unit_test(test_operators_are_diverted),
-      cmocka_unit_test(test_keep_records_apart),
-      cmocka_unit_test(test_pass_over_for_records),
-      cmocka_unit_test(test_metadata_is_zeroed_and_apart),
-      cmocka_unit_test(test_metadata_when_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* src/guard/wipe: what of a freed block reads as zero, and what of it is looked at. */
-#include "guard/wipe.h"
+/* src/hardened/wipe: what of a freed block reads as zero, and what of it is looked at. */
+#include "hardened/wipe.h"
 
 #include <string.h>
 
@@ -50,28 +50,12 @@ static void look_at_all(uint64_t level) {
     }
 }
 
-static void test_level_1_does_the_ends(void **state) {
-  (void)state;
-  look_at_all(1);
-}
+TEST(level_1_does_the_ends) { look_at_all(1); }
 
-static void test_level_2_does_all(void **state) {
-  (void)state;
-  look_at_all(2);
-}
+TEST(level_2_does_all) { look_at_all(2); }
 
-static void test_small_ones_are_done_wholly(void **state) {
-  (void)state;
+TEST(small_ones_are_done_wholly) {
   options.harden = 1;
   assert_true(is_wiped_wholly(WIPED_WHOLLY_BYTES));
   assert_false(is_wiped_wholly(WIPED_WHOLLY_BYTES + WIDE_BYTES));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_level_1_does_the_ends),
-      cmocka_unit_test(test_level_2_does_all),
-      cmocka_unit_test(test_small_ones_are_done_wholly),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

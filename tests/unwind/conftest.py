@@ -1,7 +1,5 @@
 """`program(source, *flags, compiler=…)`: a program of this folder with the unwinder in it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,20 +1,18 @@
 """Call stacks in programs that hakmem is linked into begin where hakmem ends, as with the shared library."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Result
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.parametrize("flags", ["-rdynamic", "-rdynamic -no-pie", "-rdynamic -Wl,--gc-sections"])
 def test_reports_leave_hakmem_out(
-    flags: str, static_lib: Path, compile_c: Callable[..., Path], plain: Callable[..., Result]
+    flags: str, static_lib: Path, compile_c: Callable[..., Path], plain: Run
 ) -> None:
     program = compile_c(HERE / "archive.c", *flags.split(), static_lib)
     result = plain([program], env={"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"})

@@ -2,14 +2,12 @@
 
 Needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user-static and musl-tools; skipped without them."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Result
+from results import Result, captured
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -23,17 +21,13 @@ def compile_with(compiler: str, program: str, output: Path, *flags: str | Path) 
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     words = [compiler, *FLAGS, *flags, HERE / program, *SOURCES, "-o", output]
-    step = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, timeout=300, check=False
-    )
+    step = captured(words, timeout=300)
     assert step.returncode == 0, step.stderr
     return output
 
 
 def run(*command: str | Path) -> Result:
-    step = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=300, check=False
-    )
+    step = captured(command, timeout=300)
     return Result(step.returncode, step.stdout, step.stderr)
 
 
@@ -61,7 +55,7 @@ def test_musl(link: str, tmp_path: Path) -> None:
     The C library has none: a stack that reaches its start is complete, one that ends inside is not."""
     headers = tmp_path / "kernel"
     headers.mkdir()
-    triplet = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout
+    triplet = captured(["gcc", "-print-multiarch"], check=True).stdout
     for name, where in {
         "linux": "linux",
         "asm-generic": "asm-generic",

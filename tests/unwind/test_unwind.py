@@ -1,19 +1,16 @@
 """src/stack/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
 
-from __future__ import annotations
-
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import target
-from conftest import Result
+from results import Run, captured
 
 Program = Callable[..., Path]
-Plain = Callable[..., Result]
+Plain = Run
 
 HERE = Path(__file__).resolve().parent
 COMPILERS = ["gcc", "clang"]
@@ -164,9 +161,7 @@ def build_or_skip(tool: str, source: Path, text: str, *command: str | Path, cwd:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
     source.write_text(text)
-    step = subprocess.run(
-        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
-    )
+    step = captured(command, cwd=cwd, timeout=300)
     if step.returncode != 0:
         pytest.skip(f"{tool} does not work: {step.stderr[-200:]}")
 

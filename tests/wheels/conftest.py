@@ -4,8 +4,6 @@
 `installed`  an environment with that wheel and nothing of this checkout
 `outside`    how commands in such an environment are run"""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 from preload import clean_environment
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("hakmem", "__editable__")  # of this checkout, in the environment of the build
@@ -29,15 +28,7 @@ TIMEOUT_S = 120
 def built(to: Path, *names: str, umask: int = -1) -> Path:
     """What scripts/wheel makes, its last line's file."""
     words = [sys.executable, ROOT / "scripts" / "wheel", "--to", to, *names]
-    step = subprocess.run(
-        [str(word) for word in words],
-        capture_output=True,
-        text=True,
-        env=clean_environment(),
-        umask=umask,
-        timeout=TIMEOUT_S * 10,
-        check=False,
-    )
+    step = captured(words, env=clean_environment(), umask=umask, timeout=TIMEOUT_S * 10)
     assert step.returncode == 0, step.stdout + step.stderr
     return Path(ROOT, step.stdout.splitlines()[-1].split("  ")[0])
 
@@ -71,15 +62,12 @@ class Environment:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         environment = {name: value for name, value in clean_environment().items() if name not in hidden}
-        step = subprocess.run(
-            [str(word) for word in words],
+        step = captured(
+            words,
             env=environment | {"PATH": path} | dict(variables or {}),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             timeout=TIMEOUT_S,
-            check=False,
         )
         assert step.returncode == status, f"{words}: {step.returncode}\n{step.stdout}\n{step.stderr}"
         return step

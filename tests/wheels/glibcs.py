@@ -3,16 +3,14 @@ installed.
 
 `fetch(glibc)` returns a Root; `Root.build(...)` links a program with that glibc, to be run on it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from mirrors import CannotFetchError, run, unpack
+from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "build" / "glibcs"
@@ -78,9 +76,7 @@ class Root:
     def version(self) -> str:
         """As it says itself."""
         words = [self.loader, "--library-path", self.libraries, self.libraries / "libc.so.6"]
-        said = subprocess.run(
-            [str(word) for word in words], capture_output=True, text=True, check=True
-        ).stdout
+        said = captured(words, check=True).stdout
         return said.partition("version ")[2].split()[0].rstrip(".")
 
 

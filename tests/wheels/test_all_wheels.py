@@ -2,8 +2,6 @@
 
 Minutes: `make test-wheels` runs them, `make test` does not."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """python/backend.py, which builds a source distribution: where it cannot, it says so, and what is missing."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import sys

@@ -3,8 +3,6 @@
 `make test` runs programs on the oldest that the mirror has; `make test-wheels` all of kernels/programs.py on
 each."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -2,14 +2,11 @@
 
 The other platforms' wheels: test_all_wheels.py.  Other versions of glibc: test_other_glibc.py."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
 import re
 import stat
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +14,7 @@ from pathlib import Path
 import pytest
 from hakmem import __version__
 from preload import preload_environment, served
+from results import captured
 from tool.processes import running
 from wheels.conftest import Environment, built, make_environment
 
@@ -33,7 +31,7 @@ print({line.split()[-1] for line in maps if "libhakmem" in line}, os.environ.get
 
 def tool_files(root: Path) -> set[str]:
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "python/hakmem"]
-    found = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    found = captured(words, cwd=root, check=True)
     return {name.removeprefix("python/") for name in found.stdout.splitlines()}
 
 
@@ -68,7 +66,7 @@ def test_no_symbol_of_a_newer_glibc(wheel: Path, tmp_path: Path) -> None:
         libraries = [Path(archive.extract(name, tmp_path)) for name in sorted(LIBRARIES)]
     for library in libraries:
         words = ["readelf", "--dyn-syms", "--wide", str(library)]
-        lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+        lines = captured(words, check=True).stdout.splitlines()
         wanted = [line.split() for line in lines if " UND " in line and not line.rstrip().endswith(" UND")]
         versions = [re.search(r"@GLIBC_([\d.]+)", words[7]) for words in wanted]
         numbers = [tuple(map(int, found[1].split("."))) for found in versions if found]
@@ -82,7 +80,7 @@ def test_other_machines_refuse_it(wheel: Path, tmp_path: Path) -> None:
     """pip compares the wheel's tag with the machine: here with one of an older glibc."""
     words = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:"]
     words += ["--platform", "manylinux_2_27_x86_64", "--target", str(tmp_path), str(wheel)]
-    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    step = captured(words)
     assert step.returncode != 0
     assert "not a supported wheel on this platform" in step.stderr
 

@@ -3,15 +3,16 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Not for a program that hakmem is linked into: a library of its own, and what only libhakmem.so has.
-const NEVER: [&str; 4] = [
-    "src/fortify/",
+/// Not for a program that hakmem is linked into: only libhakmem.so has them.
+const NEVER: [&str; 3] = [
     "src/api/override_next.c",
     "src/api/override_threads.c",
     "src/api/override_prctl.c",
 ];
 /// The C library's names.
 const OVERRIDE: &str = "src/api/override";
+/// The folders that come first: what processes run that have threads or live for seconds.
+const LONG_LIVED: [&str; 6] = ["cache", "large", "named", "pool", "reclaim", "slab"];
 /// Large static arrays, which come last.
 const LARGE_ARRAYS: [&str; 8] = [
     "options",
@@ -45,10 +46,8 @@ pub fn all(tree: &Path, with_override: bool) -> Vec<PathBuf> {
         let is_override = name.starts_with(OVERRIDE) && !with_override;
         !is_override && !NEVER.iter().any(|left_out| name.starts_with(left_out))
     });
-    let (last, mut first): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|path| has_large_array(path));
-    first.extend(last);
-    first
+    found.sort_by_key(|path| (has_large_array(path), !is_long_lived(path)));
+    found
 }
 
 fn add_folder(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -67,6 +66,13 @@ fn add_folder(folder: &Path, found: &mut Vec<PathBuf>) {
 fn name_in(tree: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(tree).expect("found there");
     inside.to_string_lossy().into_owned()
+}
+
+fn is_long_lived(path: &Path) -> bool {
+    path.parent()
+        .and_then(Path::file_name)
+        .and_then(|folder| folder.to_str())
+        .map_or(false, |folder| LONG_LIVED.contains(&folder))
 }
 
 fn has_large_array(path: &Path) -> bool {

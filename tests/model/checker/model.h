@@ -55,8 +55,13 @@ struct model_result {
 bool model_run(const struct model_scenario *scenario, const struct model_mutant *mutant,
                struct model_result *result);
 
-/* Runs scenarios and their broken variants, each in a process of its own; returns main's status. */
-int model_main(int count, char **arguments, const struct model_scenario *scenarios);
+/* SCENARIO("name", .set_up = …, .threads = …, …); is one of the program's, which main runs in the order of the lines. */
+#define SCENARIO(title, ...) MODEL_SCENARIO(__LINE__, title, __VA_ARGS__)
+#define MODEL_SCENARIO(line, ...) MODEL_SCENARIO_OF(line, __VA_ARGS__)
+#define MODEL_SCENARIO_OF(line, title, ...)                                          \
+  static const struct model_scenario scenario_##line = {.name = title, __VA_ARGS__}; \
+  MODEL_ROW static const struct model_scenario *const row_##line = &scenario_##line
+#define MODEL_ROW __attribute__((used, no_reorder, section("model_scenarios")))
 
 /* A scenario's assertion. */
 void model_fail(const char *what, const char *file, int line);

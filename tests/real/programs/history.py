@@ -3,8 +3,6 @@
 python3 history.py COMMITS > stream
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

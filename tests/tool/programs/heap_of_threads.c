@@ -5,12 +5,14 @@
 #include "hakmem/hakmem.h"
 #include "steps.h"
 
-enum { THREADS = 8, KEPT = 100, ROUNDS = 1000, BLOCK_BYTES = 100 };
+enum { THREADS = 8, KEPT = 100, ROUNDS = 5000, BLOCK_BYTES = 100 };
 
 static hak_heap *heap;
+static pthread_barrier_t begin; /* on a busy machine one would have done its part before the next begins */
 
 static void *live(void *unused) {
   void *blocks[KEPT] = {0};
+  pthread_barrier_wait(&begin);
   for (unsigned round = 0; round < ROUNDS; round++)
     for (unsigned place = 0; place < KEPT; place++) {
       free(blocks[place]);
@@ -23,6 +25,7 @@ static void *live(void *unused) {
 int main(void) {
   pthread_t threads[THREADS];
   heap = hak_heap_new("shared");
+  pthread_barrier_init(&begin, NULL, THREADS);
   for (unsigned thread = 0; thread < THREADS; thread++)
     if (pthread_create(&threads[thread], NULL, live, NULL)) return 1;
   for (unsigned thread = 0; thread < THREADS; thread++) pthread_join(threads[thread], NULL);

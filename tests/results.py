@@ -1,0 +1,35 @@
+"""How a program ended that a test has run."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from preload import Report, served
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a program ended.  `returncode` is -N after death by signal N; `stats` holds one report for
+    each process that ended normally on hakmem."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    stats: list[Report] = field(default_factory=list)
+
+    @property
+    def served(self) -> int:
+        """The number of processes whose blocks came from hakmem, by hakmem's own counters."""
+        return sum(1 for report in self.stats if served(report) > 0)
+
+
+# A fixture that runs a program.
+Run = Callable[..., Result]
+
+
+def captured(
+    words: Sequence[str | Path], check: bool = False, **how: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end: its status and what it said, as text.  `how` is as of subprocess.run."""
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)
