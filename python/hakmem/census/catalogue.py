@@ -278,8 +278,16 @@ _SITES = _group(
         "profile_lost_samples", "samples of the heap profile without room in a table: missing from the sites"
     ),
     Figure("sites_other_live_bytes", "bytes in live blocks of all call sites without a metric of their own"),
-    Figure("sites_before_live_bytes", "bytes in live blocks that are older than the heap profile"),
-    Figure("sites_unsampled_live_bytes", "bytes in live blocks of size classes without a sample"),
+    Figure(
+        "sites_before_live_bytes",
+        "bytes in live blocks that are older than the heap profile",
+        "before the profile began",
+    ),
+    Figure(
+        "sites_unsampled_live_bytes",
+        "bytes in live blocks of size classes without a sample",
+        "in classes without a sample yet",
+    ),
 )
 PROFILE_ON, LOST_SAMPLES, SITES_OTHER, SITES_BEFORE, SITES_UNSAMPLED = _SITES
 SITES = _group(
