@@ -51,7 +51,7 @@ def test_names_carry_their_units(generator: ModuleType) -> None:
 
 
 def test_figures_of_heaps_are_those_of_the_tool(generator: ModuleType) -> None:
-    known = {field.name for field in fields(NamedHeapFigures)} | {"limit_used_ratio"}
+    known = {field.name for field in fields(NamedHeapFigures)}
     told = {figure.name for figure in generator.heaps()}
     assert told == known - {"number", "name", "tag", "kind", "thread_id", "serial"}
 
