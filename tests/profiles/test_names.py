@@ -196,10 +196,10 @@ def test_a_profile_is_named_later_and_elsewhere(server: Path, call: int, tmp_pat
     profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, "/gone/server", mapping.build_id)]
     taken, page = tmp_path / "x.pb.gz", tmp_path / "x.html"
     save_profile(profile, taken)
-    assert "server+0x" in tool.inside("symbolize", taken).stdout
-    shown = tool.inside("symbolize", taken, "--library", server.parent).stdout
+    assert "server+0x" in tool("symbolize", taken).stdout
+    shown = tool("symbolize", taken, "--library", server.parent).stdout
     assert f"(sites.cc:{LINES['raw']})" in shown
-    ended = tool.inside("symbolize", taken, "--executable", server, "-o", page)
+    ended = tool("symbolize", taken, "--executable", server, "-o", page)
     assert ended.stdout == f"wrote {page}\n"
     assert "app::Cache" in page.read_text()
     refused = tool("symbolize", taken, "-o", tmp_path / "x.txt")
