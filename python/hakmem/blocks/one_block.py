@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,6 @@ class HeapName:
     state: str
     heap_name: str = ""  # that the program has given it
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
-
 
 @dataclass
 class NamedHeap:
@@ -75,9 +72,6 @@ class NamedHeap:
     number: int
     name: str
     tag: int
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
 
 
 @dataclass
@@ -118,9 +112,9 @@ class OneBlock:
             "state": None if self.state is None else self.state.name.lower(),
             "state_text": self.state_text,
             "is_resident": self.is_resident,
-            "owner": self.owner.to_json() if self.owner else None,
-            "heap": self.heap.to_json() if self.heap else None,
-            "cached_by": self.cached_by.to_json() if self.cached_by else None,
+            "owner": asdict(self.owner) if self.owner else None,
+            "heap": asdict(self.heap) if self.heap else None,
+            "cached_by": asdict(self.cached_by) if self.cached_by else None,
             "content": content
             and {
                 "kind": content.kind.value,
