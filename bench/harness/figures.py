@@ -48,7 +48,10 @@ def _a1(bench: str, report: Report) -> list[Figure]:
 
 
 def _a3(bench: str, report: Report) -> list[Figure]:
-    warm, total = report["measured"]["unstable_lock_acquisitions"], report["exit"]["unstable_lock_acquisitions"]
+    warm, total = (
+        report["measured"]["unstable_lock_acquisitions"],
+        report["exit"]["unstable_lock_acquisitions"],
+    )
     value = f"{warm:,} ({locks_per_million(report):.3f} per million ops); whole process {total:,}"
     return [make_figure(f"A3 lock acquisitions after warm-up, {bench}", value, "0", warm == 0)]
 
