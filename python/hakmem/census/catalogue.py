@@ -323,7 +323,7 @@ class OsCall:
 
 OS_CALLS = (
     OsCall("mmap", "os_maps", "os_map_ns"),
-    OsCall("munmap", "os_unmaps", "os_unmap_ns"),
+    OsCall("munmap", "os_unmaps", "unstable_os_unmap_ns"),
     OsCall("madvise", "os_purges", "os_purge_ns"),
 )
 # Counters by prefix, in the order of the report; the longest prefix decides.
@@ -350,7 +350,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
             (len(prefix), group)
             for group, prefixes in GROUPS.items()
             for prefix in prefixes
-            if name.startswith(prefix)
+            if name.removeprefix("unstable_").startswith(prefix)
         ]
         groups[max(fitting)[1] if fitting else OTHERS].append(name)
     return groups
