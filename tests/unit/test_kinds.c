@@ -49,10 +49,14 @@ CHILD_TEST(kinds_of_plain_mode) {
   require_kind(sampled_slabs_take(CLASS_112, &stray_counters), KIND_sample);
 }
 
+/* A size that hak_calloc rounds up is the size that a sized free names. */
 CHILD_TEST(kinds_of_hardened_mode) {
   start_hardened(1);
   misuse_action = MISUSE_WARN;
   hak_heap *heap = hak_heap_new("a heap");
+  hak_free_sized(hak_rezalloc(hak_calloc(1, SIZE - 9), SIZE), SIZE);
+  hak_free_sized(hak_calloc(1, SIZE - 9), SIZE - 9);
+  REQUIRE(!os_fake.written_bytes);
   require_freed_once(must_malloc(SIZE), KIND_hardened_slab, SIZE);
   require_freed_once(must_malloc(LARGE), KIND_hardened_range, LARGE);
   require_freed_once(hak_heap_malloc(heap, SIZE), KIND_hardened_named_slab, SIZE);
