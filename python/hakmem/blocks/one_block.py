@@ -279,12 +279,9 @@ def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
 def is_for_samples(block_map: BlockMap, block: int) -> bool:
     """Is the block in a slab for the samples of a profile?  Its record may still name an owner."""
     schema, window = block_map.reading.schema, block_map.window
-    first = schema.constants.get("map_class_sampled")
-    if first is None:  # an older library
-        return False
     granule = window.granule_of(block_map.starts_of(np.array([block])))
-    number = int(window.owner_map[granule[0]]) & schema.constant("map_class_mask")
-    return first <= number < first + schema.constant("slab_class_count")
+    number = int(window.owner_map[granule[0]]) - schema.constant("map_tag_unowned")
+    return 0 <= number < schema.constant("slab_class_count")
 
 
 def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:
