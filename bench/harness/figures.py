@@ -14,7 +14,7 @@ Figure = dict[str, Any]
 def page_reuse(report: Report) -> float | None:
     """The part of the times a thread ran out of blocks in its slab that found used pages (A1)."""
     counters = report["exit"]
-    reuses, new_pages = int(counters["page_reuses"]), int(counters["new_pages_forced"])
+    reuses, new_pages = int(counters["unstable_page_reuses"]), int(counters["unstable_new_pages_forced"])
     return reuses / (reuses + new_pages) if reuses + new_pages else None
 
 
@@ -27,7 +27,7 @@ def magazine_hit_rate(report: Report) -> float:
 
 def locks_per_million(report: Report) -> float:
     """Lock acquisitions per million operations within the measured time (A3)."""
-    return float(report["measured"]["lock_acquisitions"] * 1e6 / report["sample"]["ops"])
+    return float(report["measured"]["unstable_lock_acquisitions"] * 1e6 / report["sample"]["ops"])
 
 
 def make_figure(name: str, value: str, target: str, met: bool) -> Figure:
@@ -36,7 +36,7 @@ def make_figure(name: str, value: str, target: str, met: bool) -> Figure:
 
 
 def _a1(bench: str, report: Report) -> list[Figure]:
-    reuse, new_pages = page_reuse(report), report["exit"]["new_pages_forced"]
+    reuse, new_pages = page_reuse(report), report["exit"]["unstable_new_pages_forced"]
     seconds = report["sample"]["seconds"]
     text = "no page needed" if reuse is None else f"{reuse:.2%}"
     return [
@@ -48,7 +48,10 @@ def _a1(bench: str, report: Report) -> list[Figure]:
 
 
 def _a3(bench: str, report: Report) -> list[Figure]:
-    warm, total = report["measured"]["lock_acquisitions"], report["exit"]["lock_acquisitions"]
+    warm, total = (
+        report["measured"]["unstable_lock_acquisitions"],
+        report["exit"]["unstable_lock_acquisitions"],
+    )
     value = f"{warm:,} ({locks_per_million(report):.3f} per million ops); whole process {total:,}"
     return [make_figure(f"A3 lock acquisitions after warm-up, {bench}", value, "0", warm == 0)]
 

@@ -117,7 +117,7 @@ def counters_table(document: Document) -> Table | None:
             f"{counters['refills']:,}",
             f"{counters['flushes']:,}",
             "none" if reuse is None else f"{reuse:.2%}",
-            f"{counters['new_pages_forced']:,}",
+            f"{counters['unstable_new_pages_forced']:,}",
             f"{locks_per_million(report):.2f}",
             f"{counters['os_maps']:,}",
             f"{counters['os_purges']:,}",

@@ -19,10 +19,10 @@ from harness.execute import (
 from .subjects import Subject
 
 HAKMEM_COUNTERS = {
-    "reuses": "page_reuses",
-    "new_pages": "new_pages_forced",
-    "cas_retries": "cas_retries",
-    "locks": "lock_acquisitions",
+    "reuses": "unstable_page_reuses",
+    "new_pages": "unstable_new_pages_forced",
+    "cas_retries": "unstable_cas_retries",
+    "locks": "unstable_lock_acquisitions",
     "futex_waits": "lock_waits",
 }
 

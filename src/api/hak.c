@@ -20,11 +20,12 @@
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
-/* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size. */
+/* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size. In hardened mode the block ends there,
+ * and a sized free must name it. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   struct allocation allocation = {.alignment = 1, .site = site};
   if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;
-  if (allocation.size <= MID_MAX_BYTES)
+  if (allocation.size <= MID_MAX_BYTES && !window.hardened_class)
     return family_calloc(1, heap_block_bytes(allocation.size, 1), site);
   return family_zeroed(heap_allocate(&allocation), &allocation);
 }

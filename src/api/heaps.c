@@ -135,12 +135,10 @@ void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {
 /* Moves the block to another heap. */
 static void *move_to(hak_heap *heap, void *block, struct allocation *allocation) {
   size_t keep_bytes;
-  enum block_kind kind = heap_ask(block, "hak_heap_realloc", &keep_bytes);
-  if (UNLIKELY(kind == BLOCK_NONE)) { /* reported already */
+  if (UNLIKELY(!heap_ask(block, "hak_heap_realloc", &keep_bytes))) { /* reported already */
     errno = EINVAL;
     return NULL;
   }
-  if (UNLIKELY(kind == BLOCK_FOREIGN)) keep_bytes = family_usable_size(block);
   void *moved = allocate(heap, "hak_heap_realloc", allocation);
   if (!moved) return NULL;
   memcpy(moved, block, keep_bytes < allocation->size ? keep_bytes : allocation->size);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/options.h"
 #include "heap/ask.h"
 #include "heap/in_named.h"
 #include "heap/reallocate.h"
@@ -17,20 +16,20 @@
 /* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
 #define ROOMY_MIN_BYTES ((size_t)192 << 10)
 
-static void *no_memory(void) {
-  errno = ENOMEM;
+static void *fail_with(int error) {
+  errno = error;
   return NULL;
 }
 
 RESIDENT void *family_malloc_site(size_t size, uint32_t site) {
-  return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site);
+  return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site, MADE_BY_MALLOC);
 }
 
 /* ---- calloc ------------------------------------------------------------------------------------------ */
 
 RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
   size_t bytes;
-  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return fail_with(ENOMEM);
   if (bytes <= MID_MAX_BYTES) {
     void *block = opaque_pointer(heap_malloc(bytes));
     return block ? memset(block, 0, bytes) : NULL;
@@ -52,27 +51,31 @@ void *family_zeroed(void *block, const struct allocation *allocation) {
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
 /* A block that moves does not go to the heap in use, whose blocks may be freed all at once. */
-NOINLINE static void *malloc_target(size_t size, uint32_t site, bool is_growing) {
+NOINLINE static void *malloc_target(const void *block, size_t size, uint32_t site,
+                                    bool is_growing) {
   struct allocation allocation = {
-      .size = size, .alignment = 1, .site = site, .is_growing = is_growing, .is_own = true};
-  return is_growing || heap_of_thread->used ? heap_allocate(&allocation)
-                                            : family_malloc_site(size, site);
+      .size = size, .alignment = 1, .site = site, .is_growing = is_growing};
+  return heap_allocate_beside(block, &allocation);
 }
 
 /* *target becomes another block, or NULL, where the system has lost it. */
 NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t keep_bytes,
                                  uint32_t site) {
   void *moved = heap_move_big(target, block, keep_bytes);
-  if (UNLIKELY(!*target)) *target = malloc_target(size, site, false);
+  if (UNLIKELY(!*target)) *target = malloc_target(block, size, site, false);
   return moved;
 }
 
-RESIDENT static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
-  bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
-  bool is_other = is_growing || UNLIKELY(heap_of_thread->is_armed);
+RESIDENT static void *move(void *block, enum kind kind, size_t size, size_t keep_bytes,
+                           uint32_t site) {
+  bool is_named = kind_is_named(kind);
+  bool is_growing =
+      !is_named && size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
+  bool is_other = is_growing || UNLIKELY(is_named || heap_of_thread->used);
   int errno_before = errno;
-  void *target = is_other ? malloc_target(size, site, is_growing) : family_malloc_site(size, site);
-  void *moved = target && keep_bytes >= MOVE_PAGES_MIN_BYTES
+  void *target =
+      is_other ? malloc_target(block, size, site, is_growing) : family_malloc_site(size, site);
+  void *moved = target && keep_bytes >= MOVE_PAGES_MIN_BYTES && !is_named
                     ? move_pages(&target, block, size, keep_bytes, site)
                     : NULL;
   if (UNLIKELY(!target)) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
@@ -81,53 +84,29 @@ RESIDENT static void *move(void *block, size_t size, size_t keep_bytes, uint32_t
   return moved;
 }
 
-NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_bytes, uint32_t site) {
-  if (heap_shrinks_in_place(size, usable_bytes)) return sampling_note_kept(block, size);
-  return move(block, size, size < usable_bytes ? size : usable_bytes, site);
-}
-
-NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_bytes, uint32_t site) {
-  bool is_checked = options.harden; /* the requested size is known, and changes */
-  if (is_checked) heap_become_mallocs(block);
-  if (is_checked ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
-    return sampling_note_kept(block, size);
-  bool may_resize = is_checked || (is_range(usable_bytes) && is_range(size));
-  if (may_resize && heap_resize(block, size)) return block;
-  return heap_named_move(block, size, size < usable_bytes ? size : usable_bytes, site);
-}
-
-/* An address without a block (reported already) is left alone. */
-COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) {
-  if (kind == BLOCK_FOREIGN) return os_libc_malloc()->realloc(block, size);
-  errno = EINVAL;
-  return NULL;
-}
-
 RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (!block) return family_malloc_site(size, site);
   if (UNLIKELY(size == 0)) {
     heap_free(block);
     return NULL;
   }
-  if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
+  if (UNLIKELY(size > REQUEST_MAX_BYTES)) return fail_with(ENOMEM);
   size_t usable_bytes;
-  enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
-  if (UNLIKELY(kind == BLOCK_SAMPLE)) return realloc_sample(block, size, usable_bytes, site);
-  if (UNLIKELY(kind == BLOCK_NAMED)) return realloc_named(block, size, usable_bytes, site);
-  if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
-  bool is_noted = options.harden; /* the requested size is known, and changes */
-  if (UNLIKELY(is_noted)) heap_become_mallocs(block);
-  if (size == usable_bytes || (!is_noted && heap_shrinks_in_place(size, usable_bytes))) {
-    return is_range(usable_bytes) ? sampling_note_kept(block, size) : block;
-  }
-  bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
+  enum kind kind = heap_ask(block, "realloc", &usable_bytes);
+  if (UNLIKELY(kind == KIND_none)) return fail_with(EINVAL); /* reported already */
+  if (UNLIKELY(kind == KIND_foreign)) return os_libc_malloc()->realloc(block, size);
+  bool is_known = kind_knows_request(kind);
+  if (UNLIKELY(is_known)) heap_become_mallocs(block);
+  if (is_known ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
+    return kind == KIND_slab ? block : sampling_note_kept(block, size);
+  bool may_resize = is_known || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;
-  return move(block, size, size < usable_bytes ? size : usable_bytes, site);
+  return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
 RESIDENT void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
   size_t bytes;
-  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return fail_with(ENOMEM);
   return family_realloc(block, bytes, site);
 }
 
@@ -143,25 +122,19 @@ void *family_expand(void *block, size_t size) {
 /* ---- alignment ------------------------------------------------------------------------------------------ */
 
 RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
-  if (UNLIKELY(!is_power_of_two(alignment))) {
-    errno = EINVAL;
-    return NULL;
-  }
-  return heap_aligned(alignment, size, site);
+  if (UNLIKELY(!is_power_of_two(alignment))) return fail_with(EINVAL);
+  return heap_aligned(alignment, size, site, MADE_BY_MALLOC);
 }
 
 /* As in glibc: an alignment is rounded up to a power of two, and invalid above the largest. */
 void *family_memalign(size_t alignment, size_t size, uint32_t site) {
-  if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
-    errno = EINVAL;
-    return NULL;
-  }
-  return heap_aligned(power_of_two_at_least(alignment), size, site);
+  if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) return fail_with(EINVAL);
+  return heap_aligned(power_of_two_at_least(alignment), size, site, MADE_BY_MALLOC);
 }
 
 RESIDENT int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
-  void *block = heap_aligned(alignment, size, site);
+  void *block = heap_aligned(alignment, size, site, MADE_BY_MALLOC);
   if (UNLIKELY(!block))
     return ENOMEM; /* and in errno, where glibc leaves it, and programs read it */
   *out = block;
@@ -169,21 +142,18 @@ RESIDENT int family_posix_memalign(void **out, size_t alignment, size_t size, ui
 }
 
 void *family_valloc(size_t size, uint32_t site) {
-  return heap_aligned(os_page_bytes(), size, site);
+  return heap_aligned(os_page_bytes(), size, site, MADE_BY_MALLOC);
 }
 
 void *family_pvalloc(size_t size, uint32_t site) {
   size_t page_bytes = os_page_bytes();
-  if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return no_memory();
+  if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return fail_with(ENOMEM);
   size_t pages_bytes = round_up(size, page_bytes);
-  return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
+  return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site, MADE_BY_MALLOC);
 }
 
 void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site) {
-  if (UNLIKELY(!is_power_of_two(alignment))) {
-    errno = EINVAL;
-    return NULL;
-  }
+  if (UNLIKELY(!is_power_of_two(alignment))) return fail_with(EINVAL);
   struct allocation allocation = {.size = bytes, .alignment = alignment, .site = site};
   void *block = opaque_pointer(heap_allocate(&allocation));
   if (block && !allocation.is_zero) big_clear((uintptr_t)block, bytes);
@@ -194,9 +164,7 @@ void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site) {
 
 NOINLINE static size_t ask_usable_size(const void *block) {
   size_t usable_bytes;
-  enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
-  if (LIKELY(kind >= BLOCK_OWN)) return usable_bytes;
-  return kind == BLOCK_FOREIGN ? os_libc_malloc()->usable_size((void *)(uintptr_t)block) : 0;
+  return block && heap_ask(block, "malloc_usable_size", &usable_bytes) ? usable_bytes : 0;
 }
 
 RESIDENT size_t family_usable_size(const void *block) {

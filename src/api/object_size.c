@@ -1,7 +1,7 @@
 /* object_size.c: the bytes left in a block; hardened_malloc's names, see include/hakmem/hakmem.h. */
-#include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "heap/object.h"
+#include "map/window.h"
 
 static size_t bytes_left(uintptr_t address, enum object_kind kind, const struct object *object) {
   if (kind == OBJECT_UNKNOWN) return SIZE_MAX;
@@ -11,7 +11,7 @@ static size_t bytes_left(uintptr_t address, enum object_kind kind, const struct 
 EXPORT size_t malloc_object_size(const void *pointer) {
   struct object object;
   enum object_kind kind = object_find((uintptr_t)pointer, false, &object);
-  if (UNLIKELY(kind == OBJECT_NONE && object.base && options.harden)) {
+  if (UNLIKELY(kind == OBJECT_NONE && object.base && object.entry & MAP_CLASS_HARDENED)) {
     struct block_description block = object_describe(&object);
     report_double_free("malloc_object_size", (uintptr_t)pointer, &block);
   }

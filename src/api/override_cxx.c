@@ -3,13 +3,12 @@
  * Written in C, so that the fast paths are the same and the C++ library is not needed: the rest is called in the program's C++ library.
  * The new-handler and throwing bad_alloc are weak references; catching what a new-handler throws, for the nothrow forms, is left to the
  * C++ library's own nothrow form, which calls the throwing one, ours, inside a try block. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
 #include "base/bits.h"
-#include "config/options.h"
 #include "foreign/operators.h"
-#include "heap/lifecycle.h"
 #include "heap/sized_free.h"
 #include "os/os.h"
 
@@ -26,27 +25,12 @@ struct request {
   enum maker maker;
 };
 
-/* Only hardened mode records a block's maker. */
-static void *allocate_noted(const struct request *request) {
-  struct allocation allocation = {.size = request->size,
-                                  .alignment = request->alignment ? request->alignment : 1,
-                                  .site = request->site,
-                                  .maker = request->maker};
-  return heap_allocate(&allocation);
-}
-
-/* The program's first request may come before the options are read. */
-static bool is_hardened(void) {
-  library_has_options();
-  return options.harden != 0;
-}
-
 RESIDENT static void *allocate_once(const struct request *request) {
-  size_t size = request->size, alignment = request->alignment;
-  if (UNLIKELY(is_hardened()) && is_power_of_two(alignment | !alignment))
-    return allocate_noted(request);
-  return alignment ? family_aligned_alloc(alignment, size, request->site)
-                   : family_malloc_site(size, request->site);
+  size_t alignment = request->alignment ? request->alignment : 1;
+  if (LIKELY(is_power_of_two(alignment)))
+    return heap_aligned(alignment, request->size, request->site, request->maker);
+  errno = EINVAL;
+  return NULL;
 }
 
 /* Calls the new-handler until there is memory; NULL when there is no handler (any more). */

@@ -21,7 +21,7 @@ static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMEN
 
 /* Zeroed to its end, so that rallocx need zero only the growth beyond it. */
 static void *allocate(size_t size, int flags, uint32_t site) {
-  if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site);
+  if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site, MADE_BY_MALLOC);
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   return family_zeroed(heap_allocate(&allocation), &allocation);
 }
@@ -37,22 +37,15 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
 void *mallocx(size_t size, int flags);
 EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE()); }
 
-/* Allocates in the block's own heap, whichever is in use. */
-static void *allocate_beside(const void *block, size_t size, int flags, uint32_t site) {
-  struct allocation allocation = {
-      .size = size, .alignment = alignment_of(flags), .site = site, .is_own = true};
-  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
-  return named ? heap_named_allocate(named, &allocation) : heap_allocate(&allocation);
-}
-
 /* For an alignment, which realloc does not take. */
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
                             uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
   bool is_aligned = (uintptr_t)block % alignment_of(flags) == 0;
   if (!is_much_less && is_aligned && family_expand(block, size)) return block;
+  struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   int errno_before = errno;
-  void *moved = allocate_beside(block, size, flags, site);
+  void *moved = heap_allocate_beside(block, &allocation);
   if (!moved) return is_much_less && is_aligned ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
   heap_free(block);

@@ -1,7 +1,6 @@
 #include "cache/capacity.h"
 
 #include "config/limits.h"
-#include "config/options.h"
 #include "map/commit.h"
 #include "map/metadata.h"
 
@@ -85,7 +84,8 @@ RESIDENT void capacity_init(struct heap *heap) {
     struct magazine *magazine = &heap->magazines[class];
     magazine_set_base(magazine, slots);
     magazine_set_top(magazine, slots);
-    if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
+    if (UNLIKELY(
+            owner_is_hardened(&heap->owner))) { /* every call falls through to the checked path */
       magazine_set_end(magazine, slots);
       continue;
     }

@@ -1,6 +1,6 @@
 /* divert.h: makes a thread take the slow path at its next free.
  *
- * The tag of its heap matches nothing until then. Three users divert: a round, a thread that has not been in a slow path for long
+ * The tag of its heap matches nothing until then (in hardened mode it never matches). Three users divert: a round, a thread that has not been in a slow path for long
  * (reclaim/reclaim.c); a tool that has switched a profile on or off (profile/profile.h), which writes the tag's lowest byte from
  * outside; and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker is the helper thread, in
  * a program with threads: one thread at a time is sampled so, 10 blocks a second in the whole program. */
@@ -16,7 +16,7 @@ INLINE void heap_divert(struct heap *heap) {
 }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag) != heap->owner.tag);
+  return UNLIKELY(load_relaxed(&heap->tag) & MAP_CLASS_MASK);
 }
 
 /* ---- all mallocs ----------------------------------------------------------------------------------------------- */

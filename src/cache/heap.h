@@ -26,13 +26,12 @@ struct range_magazines; /* large/range_magazine.h */
 
 /* Makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
 enum { HEAP_POKE = 0xFF };
-_Static_assert(HEAP_POKE - (CLASS_COUNT - 1) >= SLAB_CLASS_COUNT &&
-                   HEAP_POKE - MAP_CLASS_NAMED_RANGE >= SLAB_CLASS_COUNT,
+_Static_assert(HEAP_POKE - (MAP_CLASS_HARDENED | MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 struct heap {
-  /* The fast paths' part: the tag of our entries in the owner map, as free compares it. Another thread may make it match nothing for a
-   * while (cache/divert.h); other code reads owner.tag, which is constant. */
+  /* The fast paths' part: the tag of our entries in the owner map, as free compares it, without bits of a class. Another thread may make
+   * it match nothing for a while (cache/divert.h); other code reads owner.tag, which is constant. */
   union {
     ATOMIC(uint32_t) tag;
     uint8_t
@@ -77,6 +76,10 @@ struct heap {
   /* Last: a thread that allocates little touches few of them. */
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
+
+INLINE void heap_set_tag(struct heap *heap) {
+  store_relaxed(&heap->tag, heap->owner.number << MAP_TAG_SHIFT);
+}
 
 /* The class of an own block by its entry in the owner map; SLAB_CLASS_COUNT or more when it is not ours. */
 INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {

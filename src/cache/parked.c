@@ -11,9 +11,9 @@ RESIDENT struct heap *heap_make(void) {
   struct heap *heap = metadata_allocate(sizeof *heap);
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
-  heap->owner.tag = number << MAP_TAG_SHIFT;
-  store_relaxed(&heap->tag, heap->owner.tag); /* the heap has no thread yet */
   heap->owner.number = number;
+  heap->owner.tag = number << MAP_TAG_SHIFT | window.hardened_class;
+  heap_set_tag(heap); /* it has no thread yet */
   capacity_init(heap);
   /* The state lies beside the counters: written before they are read, they cost one page fault, not two. */
   store_relaxed(&heap->owner.state, OWNER_RUNNING);
@@ -49,7 +49,7 @@ RESIDENT struct heap *parked_take(void) {
   store_relaxed(&heap->taken_in, forks); /* before the state: pairs with park_if_lost */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
-  store_relaxed(&heap->tag, heap->owner.tag); /* a ticker may have been late */
+  heap_set_tag(heap); /* a ticker may have been late */
   count(&heap->owner.counters, COUNT_heaps_recycled);
   return heap;
 }

@@ -61,7 +61,7 @@ bool quarantine_plan_check(struct quarantine *quarantine) {
 
 static void go_home(struct heap *heap, uintptr_t block) {
   uint32_t class = owner_map_entry(block) ^ heap->owner.tag;
-  class_figures_flushed(heap, owner_map_entry(block) & MAP_CLASS_MASK, 1);
+  class_figures_flushed(heap, map_slab_class(owner_map_entry(block)), 1);
   if (LIKELY(class < SLAB_CLASS_COUNT)) {
     struct slab *slab = slab_of_block(block);
     size_t index = slab_block_index(&slab_shapes[class], block - slab->base);
@@ -89,7 +89,7 @@ static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
 /* True when all outgoing blocks were sent. */
 static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
   store_relaxed(&outgoing(quarantine)[quarantine->outgoing_count++], block);
-  quarantine->outgoing_bytes += class_block_bytes[owner_map_entry(block) & MAP_CLASS_MASK];
+  quarantine->outgoing_bytes += class_block_bytes[map_slab_class(owner_map_entry(block))];
   if (LIKELY(quarantine->outgoing_count < OUTGOING_BLOCKS &&
              quarantine->outgoing_bytes < OUTGOING_BYTES))
     return false;
@@ -131,7 +131,7 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
 
 INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t block,
                     uint32_t entry) {
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_slab_class(entry);
   if (options.harden > 1) quarantine_check_untouched(block, class);
   bool is_kept = (entry ^ heap->owner.tag) == class || class >= TINY_CLASS_COUNT;
   if (!is_kept || quarantine->ready_count[class] >= quarantine->ready_most[class])
@@ -153,7 +153,7 @@ INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next)
 INLINE bool let_go(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
   if (UNLIKELY(!block)) return false;
   uint32_t entry = owner_map_entry(block);
-  quarantine->bytes -= class_block_bytes[entry & MAP_CLASS_MASK];
+  quarantine->bytes -= class_block_bytes[map_slab_class(entry)];
   if (UNLIKELY(block == quarantine->latest)) quarantine->latest = 0;
   return release(heap, quarantine, block, entry);
 }

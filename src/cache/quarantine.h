@@ -90,7 +90,7 @@ INLINE bool quarantine_is_time_to_check(struct quarantine *quarantine) {
 /* Checks the block that came last, which most writes after free hit. */
 INLINE void quarantine_check_latest(const struct quarantine *quarantine) {
   uintptr_t block = quarantine->latest;
-  if (block) quarantine_check_untouched(block, owner_map_entry(block) & MAP_CLASS_MASK);
+  if (block) quarantine_check_untouched(block, map_slab_class(owner_map_entry(block)));
 }
 
 /* Takes a freed block of a slab that reads as zero.  True when memory went back to slabs. */

@@ -15,7 +15,6 @@
 #include "named/named_heap.h"
 #include "pool/range.h"
 #include "profile/recording.h"
-#include "reclaim/due.h"
 #include "report/report.h"
 #include "slab/batch_free.h"
 #include "slab/slab.h"
@@ -34,6 +33,7 @@ static bool may_walk(void) {
 
 RESIDENT void checked_init(void) {
   if (!options.harden) return;
+  window.hardened_class = MAP_CLASS_HARDENED;
   trailer_init();
   misuse_may_walk = may_walk;
 }
@@ -42,8 +42,6 @@ RESIDENT void checked_init(void) {
 #define SLAB_BLOCK_MAX_BYTES (STEPPED_MAX_BYTES - TRAILER_BYTES)
 
 static bool is_in_slab(uint32_t entry) { return map_slab_class(entry) < SLAB_CLASS_COUNT; }
-/* A slab of a thread's heap, not of a named one. */
-static bool is_in_own_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
 
@@ -252,7 +250,7 @@ INLINE bool is_time_to_check_beside(struct heap *heap) {
 INLINE bool claim(uintptr_t block, ATOMIC(uint64_t) *word, uint32_t entry, const char *verb) {
   bool is_shared = os_is_multi_threaded();
   if (LIKELY(block % LIVE_UNIT_BYTES == 0) && LIKELY(live_end(word, block, is_shared))) {
-    if (is_in_own_slab(entry) || LIKELY(owner_map_entry(block) == entry)) return true;
+    if (!map_entry_is_named(entry) || LIKELY(owner_map_entry(block) == entry)) return true;
     live_begin(word, block, is_shared);
   }
   slab_fail_pointer(slab_of_block(block), block, verb);
@@ -299,43 +297,25 @@ bool checked_end_silently(uintptr_t block, uint32_t entry) {
 
 INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (UNLIKELY(!end_in_slab(heap, block, entry, maker, "free"))) return false;
-  if (LIKELY(heap != NULL)) return quarantine_add(heap, block, entry & MAP_CLASS_MASK);
+  if (LIKELY(heap != NULL)) return quarantine_add(heap, block, map_slab_class(entry));
   void *blocks[] = {(void *)block};
   batch_free(NULL, blocks, 1, &stray_counters);
   return true;
 }
 
-static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
-                       const char *verb) {
-  if (!is_block(block, entry, verb)) return;
-  recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
-  check_freed(block, entry, maker, verb);
-  checked_range_free(heap, block, entry);
-}
-
-void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
+bool checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (LIKELY(heap != NULL)) heap_enter(heap);
-  if (is_in_slab(entry))
-    free_in_slab(heap, block, entry, maker);
-  else
-    free_range(heap, block, entry, maker, "free");
+  bool went_beyond = free_in_slab(heap, block, entry, maker);
   if (LIKELY(heap != NULL)) heap_leave(heap);
+  return went_beyond;
 }
 
 void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                         const char *verb) {
+  if (!is_block(block, entry, verb)) return;
   if (LIKELY(heap != NULL)) heap_enter(heap);
-  free_range(heap, block, entry, maker, verb);
+  recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
+  check_freed(block, entry, maker, verb);
+  checked_range_free(heap, block, entry);
   if (LIKELY(heap != NULL)) heap_leave(heap);
-}
-
-bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker) {
-  uint32_t entry = owner_map_entry(block);
-  if (UNLIKELY(!is_in_own_slab(entry) || !map_entry_is_live(entry) || !heap->quarantine))
-    return false;
-  heap_enter(heap);
-  bool went_beyond = free_in_slab(heap, block, entry, maker);
-  heap_leave(heap);
-  if (UNLIKELY(went_beyond)) reclaim_when_due(heap);
-  return true;
 }

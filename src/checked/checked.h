@@ -1,6 +1,7 @@
 /* checked.h: the checked path, which all calls take in hardened mode (HAKMEM_HARDEN).
  *
- * No magazine has a slot then, so both fast paths fall through to the slow ones, which come here.
+ * No magazine has a slot then, and no entry of the owner map is a magazine's, so both fast paths fall through to the slow ones, which
+ * come here (heap/kinds.h).
  *
  *   malloc   a block that is ready (quarantine.h) ── still zero? ── live bit set ── trailer written
  *   free     live bit cleared ── trailer and slack whole? ── both sides intact? ── wiped ── quarantine
@@ -34,14 +35,13 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker 
 /* checked_end where nothing may be reported, as its heap's latch is held. False, and nothing done, when there is something to report;
  * true for a block that is not live. */
 bool checked_end_silently(uintptr_t block, uint32_t entry);
-/* Frees a block, by its map entry, that must have been made by `maker`; `heap` may be NULL. */
-void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
-/* checked_free for a range that a named heap has given up: `entry` is its entry while it was the heap's, so that reports name that
+/* Frees a thread's block of a slab, by its map entry, that must have been made by `maker`; `heap` may be NULL. True when memory went back
+ * to slabs. */
+bool checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
+/* The same for a range. One that a named heap has given up: `entry` is its entry while it was the heap's, so that reports name that
  * heap. `verb` as above. */
 void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                         const char *verb);
-/* checked_free for a block of a slab; false, and nothing done, when its map entry names no slab, or the thread is new. */
-bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker);
 /* Whether a live block begins at an address inside the window (reported when not; `verb` names the operation tried), and the bytes that
  * were asked for. */
 bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes);

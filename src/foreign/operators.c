@@ -45,8 +45,7 @@ RESIDENT const struct other_operators *operators_of_others(void) {
 /* A library may have private operators that make blocks by malloc; the Rust compiler's LLVM has. So a malloc block in a delete is
  * reported only at the higher level. */
 bool operators_mismatch(enum maker made_by, enum maker freed_as) {
-  uint64_t wanted = options.harden_operators;
-  if (wanted == 1 && options.harden > 1) wanted = 2;
+  uint64_t wanted = options.harden_operators * options.harden;
   bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;
   return made_by != freed_as && wanted > (is_mallocs ? 1u : 0u) && operators_are_ours();
 }

@@ -36,9 +36,8 @@ bool pointer_is_libc_block(uintptr_t address) {
 }
 
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
-  bool is_slab = map_slab_class(entry) < SLAB_CLASS_COUNT, is_named = map_entry_is_named(entry);
-  unsigned class = is_slab ? map_slab_class(entry) : entry & MAP_CLASS_MASK;
-  bool is_big = class == MAP_CLASS_BIG || class == MAP_CLASS_NAMED_RANGE;
+  unsigned class = map_slab_class(entry);
+  bool is_big = map_entry_is_big(entry), is_named = map_entry_is_named(entry);
   return (struct block_description){
       .base = block,
       .block_bytes = block_bytes,
@@ -83,9 +82,8 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
     return;
   }
   uint32_t entry = load_relaxed(&window.owner_map[first]);
-  unsigned class = entry & MAP_CLASS_MASK;
-  bool is_big = class == MAP_CLASS_BIG || class == MAP_CLASS_NAMED_RANGE;
-  size_t block_bytes = is_big ? size_of_granules(range_info(first)->granules) : class_bytes(class);
+  size_t block_bytes = map_entry_is_big(entry) ? size_of_granules(range_info(first)->granules)
+                                               : class_bytes(map_slab_class(entry));
   struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
   report_no_block(verb, address, &block);
 }

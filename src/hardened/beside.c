@@ -95,7 +95,7 @@ struct zeros {
 
 /* Finds them in another slab, adjacent to this one; `zeros` has the bytes beside this one. */
 static bool find_in_slab(struct zeros *zeros, uint32_t entry, bool is_before) {
-  const struct slab_shape *shape = &slab_shapes[entry & MAP_CLASS_MASK];
+  const struct slab_shape *shape = &slab_shapes[map_slab_class(entry)];
   uintptr_t base = slab_of_block(round_down(zeros->begin, GRANULE_BYTES))->base;
   uintptr_t blocks_end = base + (size_t)shape->capacity * shape->block_bytes;
   if (is_before && blocks_end < zeros->end) {
@@ -119,7 +119,7 @@ static void check_slot(uintptr_t begin, uintptr_t freed) {
   if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return; /* closed too */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
   struct zeros zeros = {begin, begin + BESIDE_BYTES, 0, 0};
-  bool is_slab = map_entry_is_live(entry) && (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
+  bool is_slab = map_entry_is_live(entry) && !map_entry_is_named(entry);
   if (is_slab ? !find_in_slab(&zeros, entry, begin < freed) : !is_untouched(granule)) return;
   if (LIKELY(wide_are_zero(zeros.begin, zeros.end))) return;
   if (load_relaxed(&window.owner_map[granule]) != entry) return;

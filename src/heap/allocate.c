@@ -66,7 +66,7 @@ static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
 }
 
 RESIDENT static void *try_allocate(struct heap *heap, struct allocation *allocation) {
-  if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
+  if (UNLIKELY(owner_is_hardened(&heap->owner))) return checked_allocate(heap, allocation);
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   if (class >= SLAB_CLASS_COUNT) return range_allocate(heap, allocation);
   allocation->is_zero = false;
@@ -127,7 +127,7 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
-  if (UNLIKELY(options.harden) && allocation->alignment == 1) {
+  if (UNLIKELY(window.hardened_class) && allocation->alignment == 1) {
     allocation->is_zero = false;
     void *block = checked_malloc_ready(heap_of_thread, allocation->size, allocation->maker);
     if (LIKELY(block)) return block;
@@ -141,8 +141,14 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
+void *heap_allocate_beside(const void *block, struct allocation *allocation) {
+  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
+  allocation->is_own = true;
+  return named ? heap_named_allocate(named, allocation) : heap_allocate(allocation);
+}
+
 RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
-  if (UNLIKELY(options.harden)) {
+  if (UNLIKELY(window.hardened_class)) {
     void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
     if (LIKELY(block)) return block;
   }
@@ -179,13 +185,15 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
-RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
-  if (size <= STEPPED_MAX_BYTES && alignment <= STEPPED_MAX_BYTES) {
-    char *place = heap_place(heap_of_thread, slab_class_of(size, alignment));
+RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker) {
+  unsigned class = size <= MID_MAX_BYTES ? slab_class_of(size, alignment) : SLAB_CLASS_COUNT;
+  if (LIKELY(class < SLAB_CLASS_COUNT)) {
+    char *place = heap_place(heap_of_thread, class);
     void *block;
     if (LIKELY(place_pops(place, &block) || magazine_pops_passed(magazine_at(place), &block)))
       return block;
   }
-  struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
+  struct allocation allocation = {
+      .size = size, .alignment = alignment, .site = site, .maker = maker};
   return heap_allocate(&allocation);
 }

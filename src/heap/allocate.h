@@ -12,8 +12,10 @@ void *heap_malloc_slow(size_t size, char *place);
 
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);
+/* heap_allocate in the heap that this live block is of, whichever is in use. */
+void *heap_allocate_beside(const void *block, struct allocation *allocation);
 /* heap_allocate for a block that need not be zero; small ones mostly come from the magazines. */
-void *heap_aligned(size_t alignment, size_t size, uint32_t site);
+void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker);
 
 /* The site of a caller that does not name one: its return address. */
 INLINE uint32_t site_of_caller(uintptr_t return_address) {

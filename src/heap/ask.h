@@ -3,18 +3,17 @@
 #define HAK_HEAP_ASK_H
 
 #include "cache/heap.h"
-#include "config/options.h"
+#include "heap/kinds.h"
+#include "large/big.h"
 
-/* The kinds of addresses: nothing (reported; `verb` names the operation tried), a block of the C library's own malloc, or a live block
- * of ours: then also its usable bytes. Samples of a heap profile in slabs, and blocks of named heaps, have kinds of their own. */
-enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN, BLOCK_SAMPLE, BLOCK_NAMED };
-enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
+/* The kind of a block, and its usable bytes; KIND_none after a report: `verb` names the operation tried. */
+enum kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
 /* heap_ask for an own block in a slab of one slot, by the maps alone; false where heap_ask must decide. */
 INLINE bool heap_ask_quickly(const void *block, size_t *usable_bytes) {
   const struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(granule >= load_relaxed(&window.granule_count) || options.harden)) return false;
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return false;
   size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
   if (UNLIKELY(class >= SLAB_CLASS_COUNT)) return false;
   const struct slab_starts *starts = &slab_starts[class];
@@ -41,7 +40,9 @@ size_t heap_block_bytes(size_t size, size_t alignment);
 size_t heap_good_bytes(size_t size, size_t alignment);
 
 /* The size that a Large or Big block was made for, even if a hard limit counts less than all of it. */
-size_t heap_range_made_bytes(uintptr_t block, uint32_t entry);
+INLINE size_t heap_range_bytes(uintptr_t block, uint32_t entry) {
+  return map_entry_is_big(entry) ? big_usable_bytes(block) : class_bytes(map_slab_class(entry));
+}
 
 /* True when the address lies in memory that was handed out. */
 bool heap_owns(const void *address);

@@ -11,6 +11,7 @@
 #include "guard/guarded.h"
 #include "hardened/nothing.h"
 #include "heap/in_named.h"
+#include "heap/kinds.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -88,7 +89,7 @@ static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
     free_homewards(heap, entry, block);
 }
 
-static void free_block(uint32_t entry, void *block) {
+static void free_through_caches(void *block, uint32_t entry) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
@@ -107,7 +108,7 @@ RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
 
 /* Not with a hard limit, which counts only the requested bytes of a range. */
 RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, uint64_t now_ms) {
-  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
+  if (limits.hard_bytes) return false;
   if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
   return large_keep_own(heap->ranges, (uintptr_t)block, entry, now_ms);
 }
@@ -123,7 +124,8 @@ static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
          keep_large(heap, entry, block, os_now_coarse_ms());
 }
 
-RESIDENT static void free_range(uint32_t entry, void *block) {
+RESIDENT NOINLINE static void free_range(void *block, uint32_t entry, enum maker maker) {
+  (void)maker;
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
@@ -135,57 +137,6 @@ RESIDENT static void free_range(uint32_t entry, void *block) {
   else if (!is_kept && heap && class < CLASS_COUNT)
     class_figures_flushed(heap, class, 1);
   if (heap) leave_heap(heap, class);
-}
-
-static void free_foreign(void *block) {
-  const struct os_libc_malloc *libc = os_libc_malloc();
-  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) {
-    pointer_fail("free", (uintptr_t)block);
-    return;
-  }
-  count(heap_counters(heap_of_thread), COUNT_foreign_frees);
-  libc->free(block);
-}
-
-NOINLINE static void free_outside(void *block, enum maker maker) {
-  if (guarded_covers((uintptr_t)block))
-    guarded_give((uintptr_t)block, maker, "free");
-  else if (nothing_covers((uintptr_t)block))
-    nothing_check((uintptr_t)block, "free", true);
-  else
-    free_foreign(block);
-}
-
-/* All but the most frequent frees. A function of its own, so that those save no registers. */
-RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
-  if (!block) return;
-  if (!is_in_window((uintptr_t)block)) {
-    free_outside(block, maker);
-    return;
-  }
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(!map_entry_is_live(entry))) {
-    pointer_fail("free", (uintptr_t)block);
-    return;
-  }
-  if (UNLIKELY(map_entry_is_sampled(entry))) {
-    sampling_free(heap_of_this_thread(), block);
-    reclaim_when_due(heap_of_thread);
-    return;
-  }
-  if (UNLIKELY(map_entry_is_named(entry))) {
-    heap_named_free_made(block, entry, maker);
-    return;
-  }
-  bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;
-  if (LIKELY(!options.harden && !is_range)) {
-    free_block(entry, block);
-    return;
-  }
-  if (options.harden)
-    checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
-  else
-    free_range(entry, block);
   reclaim_when_due(heap_of_thread);
 }
 
@@ -208,61 +159,108 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
-/* A program whose requests all come from its magazines takes no other slow path. */
-RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void *block) {
-  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return false;
-  uint64_t now_ms = os_now_coarse_ms();
-  if (!keep_large(heap, entry, block, now_ms)) return false;
-  if (LIKELY(!reclaim_is_due(now_ms))) return true;
-  os_settle_copy();
-  reclaim_when_due(heap_of_thread);
-  return true;
-}
-
 /* Another heap's block that stays in this thread's caches: most of them. Not on the fast path, because only blocks that changed threads
  * take this path. (And an own one when its magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (!map_entry_is_live(entry) || heap_is_diverted(heap)) return false;
-  if (class >= SLAB_CLASS_COUNT) return keep_large_for_now(heap, entry, block);
+  if (heap_is_diverted(heap)) return false;
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }
 
-NOINLINE static void free_hardened(void *block, enum maker maker) {
+/* A function of its own, so that the most frequent frees save no registers. */
+RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker maker) {
+  (void)maker;
+  if (!keep_for_now(heap_of_thread, entry, block)) free_through_caches(block, entry);
+}
+
+/* A program whose requests all come from its magazines takes no other slow path. */
+RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker maker) {
+  struct heap *heap = heap_of_thread;
+  uint64_t now_ms = os_now_coarse_ms();
+  if (heap_is_diverted(heap) || !keep_large(heap, entry, block, now_ms)) {
+    free_range(block, entry, maker);
+  } else if (UNLIKELY(reclaim_is_due(now_ms))) {
+    os_settle_copy();
+    reclaim_when_due(heap_of_thread);
+  }
+}
+
+/* ---- blocks of other kinds --------------------------------------------------------------------------------- */
+
+static void free_sample(void *block, uint32_t entry, enum maker maker) {
+  (void)entry, (void)maker;
+  sampling_free(heap_of_this_thread(), block);
+  reclaim_when_due(heap_of_thread);
+}
+
+static void free_hardened_slab(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
-  if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker))
-    heap_free_the_long_way(block, maker);
+  struct heap *heap = heap_of_thread;
+  if (UNLIKELY(!heap->quarantine)) heap = heap_of_this_thread();
+  if (UNLIKELY(checked_free(heap, (uintptr_t)block, entry, maker)))
+    reclaim_when_due(heap_of_thread);
 }
 
-/* A function of its own, so that heap_free_slow saves no registers. */
-RESIDENT NOINLINE static void keep_or_free(uint32_t entry, void *block) {
-  if (!keep_for_now(heap_of_thread, entry, block)) heap_free_the_long_way(block, MADE_BY_MALLOC);
+static void free_hardened_range(void *block, uint32_t entry, enum maker maker) {
+  os_settle_copy();
+  checked_free_range(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
+  reclaim_when_due(heap_of_thread);
 }
 
-RESIDENT NOINLINE void heap_free_slow(void *block) {
-  if (UNLIKELY(options.harden)) {
-    free_hardened(block, MADE_BY_MALLOC);
+static void free_guarded(void *block, uint32_t entry, enum maker maker) {
+  (void)entry;
+  guarded_give((uintptr_t)block, maker, "free");
+}
+
+static void free_nothing(void *block, uint32_t entry, enum maker maker) {
+  (void)entry, (void)maker;
+  nothing_check((uintptr_t)block, "free", true);
+}
+
+static void free_none(void *block, uint32_t entry, enum maker maker) {
+  (void)entry, (void)maker;
+  pointer_fail("free", (uintptr_t)block);
+}
+
+static void free_foreign(void *block, uint32_t entry, enum maker maker) {
+  const struct os_libc_malloc *libc = os_libc_malloc();
+  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) {
+    free_none(block, entry, maker);
     return;
   }
-  size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) {
-    heap_free_the_long_way(block, MADE_BY_MALLOC);
-    return;
-  }
-  uint32_t entry = load_relaxed(&window.owner_map[granule]);
-  if (map_entry_is_named(entry))
-    heap_named_free(block, entry);
-  else
-    keep_or_free(entry, block);
+  count(heap_counters(heap_of_thread), COUNT_foreign_frees);
+  libc->free(block);
 }
 
-/* Only the checked path knows a block's maker. */
-static void delete_slow(void *block, enum maker maker) {
-  if (LIKELY(!options.harden))
-    heap_free_slow(block);
-  else
-    free_hardened(block, maker);
+#define free_named_slab heap_named_free_slab
+#define free_named_range heap_named_free_range
+#define free_hardened_named_slab heap_named_free_hardened
+
+INLINE void free_as(enum kind kind, void *block, uint32_t entry, enum maker maker) {
+  switch (kind) {
+#define KIND(kind, free, ask, resize) \
+  case KIND_##kind: free_##free(block, entry, maker); break;
+    KINDS
+#undef KIND
+  }
 }
-RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
+
+RESIDENT NOINLINE static void free_elsewhere(void *block, uint32_t entry, enum maker maker) {
+  if (block) free_as(kind_elsewhere((uintptr_t)block), block, entry, maker);
+}
+
+/* Calls nothing but as its last step, so that the most frequent frees save no registers. */
+INLINE void free_by_kind(void *block, enum maker maker) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  enum kind kind = kind_of_entry(entry);
+  if (UNLIKELY(kind == KIND_none))
+    free_elsewhere(block, entry, maker);
+  else
+    free_as(kind, block, entry, maker);
+}
+
+RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) { free_by_kind(block, maker); }
+RESIDENT NOINLINE void heap_free_slow(void *block) { free_by_kind(block, MADE_BY_MALLOC); }
+RESIDENT NOINLINE void heap_delete_slow(void *block) { heap_free_made(block, MADE_BY_NEW); }
+NOINLINE void heap_delete_array_slow(void *block) { heap_free_made(block, MADE_BY_NEW_ARRAY); }

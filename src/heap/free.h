@@ -10,7 +10,7 @@ void heap_free_slow(void *block);
 void heap_delete_slow(void *block);
 void heap_delete_array_slow(void *block);
 
-/* Frees a block that does not go into a cache of this thread at once. */
-void heap_free_the_long_way(void *block, enum maker maker);
+/* The same, of a block that must have been made by `maker`: hardened mode knows. */
+void heap_free_made(void *block, enum maker maker);
 
 #endif

@@ -5,10 +5,8 @@
 
 #include "checked/checked.h"
 #include "checked/checked_range.h"
-#include "config/options.h"
 #include "foreign/pointer.h"
 #include "heap/lifecycle.h"
-#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
@@ -44,13 +42,15 @@ static void *take_checked(struct hak_heap *named, unsigned class,
 
 static void *take_block(struct hak_heap *named, unsigned class, const struct allocation *allocation,
                         bool *went_beyond) {
-  return UNLIKELY(options.harden) ? take_checked(named, class, allocation, went_beyond)
-                                  : named_slabs_take(named, class, went_beyond);
+  return UNLIKELY(owner_is_hardened(&named->owner))
+             ? take_checked(named, class, allocation, went_beyond)
+             : named_slabs_take(named, class, went_beyond);
 }
 
 /* Enters a lane if the heap has some, unless the whole heap must be checked. */
 static struct hak_heap *enter_part(struct hak_heap *named) {
-  bool is_whole = !os_is_multi_threaded() || options.harden || load_relaxed(&named->limit_bytes);
+  bool is_whole = !os_is_multi_threaded() || owner_is_hardened(&named->owner) ||
+                  load_relaxed(&named->limit_bytes);
   if (!is_whole) return named_enter_part(named);
   named_enter(named);
   return named;
@@ -78,7 +78,7 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
 /* Frees a range that is in no heap; `entry` is that of the heap that it was in, if any. */
 static void free_range(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   struct heap *heap = heap_of_this_thread();
-  if (UNLIKELY(options.harden)) {
+  if (UNLIKELY(entry & MAP_CLASS_HARDENED)) {
     checked_free_range(heap, block, entry, maker, verb);
     return;
   }
@@ -99,9 +99,9 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range, enum make
   return REFUSED;
 }
 
-static uintptr_t make_range(struct allocation *allocation) {
+static uintptr_t make_range(const struct hak_heap *named, struct allocation *allocation) {
   struct heap *heap = heap_of_this_thread();
-  if (UNLIKELY(options.harden))
+  if (UNLIKELY(owner_is_hardened(&named->owner)))
     return heap ? (uintptr_t)checked_range_allocate(heap, allocation) : 0;
   struct large_request request = {.bytes = allocation->size,
                                   .alignment_bytes = allocation->alignment,
@@ -116,7 +116,7 @@ static uintptr_t make_range(struct allocation *allocation) {
 static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
                                void **block) {
   if (!is_allowed_at_all(named, allocation->size)) return REFUSED;
-  uintptr_t range = make_range(allocation);
+  uintptr_t range = make_range(named, allocation);
   if (!range) return NO_MEMORY;
   enum outcome outcome = add_range(named, range, allocation->maker);
   if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
@@ -125,8 +125,8 @@ static enum outcome take_range(struct hak_heap *named, struct allocation *alloca
 
 static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
   size_t size = allocation->size, alignment = allocation->alignment;
-  unsigned class = UNLIKELY(options.harden) ? checked_class_of(size, alignment)
-                                            : named_class_of(size, alignment);
+  unsigned class = UNLIKELY(owner_is_hardened(&named->owner)) ? checked_class_of(size, alignment)
+                                                              : named_class_of(size, alignment);
   allocation->is_zero = false;
   return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, allocation, block)
                                   : take_range(named, allocation, block);
@@ -168,7 +168,7 @@ NOINLINE static void *take_shared(struct hak_heap *named, unsigned class) {
 /* Takes a block of the current slab, without limit, profile or hardened mode: nearly always. NULL: use the full path. Makes no heap for
  * the thread. */
 INLINE void *take_of_class(struct hak_heap *named, unsigned class) {
-  if (UNLIKELY(!named || options.harden || sampling_wants_all(heap_of_thread) ||
+  if (UNLIKELY(!named || owner_is_hardened(&named->owner) || sampling_wants_all(heap_of_thread) ||
                !named_is(named, NAMED_IN_USE) || load_relaxed(&named->limit_bytes)))
     return NULL;
   return UNLIKELY(os_is_multi_threaded()) ? take_shared(named, class) : take_quickly(named, class);
@@ -211,62 +211,39 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
   return LIKELY(block != NULL) ? block : without_memory();
 }
 
-void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  struct hak_heap *named = named_of_entry(entry);
-  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
-  if (UNLIKELY(!named)) { /* another thread has freed it meanwhile */
-    pointer_fail("realloc", (uintptr_t)block);
-    errno = EINVAL;
-    return NULL;
-  }
-  int errno_before = errno;
-  void *moved = heap_named_allocate(named, &allocation);
-  if (!moved) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
-  memcpy(moved, block, keep_bytes);
-  heap_named_free(block, entry);
-  return moved;
-}
-
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
-NOINLINE static bool end_checked(void *block, uint32_t entry, enum maker maker) {
-  return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
-}
-
-static bool free_in_range(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
+void heap_named_free_range(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
-  bool is_live = named_ranges_remove(named, (uintptr_t)block);
-  if (is_live) free_range((uintptr_t)block, entry, maker, "free");
-  return is_live;
+  if (!named_ranges_remove(named_of_entry(entry), (uintptr_t)block)) return;
+  free_range((uintptr_t)block, entry, maker, "free");
+  reclaim_when_due(heap_of_thread);
 }
 
-/* Removes the block's sample; in hardened mode that was done before. */
-static bool free_in_slab(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
-  if (LIKELY(!options.harden)) {
-    if (load_relaxed(&profile_state.live_samples)) recording_remove((uintptr_t)block, block);
-  } else if (!end_checked(block, entry, maker)) {
-    return false;
-  }
-  return named_slabs_give(named, map_slab_class(entry), block);
+INLINE void give(void *block, uint32_t entry) {
+  struct hak_heap *named = named_of_live_entry(entry);
+  if (UNLIKELY(named_slabs_give(named, map_slab_class(entry), block)))
+    reclaim_when_due(heap_of_thread);
 }
 
-void heap_named_free_made(void *block, uint32_t entry, enum maker maker) {
-  struct hak_heap *named = named_of_number(entry >> MAP_TAG_SHIFT);
-  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT;
-  bool went_beyond = is_in_slab ? free_in_slab(named, block, entry, maker)
-                                : free_in_range(named, block, entry, maker);
-  if (went_beyond) reclaim_when_due(heap_of_thread);
+NOINLINE static void give_sample(void *block, uint32_t entry) {
+  recording_remove((uintptr_t)block, block);
+  give(block, entry);
 }
 
 /* Makes no heap for the thread. */
-void heap_named_free(void *block, uint32_t entry) {
-  unsigned class = map_slab_class(entry);
-  if (UNLIKELY(class >= SLAB_CLASS_COUNT || options.harden ||
-               load_relaxed(&profile_state.live_samples)))
-    heap_named_free_made(block, entry, MADE_BY_MALLOC);
-  else if (UNLIKELY(named_slabs_give(named_of_number(entry >> MAP_TAG_SHIFT), class, block)))
-    reclaim_when_due(heap_of_thread);
+void heap_named_free_slab(void *block, uint32_t entry, enum maker maker) {
+  (void)maker;
+  if (UNLIKELY(load_relaxed(&profile_state.live_samples)))
+    give_sample(block, entry);
+  else
+    give(block, entry);
+}
+
+void heap_named_free_hardened(void *block, uint32_t entry, enum maker maker) {
+  os_settle_copy();
+  if (checked_end(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free"))
+    give(block, entry);
 }
 
 static uintptr_t remove_any_range(struct hak_heap *named) {
@@ -285,7 +262,7 @@ static bool bury_sample(uintptr_t block, uint32_t entry) {
 
 static uintptr_t give_slabs(struct hak_heap *named) {
   bool has_samples = load_relaxed(&profile_state.live_samples);
-  named_bury *bury = UNLIKELY(options.harden) ? checked_end_silently : NULL;
+  named_bury *bury = UNLIKELY(owner_is_hardened(&named->owner)) ? checked_end_silently : NULL;
   named_enter(named);
   uintptr_t refused = named_slabs_give_all(named, !bury && has_samples ? bury_sample : bury);
   named_leave(named);
@@ -299,7 +276,7 @@ static void end_written(struct heap *heap, uintptr_t block, const char *verb) {
 
 /* A write past a block is reported without the latch, with the call stack: the report may wait for another thread. */
 static void free_slabs(struct hak_heap *named, const char *verb) {
-  struct heap *heap = UNLIKELY(options.harden) ? heap_of_this_thread() : NULL;
+  struct heap *heap = UNLIKELY(owner_is_hardened(&named->owner)) ? heap_of_this_thread() : NULL;
   uintptr_t written;
   do {
     if (heap) heap_enter(heap);
@@ -314,8 +291,8 @@ void heap_named_free_all(struct hak_heap *named, const char *verb) {
   struct hak_heap *part;
   for (unsigned at = 0; (part = named_next_part(named, &at));) free_slabs(part, verb);
   for (uintptr_t block; (block = remove_any_range(named));)
-    free_range(block, entry, UNLIKELY(options.harden) ? checked_maker(block) : MADE_BY_MALLOC,
-               verb);
+    free_range(block, entry,
+               UNLIKELY(entry & MAP_CLASS_HARDENED) ? checked_maker(block) : MADE_BY_MALLOC, verb);
   purge_want();
   reclaim_when_due(heap_of_thread);
 }

@@ -11,12 +11,11 @@ void *heap_named_take(struct hak_heap *named, size_t size);
 /* A block of the heap; NULL and ENOMEM without memory, or when the heap's limit refuses it. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation);
 
-/* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above: then this one stays. */
-void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site);
-
-/* Frees a block whose live entry in the owner map names a named heap; the maker is malloc or `maker`. */
-void heap_named_free(void *block, uint32_t entry);
-void heap_named_free_made(void *block, uint32_t entry, enum maker maker);
+/* Free a block by its entry in the owner map, which names a named heap: of a slab, of one in hardened mode, and a range in any mode,
+ * where only hardened mode knows the maker. */
+void heap_named_free_slab(void *block, uint32_t entry, enum maker maker);
+void heap_named_free_hardened(void *block, uint32_t entry, enum maker maker);
+void heap_named_free_range(void *block, uint32_t entry, enum maker maker);
 
 /* Frees all blocks of the heap; `verb` names the function that the program called. */
 void heap_named_free_all(struct hak_heap *named, const char *verb);

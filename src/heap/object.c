@@ -1,10 +1,9 @@
 #include "heap/object.h"
 
 #include "checked/checked.h"
-#include "config/options.h"
 #include "guard/guarded.h"
 #include "hardened/nothing.h"
-#include "large/big.h"
+#include "heap/ask.h"
 #include "named/named_heap.h"
 #include "pool/range.h"
 #include "slab/slab.h"
@@ -32,24 +31,21 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
-  if (!options.harden) return OBJECT_LIVE;
-  return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE
-                                                                              : OBJECT_NONE;
+  bool is_live = !(object->entry & MAP_CLASS_HARDENED) ||
+                 checked_slab_block(object->base, shape->block_bytes, &object->bytes);
+  return is_live ? OBJECT_LIVE : OBJECT_NONE;
 }
 
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
   size_t granule = granule_of(address);
   size_t first = range_covering_near(granule, is_hurried ? HURRIED_STEPS : SIZE_MAX);
-  bool is_certain = range_record_if_any(granule) && (!is_hurried || options.harden);
+  bool is_certain = range_record_if_any(granule) && (!is_hurried || window.hardened_class);
   if (first == NO_GRANULE) return is_certain ? OBJECT_NONE : OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[first]);
   object->base = range_block(first);
-  object->bytes = big_usable_bytes(object->base);
+  object->bytes = heap_range_bytes(object->base, object->entry);
   if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
-  if (options.harden)
-    object->bytes = checked_range_block(first, !is_hurried);
-  else if (object->entry != MAP_ENTRY_BIG_LIVE && !map_entry_is_named(object->entry))
-    object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
+  if (object->entry & MAP_CLASS_HARDENED) object->bytes = checked_range_block(first, !is_hurried);
   return OBJECT_LIVE;
 }
 

@@ -2,7 +2,7 @@
 
 #include "cache/divert.h"
 #include "checked/checked.h"
-#include "config/options.h"
+#include "heap/kinds.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "named/named_slabs.h"
@@ -40,46 +40,31 @@ _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
-/* In hardened mode any block that fits no slab is Big. */
-static unsigned class_of_hardened(const struct allocation *allocation) {
-  unsigned class = checked_class_of(allocation->size, allocation->alignment);
-  return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
-}
-
-static unsigned class_of_plain(const struct allocation *allocation) {
-  return large_is_big(allocation->size, allocation->alignment)
-             ? MAP_CLASS_BIG
-             : class_of_aligned(allocation->size, allocation->alignment);
-}
-
-static unsigned class_of_named(const struct allocation *allocation) {
-  unsigned class = named_class_of(allocation->size, allocation->alignment);
-  return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
-}
-
-/* The block's bytes, and its class, as the census counts them. */
-static unsigned class_of(const struct allocation *allocation, uint64_t *block_bytes) {
-  unsigned class;
-  if (UNLIKELY(options.harden))
-    class = class_of_hardened(allocation);
-  else
-    class =
-        UNLIKELY(allocation->is_named) ? class_of_named(allocation) : class_of_plain(allocation);
-  bool is_big = class == MAP_CLASS_BIG;
-  *block_bytes = is_big ? big_good_bytes(allocation->size) : class_bytes(class);
-  return class;
+/* The block's bytes, and its class, as the census counts them: in hardened mode and in named heaps any block that fits no slab is
+ * Big. */
+static unsigned class_of(const struct heap *heap, const struct allocation *allocation,
+                         uint64_t *block_bytes) {
+  size_t size = allocation->size, alignment = allocation->alignment;
+  bool is_hardened = owner_is_hardened(&heap->owner), is_named = allocation->is_named;
+  unsigned class = UNLIKELY(is_hardened) ? checked_class_of(size, alignment)
+                   : UNLIKELY(is_named)  ? named_class_of(size, alignment)
+                                         : class_of_aligned(size, alignment);
+  bool is_big = is_hardened || is_named ? class == SLAB_CLASS_COUNT : large_is_big(size, alignment);
+  *block_bytes = is_big ? big_good_bytes(size) : class_bytes(class);
+  return is_big ? MAP_CLASS_BIG : class;
 }
 
 /* The class of a block that malloc pops from a magazine; SLAB_CLASS_COUNT of any other. */
-INLINE unsigned small_class_of(const struct allocation *allocation) {
-  if (UNLIKELY(options.harden) || allocation->size > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
+INLINE unsigned small_class_of(const struct heap *heap, const struct allocation *allocation) {
+  if (UNLIKELY(owner_is_hardened(&heap->owner)) || allocation->size > MID_MAX_BYTES)
+    return SLAB_CLASS_COUNT;
   return slab_class_of(allocation->size, allocation->alignment);
 }
 
 /* Counts one request: of another class, or in a heap without counters, where none are counted in advance. */
 static bool counts_one(struct heap *heap, const struct allocation *allocation) {
   uint64_t block_bytes;
-  unsigned class = class_of(allocation, &block_bytes);
+  unsigned class = class_of(heap, allocation, &block_bytes);
   if (class < CLASS_COUNT) {
     class_figures_profiled(heap, class, 1);
   } else {
@@ -122,7 +107,7 @@ NOINLINE static bool counts_more(struct heap *heap, const struct allocation *all
 }
 
 bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
-  unsigned class = small_class_of(allocation);
+  unsigned class = small_class_of(heap, allocation);
   if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
     return counts_more(heap, allocation, class);
   heap->magazines[class].passes--; /* there was no block */
@@ -139,7 +124,7 @@ bool sampling_counts_one(struct heap *heap, const struct allocation *allocation)
 int sampling_throw_coins(struct heap *heap) { return samples_throw_coins(&heap->sampler.random); }
 
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
-  unsigned class = small_class_of(allocation);
+  unsigned class = small_class_of(heap, allocation);
   if (class == SLAB_CLASS_COUNT) return NULL;
   heap_enter(heap);
   void *block = sampled_slabs_take(class, &heap->owner.counters);
@@ -155,24 +140,23 @@ static uintptr_t address_of(const void *block) {
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
-/* Whether a free finds the sample. It does not for a slab block outside slabs of samples (there was no memory for one), a guarded
- * block, or one of malloc(0) in hardened mode: the last two lie outside the window, and their frees do not ask. */
+/* Whether a free finds the sample: only that of these kinds looks. A slab has one when there was no memory for a slab of samples. */
 static bool is_found_again(const void *block) {
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  bool is_named = map_entry_is_named(entry);
-  if (options.harden) return is_in_window((uintptr_t)block);
-  if (map_entry_is_sampled(entry) || (is_named && map_slab_class(entry) < SLAB_CLASS_COUNT))
-    return true;
-  if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) return false;
-  range_info(granule_of((uintptr_t)block))->is_sampled = true;
-  return true;
+  switch (kind_of_entry(owner_map_entry((uintptr_t)block))) {
+    case KIND_none:
+    case KIND_slab: return false;
+    case KIND_large:
+    case KIND_big:
+    case KIND_named_range: range_info(granule_of((uintptr_t)block))->is_sampled = true; return true;
+    default: return true;
+  }
 }
 
 void sampling_note(struct heap *heap, const struct allocation *allocation, void *block, int coins) {
   struct sampler *sampler = &heap->sampler;
   struct recorded_block recorded = {
       .block = block, .requested_bytes = allocation->size, .coins = coins};
-  recorded.class = class_of(allocation, &recorded.block_bytes);
+  recorded.class = class_of(heap, allocation, &recorded.block_bytes);
   recorded.address = address_of(block);
   if (coins == SAMPLE_THINNED_OUT || is_found_again(block))
     recording_add(sampler, &recorded);

@@ -1,6 +1,5 @@
 #include "heap/sized_free.h"
 
-#include "config/options.h"
 #include "foreign/operators.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
@@ -8,34 +7,28 @@
 #include "named/named_heap.h"
 #include "report/report.h"
 
-static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
-  struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
-  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, false},
-                "size argument %zu does not match the block of %zu bytes", size, usable_bytes);
-}
-
-/* The block is known without its size, and real programs survive such a delete: only the first is reported. */
-static void warn_size(uintptr_t address, size_t size, size_t usable_bytes) {
+/* A fault in hardened mode. Else the block is known without its size, and real programs survive such a delete: only the first is
+ * reported. */
+static void report_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
-  if (exchange_acquire(&is_told, true)) return; /* orders nothing; only the first thread reports */
+  bool is_warning = !window.hardened_class;
+  /* orders nothing; only the first thread reports */
+  if (is_warning && exchange_acquire(&is_told, true)) return;
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
-  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, true},
-                "size argument %zu does not match the block of %zu bytes"
-                "; freed anyway (reported once)",
-                size, usable_bytes);
+  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, is_warning},
+                "size argument %zu does not match the block of %zu bytes%s", size, usable_bytes,
+                is_warning ? "; freed anyway (reported once)" : "");
 }
 
-/* The checked path knows the requested bytes. A guarded block knows the size that it was made for. */
-static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
-                      size_t usable_bytes) {
+static bool fits_size(const void *block, enum kind kind, size_t size, size_t alignment,
+                      bool is_exact, size_t usable_bytes) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(map_entry_is_named(entry)) && !options.harden) return size <= usable_bytes;
-  bool is_guarded = !is_in_window((uintptr_t)block);
-  if (options.harden || (is_guarded && is_exact)) return size == usable_bytes;
+  if (kind == KIND_foreign) return true;
+  if (kind_knows_request(kind) || (kind == KIND_guarded && is_exact)) return size == usable_bytes;
+  if (UNLIKELY(map_entry_is_named(entry))) return size <= usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
-  if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
-  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))
-    usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
+  if (map_slab_class(entry) >= SLAB_CLASS_COUNT)
+    usable_bytes = heap_range_bytes((uintptr_t)block, entry);
   return usable_bytes == heap_block_bytes(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
@@ -49,15 +42,12 @@ static bool may_be_larger(enum maker maker) {
 static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
                          enum maker maker) {
   size_t usable_bytes;
-  enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
-  if (kind == BLOCK_NONE) return;
-  if (UNLIKELY(kind >= BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)) &&
+  enum kind kind = block ? heap_ask(block, "free", &usable_bytes) : KIND_none;
+  if (kind == KIND_none) return;
+  if (UNLIKELY(!fits_size(block, kind, size, alignment, is_exact, usable_bytes)) &&
       !may_be_larger(maker))
-    (options.harden ? fail_size : warn_size)((uintptr_t)block, size, usable_bytes);
-  if (UNLIKELY(options.harden))
-    heap_free_the_long_way(block, maker);
-  else
-    heap_free(block);
+    report_size((uintptr_t)block, size, usable_bytes);
+  heap_free_made(block, maker);
 }
 
 /* Whether such a request gets a block of the class: the smallest with room. */
@@ -70,9 +60,8 @@ static bool is_class_for(size_t size, size_t alignment, unsigned class) {
 static void free_said(void *block, size_t size, size_t alignment, bool is_exact, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   unsigned class = entry & MAP_CLASS_MASK;
-  bool fits = !options.harden && map_entry_is_live(entry) && class < CLASS_COUNT &&
-              size <= LARGE_MAX_BYTES && alignment <= STEPPED_MAX_BYTES &&
-              is_class_for(size, alignment, class);
+  bool fits = map_entry_is_live(entry) && class < CLASS_COUNT && size <= LARGE_MAX_BYTES &&
+              alignment <= STEPPED_MAX_BYTES && is_class_for(size, alignment, class);
   if (LIKELY(fits))
     heap_free(block);
   else

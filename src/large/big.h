@@ -7,8 +7,8 @@
 
 #include "pool/range.h"
 
-#define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG)
-#define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG)
+#define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG | window.hardened_class)
+#define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG | window.hardened_class)
 
 size_t big_usable_bytes(uintptr_t block);
 /* The usable size of a block for `bytes`. */

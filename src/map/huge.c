@@ -27,8 +27,10 @@ static bool may_divide(size_t chunk, size_t count) {
 
 bool huge_let_in(size_t chunk, size_t count) {
   void *address = (void *)chunk_address(chunk); /* NOLINT: the window is made of addresses */
-  if (options.thp) os_advise_huge(address, count << CHUNK_SHIFT, true);
-  if (options.thp || (huge.is_always && may_divide(chunk, count))) return true;
+  bool is_wanted = options.thp && !window.hardened_class; /* which closes parts of them */
+  if (is_wanted) os_advise_huge(address, count << CHUNK_SHIFT, true);
+  if (is_wanted || (huge.is_always && !window.hardened_class && may_divide(chunk, count)))
+    return true;
   huge_keep_out(chunk_address(chunk), count << CHUNK_SHIFT);
   return false;
 }

@@ -1,7 +1,6 @@
 #include "map/metadata.h"
 
 #include "base/counters.h"
-#include "config/options.h"
 #include "map/commit.h"
 #include "os/os.h"
 
@@ -49,7 +48,7 @@ static bool keep_spare(uintptr_t start) {
 }
 
 RESIDENT static bool grow(uintptr_t seen) {
-  const struct window_piece piece = {1, options.harden ? 1 : 0,
+  const struct window_piece piece = {1, window.hardened_class ? 1 : 0,
                                      seen ? RECORD_MARGIN_BYTES : RECORD_FIRST_MARGIN_BYTES};
   uintptr_t start = take_spare();
   bool is_new = !start;

@@ -25,42 +25,39 @@
 #define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
-/* Classes in the owner map beyond those of magazines. */
+/* An entry's lowest byte: six bits of class, and one that makes it no class of a magazine: free then takes the slow path. */
 enum {
-  MAP_CLASS_NAMED = 0x40,       /* plus a slab class: a slab of a named heap (named/named_heap.h) */
-  MAP_CLASS_NAMED_RANGE = 0x7E, /* head of a Large or Big block of one */
-  MAP_CLASS_SAMPLED =
-      0x80,             /* plus a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
-  MAP_CLASS_BIG = 0xF0, /* head of a Big block */
+  MAP_CLASS_BIG =
+      0x3F, /* head of a Big block, and of any range of a named heap or in hardened mode */
+  MAP_CLASS_HARDENED = 0x80, /* of hardened mode: the block ends with a trailer */
   MAP_SLAB_CLASS_MASK = 0x3F
 };
-_Static_assert((MAP_CLASS_NAMED_RANGE & MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT &&
-                   (MAP_CLASS_BIG & MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT &&
-                   (unsigned)CLASS_COUNT <= (unsigned)MAP_CLASS_NAMED,
-               "those bits tell whether a live entry is a slab's");
+_Static_assert((int)CLASS_COUNT <= MAP_CLASS_BIG && MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
+               "six bits tell whether a live entry is a slab's");
 
+/* The rest is the tag: the number of a thread's heap, below MAP_TAG_NAMED, or one of these. */
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
-#define MAP_TAG_NONE 0u             /* no owner: the block or slab is free */
-#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, outside any heap: its class is above all magazines' */
+#define MAP_TAG_NONE 0u           /* no owner: the block or slab is free */
+#define MAP_TAG_NAMED 0x80000000u /* and a named heap's number (named/named_heap.h) */
+/* Live, outside any heap: a Big block, or a slab of samples (profile/sampled_slabs.h). */
+#define MAP_TAG_UNOWNED 0xFFFFFF00u
 
 /* Live blocks have a tag; free or unused granules have none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
 
-/* The class of the blocks of a slab of any kind; SLAB_CLASS_COUNT or more for another live entry. */
+/* The class of a slab's or a range's blocks; SLAB_CLASS_COUNT or more for a range. */
 INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
 
 INLINE bool map_entry_is_sampled(uint32_t entry) {
-  return (entry & MAP_CLASS_MASK) - (unsigned)MAP_CLASS_SAMPLED < SLAB_CLASS_COUNT &&
-         map_entry_is_live(entry);
+  return entry - MAP_TAG_UNOWNED < SLAB_CLASS_COUNT;
 }
-/* A live block, or a slab, of a named heap, whose number takes the tag's place. */
+/* A live block, or a slab, of a named heap. */
 INLINE bool map_entry_is_named(uint32_t entry) {
-  return (entry & MAP_CLASS_MASK & ~(unsigned)MAP_SLAB_CLASS_MASK) == MAP_CLASS_NAMED &&
-         map_entry_is_live(entry);
+  return entry - MAP_TAG_NAMED < MAP_TAG_UNOWNED - MAP_TAG_NAMED;
 }
-/* A live range that counts as Big: its class is beyond the Large ones, as are all classes of named heaps. */
-INLINE bool map_entry_is_big(uint32_t entry) { return (entry & MAP_CLASS_MASK) >= CLASS_COUNT; }
+/* A range that counts as Big. */
+INLINE bool map_entry_is_big(uint32_t entry) { return map_slab_class(entry) >= CLASS_COUNT; }
 
 struct window {
   uintptr_t base;               /* first byte; constant from the first chunk on */
@@ -72,6 +69,8 @@ struct window {
   ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, foreign places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
   ATOMIC(size_t) array_bound;    /* new[] of this many bytes takes its slow path; 0: each does */
+  uint32_t
+      hardened_class; /* MAP_CLASS_HARDENED in hardened mode, else 0; constant from start-up on */
 };
 
 extern struct window window NEAR;

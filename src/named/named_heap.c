@@ -87,7 +87,7 @@ static struct hak_heap *take_record(void) {
   if (!is_usable(row, group)) return NULL;
   struct hak_heap *heap = load_relaxed(place);
   heap->owner.number = number;
-  heap->owner.tag = number << MAP_TAG_SHIFT | MAP_CLASS_NAMED;
+  heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_class;
   heap->owner.name = heap->name;
   heap->serial = ++serials;
   ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];

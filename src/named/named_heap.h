@@ -8,7 +8,7 @@
  *            heap's latch.  Its figures are the heap's, and its blocks are freed with the heap's.  A heap whose
  *            whole state must be checked has none: with a limit, in hardened mode
  *
- * The entries in the owner map say MAP_CLASS_NAMED | class and the heap's number, so that no fast path takes its blocks for a thread's,
+ * The entries in the owner map have a tag from MAP_TAG_NAMED on with the heap's number, so that no fast path takes its blocks for a thread's,
  * and slow paths find the heap by a compare that they make anyway.  Any thread allocates and frees, under the latch of the heap's
  * owner; a thread that frees while another holds that frees remotely.  The owner is in no list, so that no thread adopts or borrows
  * from it: its slabs hold blocks of this heap only.
@@ -92,9 +92,12 @@ INLINE struct hak_heap *named_of_number(uint32_t number) {
   const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
   return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
 }
+INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
+  return named_of_number((entry - MAP_TAG_NAMED) >> MAP_TAG_SHIFT);
+}
 /* The heap of a block, by its entry in the owner map; NULL when it is not a named heap's. */
 INLINE struct hak_heap *named_of_entry(uint32_t entry) {
-  return map_entry_is_named(entry) ? named_of_number(entry >> MAP_TAG_SHIFT) : NULL;
+  return map_entry_is_named(entry) ? named_of_live_entry(entry) : NULL;
 }
 /* As pointer_describe, with the name of the block's heap. */
 INLINE struct block_description named_describe(uintptr_t block, uint32_t entry,

@@ -25,6 +25,8 @@ static void write_memory(struct writer *writer, const struct snapshot *snapshot)
 
 static void write_totals(struct writer *writer, const struct snapshot *snapshot) {
 #define TOTAL(name, role, unit, meaning) writer->figure(writer, #name, snapshot->name, meaning);
+#define UNSTABLE_TOTAL(name, role, unit, meaning) \
+  writer->figure(writer, "unstable_" #name, snapshot->name, meaning);
 #include "base/counters.def"
 }
 

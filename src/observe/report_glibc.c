@@ -50,7 +50,7 @@ static void add_quarantine(struct blocks *found, struct heap *heap) {
   for (unsigned index = 0; index < QUARANTINE_PLACES; index++) {
     uintptr_t block = load_relaxed(&quarantine->blocks[index]);
     uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
-    if ((entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) add_cached(found, entry & MAP_CLASS_MASK, 1);
+    if (map_slab_class(entry) < SLAB_CLASS_COUNT) add_cached(found, map_slab_class(entry), 1);
   }
 }
 

@@ -130,8 +130,7 @@ RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chun
 
 /* Where one request fills chunks huge pages waste nothing; smaller ranges may leave gaps. */
 static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
-  if (are_filled || (options.thp && !options.harden))
-    return huge_let_in(chunk, chunk_count); /* else parts are closed */
+  if (are_filled || options.thp) return huge_let_in(chunk, chunk_count);
   huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   return false;
 }
@@ -148,17 +147,18 @@ enum { NOTED_CHUNKS = 128 };
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
 RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
                                 struct counters *counters) {
-  const struct window_piece piece = {chunk_count, options.harden ? 1 : 0, 0};
+  const bool is_hardened = window.hardened_class;
+  const struct window_piece piece = {chunk_count, is_hardened, 0};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
   bool are_filled = wanted_granules >= GRANULES_PER_CHUNK;
-  size_t step = !are_filled ? 1 : options.harden ? NOTED_CHUNKS : chunk_count; /* range_cut.h */
-  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled && !options.harden);
+  size_t step = !are_filled ? 1 : is_hardened ? NOTED_CHUNKS : chunk_count; /* range_cut.h */
+  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled);
   if (!publish_chunks(arena, chunk, chunk_count, step, may_be_huge)) {
     window_give_back(chunk, piece);
     return false;
   }
-  bool is_closed = UNLIKELY(options.harden) &&
+  bool is_closed = UNLIKELY(is_hardened) &&
                    close_fresh((void *)chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   arena_lock(arena, counters);
   arena_add_chunks(arena, chunk, chunk_count, is_closed);

@@ -1,6 +1,5 @@
 #include "pool/slot_index.h"
 
-#include "config/options.h"
 #include "map/metadata.h"
 
 /* Nodes of a tree: 8 roots, then level by level their children, 8 of each.  The last level's nodes are SuperSlabs; the
@@ -133,7 +132,7 @@ size_t slot_index_find_below(size_t chunk, unsigned kinds) {
 
 /* ---- what SuperSlabs have ------------------------------------------------------------------------------ */
 
-RESIDENT uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
+RESIDENT uint32_t usable_slots(void) { return window.hardened_class ? LOWER_SLOTS : ALL_SLOTS; }
 
 RESIDENT static unsigned run_kinds(uint32_t bits) {
   unsigned kinds = 0;

@@ -12,7 +12,7 @@ _Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_B
 /* For a chunk that was just taken; in hardened mode followed by bits for live blocks. */
 RESIDENT static struct superslab *make_record(size_t chunk) {
   if (!slot_index_covers(chunk)) return NULL;
-  size_t live_bytes = options.harden ? LIVE_WORDS * sizeof(uint64_t) : 0;
+  size_t live_bytes = window.hardened_class ? LIVE_WORDS * sizeof(uint64_t) : 0;
   struct superslab *record = metadata_allocate(SUPERSLAB_RECORD_BYTES + live_bytes);
   if (!record) return NULL;
   record->chunk = chunk;
@@ -26,7 +26,7 @@ enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
 RESIDENT static void allow_huge(struct superslab *superslab) {
   bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
-  if (options.harden || (!options.thp && !will_be_full)) /* hardened: half of it is closed */
+  if (!options.thp && !will_be_full)
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
   else
     store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
@@ -57,7 +57,7 @@ COLD static void close_upper_slots(const struct superslab *superslab) {
 }
 
 RESIDENT static void note_mapped(struct superslab *superslab) {
-  if (UNLIKELY(options.harden)) close_upper_slots(superslab);
+  if (UNLIKELY(usable_slots() != ALL_SLOTS)) close_upper_slots(superslab);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
 }

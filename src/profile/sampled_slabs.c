@@ -119,7 +119,7 @@ static struct slab *make(unsigned class, struct counters *counters) {
     store_relaxed(&slab->remote[word], slab_word_bits(slab, word));
   }
   ASSERT(slab_is_valid(slab));
-  set_map_entries(slab, MAP_TAG_UNOWNED | (MAP_CLASS_SAMPLED + class));
+  set_map_entries(slab, MAP_TAG_UNOWNED | class);
   return slab;
 }
 

@@ -1,7 +1,7 @@
 /* sampled_slabs.h: slabs whose blocks are all samples.
  *
- * Their entries in the owner map say MAP_CLASS_SAMPLED + class and no heap's tag: free's fast path does not take them for a slab's
- * blocks, and detects them by a compare that it makes anyway: frees of other blocks pay nothing. They have no owner: all free blocks
+ * Their entries in the owner map say MAP_TAG_UNOWNED and the class: the fast path of free detects them by a compare that it
+ * makes anyway: frees of other blocks pay nothing. They have no owner: all free blocks
  * are in `remote`, where any thread takes and gives a block by one atomic operation.
  *
  *   law: local == 0, owner == NULL; a bit of `remote` is a free block, or one that a thread collects to release the slab

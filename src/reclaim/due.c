@@ -40,7 +40,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
   if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
   store_relaxed(&reclaim_next_round_ms, was_quiet ? due_ms : now_ms);
-  if (heap_is_real(heap) && !options.harden) heap_divert(heap);
+  if (heap_is_real(heap)) heap_divert(heap);
 }
 
 /* The helper runs at most this number of parts of a cut round before it checks whether it is still wanted. */

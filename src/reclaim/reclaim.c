@@ -177,7 +177,7 @@ static void release_idle(const struct heap *self, struct purge *purge, size_t ow
   purge->work_remains |= next_idle != NULL;
   for (; owner && owners_max && purge->slabs_left; owner = owner->next_of_all, owners_max--) {
     if (!owner_sweep(owner, now_ns, purge) && owner != &self->owner) purge->work_remains = true;
-    if (!options.harden)
+    if (!owner_is_hardened(owner))
       call_if_dormant(self, heap_of_owner(owner), purge, now_ms); /* else no magazines */
   }
   next_idle = owner;

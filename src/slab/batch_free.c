@@ -90,7 +90,7 @@ static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned blo
 
 RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_count,
                          struct counters *counters) {
-  unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
+  unsigned class = map_slab_class(owner_map_entry((uintptr_t)*blocks));
   bool may_scatter = owner && slots_of_class(class) == 1;
   for (unsigned given; block_count; blocks += given, block_count -= given) {
     if (!may_scatter || block_count < GROUP_BLOCKS)

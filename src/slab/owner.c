@@ -66,6 +66,6 @@ uint32_t owner_thread_id(const struct owner *owner) {
 
 RESIDENT struct owner *owner_of_tag(uint32_t tag) {
   struct owner *owner = owners_first();
-  while (owner && owner->tag != tag) owner = owner->next_of_all;
+  while (owner && (owner->tag ^ tag) > MAP_CLASS_MASK) owner = owner->next_of_all;
   return owner;
 }

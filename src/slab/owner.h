@@ -50,7 +50,7 @@ INLINE void bin_loses_slab(struct bin *bin) {
 
 struct owner {
   /* Constant. */
-  uint32_t tag; /* number << MAP_TAG_SHIFT; of a named heap | MAP_CLASS_NAMED */
+  uint32_t tag; /* its blocks' entries in the owner map, without their class */
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
@@ -88,7 +88,8 @@ enum latch {
 };
 
 /* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
-INLINE bool owner_is_named(const struct owner *owner) { return owner->tag & MAP_CLASS_MASK; }
+INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
+INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
 
 /* For all other threads: to adopt, to borrow, to sweep. */
 INLINE bool latch_try(struct owner *owner) {
@@ -157,7 +158,7 @@ INLINE struct owner *owner_after(const struct owner *owner) {
 }
 /* The kernel's number of the owner's thread; 0 when it ended, or without an owner. */
 uint32_t owner_thread_id(const struct owner *owner);
-/* The owner of a tag; NULL if none. */
+/* The owner of a tag, with any bits of a class; NULL if none. */
 struct owner *owner_of_tag(uint32_t tag);
 
 /* Classes in which an ended or dormant owner may have free blocks: a hint for the supply ladder. */

@@ -30,7 +30,7 @@ static size_t figure(const char *name) {
 
 /* What giving back raises, and what it lowers. */
 static const char *const raised[] = {"purges", "os_purges", "purged_bytes"};
-static const char *const lowered[] = {"dirty_free_bytes", "superslabs_kept", "committed_bytes"};
+static const char *const lowered[] = {"dirty_free_bytes", "unstable_superslabs_kept", "committed_bytes"};
 
 struct look {
   size_t raised[COUNT_OF(raised)], lowered[COUNT_OF(lowered)], flushes;

@@ -156,7 +156,7 @@ def test_nothing_is_guarded_by_default(run_program: Run) -> None:
 
 
 def guarded(reports: list[Report]) -> int:
-    return sum(report["counters"]["guarded_blocks"] for report in reports)
+    return sum(report["counters"]["unstable_guarded_blocks"] for report in reports)
 
 
 @pytest.mark.parametrize("mode", ["preload", "static", "preload-debug"])

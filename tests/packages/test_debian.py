@@ -19,7 +19,7 @@ SUITE = "bookworm"
 COPIED = {"platformdirs", "rich", "textual"}
 # Of the copied ones' requirements, what the tool loads.
 OF_COPIED = {"platformdirs", "pygments", "typing-extensions"}
-NAMES = {"pyelftools": "python3-pyelftools", "prometheus-client": "python3-prometheus-client"}
+NAMES = {"prometheus-client": "python3-prometheus-client"}
 long_test = pytest.mark.skipif(not os.environ.get("PACKAGES"), reason="takes minutes: make test-packages")
 pytestmark = pytest.mark.timeout(2000)
 

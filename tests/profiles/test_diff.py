@@ -26,14 +26,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_only_what_changed_is_shown(tool: Tool, files: tuple[Path, Path]) -> None:
-    shown = tool.inside("diff", *files)
+    shown = tool("diff", *files)
     assert shown.status == 0, shown.stderr
     assert "serve (serve.cc:11) ← main" in shown.stdout
     assert "parse" not in shown.stdout
     assert "nothing was sampled" not in shown.stdout
     assert "2 other sites; --all shows them" in shown.stdout
     assert re.search(r"^\+31\.[23] MiB\s.*\stotal", shown.stdout, re.MULTILINE), shown.stdout
-    everything = tool.inside("diff", *files, "--all").stdout
+    everything = tool("diff", *files, "--all").stdout
     assert all(name in everything for name in SITES)
 
 
@@ -44,12 +44,12 @@ def test_growth_that_no_profile_saw_is_said_to_be(tool: Tool, files: tuple[Path,
         for one in after.classes
     ]
     save(after, files[1], writer_of(files[1]))
-    said = " ".join(tool.inside("diff", *files).stdout.split())
+    said = " ".join(tool("diff", *files).stdout.split())
     assert "came while nothing was sampled" in said
     assert f"hakmem profile {after.header.pid} --on" in said
     after.header.pid += 1
     save(after, files[1], writer_of(files[1]))
-    assert "hakmem run --profile" in tool.inside("diff", *files).stdout
+    assert "hakmem run --profile" in tool("diff", *files).stdout
 
 
 def test_new_blocks_are_not_compared_with_all(tool: Tool, files: tuple[Path, Path]) -> None:
@@ -57,11 +57,11 @@ def test_new_blocks_are_not_compared_with_all(tool: Tool, files: tuple[Path, Pat
     other.header.mode = Mode.NEW
     save(other, files[1], writer_of(files[1]))
     assert "the other of new ones" in tool("diff", *files).stderr
-    assert tool.inside("diff", files[1], files[1]).status == 0
+    assert tool("diff", files[1], files[1]).status == 0
 
 
 def test_as_json(tool: Tool, files: tuple[Path, Path]) -> None:
-    data = json.loads(tool.inside("diff", *files, "--json").stdout)
+    data = json.loads(tool("diff", *files, "--json").stdout)
     grown = [site for site in data["sites"] if site["is_significant"]]
     assert [site["stack"][0]["function"] for site in grown] == ["serve"]
     assert grown[0]["bytes_low"] <= 8000 * 4096 <= grown[0]["bytes_high"]
@@ -69,7 +69,7 @@ def test_as_json(tool: Tool, files: tuple[Path, Path]) -> None:
 
 
 def test_a_profile_does_not_differ_from_itself(tool: Tool, files: tuple[Path, Path]) -> None:
-    shown = tool.inside("diff", files[0], files[0]).stdout
+    shown = tool("diff", files[0], files[0]).stdout
     assert "No site changed by more than chance." in shown
 
 
@@ -77,7 +77,7 @@ def test_two_draws_of_the_same_program_do_not_differ(tool: Tool, tmp_path: Path)
     paths = [tmp_path / f"{seed}.pb.gz" for seed in (3, 4)]
     for seed, path in zip((3, 4), paths, strict=True):
         save(named_profile(seed), path, writer_of(path))
-    assert "No site changed by more than chance." in tool.inside("diff", *paths).stdout
+    assert "No site changed by more than chance." in tool("diff", *paths).stdout
 
 
 def test_without_names_another_load_address_is_the_same_site(tool: Tool, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_without_names_another_load_address_is_the_same_site(tool: Tool, tmp_pat
         ]
         paths.append(tmp_path / f"{seed}.json")
         save(profile, paths[-1], writer_of(paths[-1]))
-    data = json.loads(tool.inside("diff", *paths, "--json").stdout)
+    data = json.loads(tool("diff", *paths, "--json").stdout)
     assert len(data["sites"]) == len(SITES)
     assert not any(site["is_significant"] for site in data["sites"])
 

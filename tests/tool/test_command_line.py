@@ -12,7 +12,7 @@ from results import captured
 from tool.conftest import Tool
 
 # What takes a tenth of a second or more to import.
-HEAVY = {"numpy", "rich", "textual", "elftools", "jinja2", "prometheus_client"}
+HEAVY = {"numpy", "rich", "textual", "jinja2", "prometheus_client"}
 
 
 def test_tool_and_library_have_one_version(root: Path, tool: Tool) -> None:

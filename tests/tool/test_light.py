@@ -17,7 +17,7 @@ from preload import clean_environment
 from results import captured
 from tool.conftest import StartOnHakmem
 
-HEAVY = {"numpy", "rich", "textual", "elftools", "jinja2", "prometheus_client", "http", "ssl", "asyncio"}
+HEAVY = {"numpy", "rich", "textual", "jinja2", "prometheus_client", "http", "ssl", "asyncio"}
 # The tool, with the processes of the machine replaced by these; then what it imported.
 SCRIPT = """
 import json, sys

@@ -313,7 +313,7 @@ static void require_diverted(size_t size, bool is_small) {
   char *block = must_malloc(size);
   struct heap *heap = heap_of_thread;
   uint64_t before = counted(COUNT_guarded_blocks);
-  store_relaxed(&heap->tag, MAP_TAG_UNOWNED);
+  store_relaxed(&heap->tag, MAP_TAG_UNOWNED | HEAP_POKE);
   hak_free(block);
   REQUIRE(heap->tag == heap->owner.tag);
   block = must_malloc(size);

@@ -107,7 +107,7 @@ static void freed_too_late(const void *goes_on) {
   REQUIRE(hak_heap_free_all(heap) && owner_map_entry((uintptr_t)block) != entry);
   for (unsigned left = 100 * MANY; must_malloc(SIZE) != block; left--) REQUIRE(left);
   if (goes_on) misuse_action = MISUSE_IGNORE;
-  heap_named_free(block, entry);
+  heap_named_free_hardened(block, entry, MADE_BY_MALLOC);
   REQUIRE(hak_malloc_usable_size(block) == SIZE);
   hak_free(block);
 }

@@ -64,6 +64,7 @@ CHILD_TEST(write_json) {
   REQUIRE(figure("refilled_blocks") >= 1000 && figure("slab_out_bytes") >= 112000);
   REQUIRE(figure("mapped_bytes") >= (4 << 20) && figure("metadata_bytes") > 0);
 #define COUNTER(name, unit, meaning) figure(#name);
+#define UNSTABLE_COUNTER(name, unit, meaning) figure("unstable_" #name);
 #include "base/counters.def"
   unsigned classes = 0;
   for (const char *at = report; (at = strstr(at, "\"block_bytes\":")); at++) classes++;

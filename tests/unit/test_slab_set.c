@@ -6,7 +6,7 @@
 
 enum { CLASS_1K = 29, MANY = 3000 };
 
-static struct owner owner = {.tag = 77 << MAP_TAG_SHIFT | MAP_CLASS_NAMED, .number = 77};
+static struct owner owner = {.tag = MAP_TAG_NAMED | 77 << MAP_TAG_SHIFT, .number = 77};
 static struct slab_set set;
 static struct slab *slabs[MANY];
 static struct counters counters;

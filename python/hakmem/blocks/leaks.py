@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,9 +54,6 @@ class Sum:
     def of(cls, block_map: BlockMap, blocks: Integers, group_count: int = 0) -> Sum:
         return cls(len(blocks), int(block_map.sizes_of(blocks).sum()), group_count)
 
-    def to_json(self) -> dict[str, int]:
-        return {"blocks": self.blocks, "bytes": self.bytes, "groups": self.groups}
-
 
 @dataclass
 class Leaks(Whose):
@@ -87,7 +84,7 @@ class Leaks(Whose):
         return (
             self.head_to_json()
             | {name: getattr(self, name) for name in plain}
-            | {name: getattr(self, name).to_json() for name in sums}
+            | {name: asdict(getattr(self, name)) for name in sums}
             | {
                 "contents": [row.to_json() for row in self.contents],
                 "classes": [item.to_json() for item in self.classes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,6 @@ class HeapName:
     state: str
     heap_name: str = ""  # that the program has given it
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
-
 
 @dataclass
 class NamedHeap:
@@ -75,9 +72,6 @@ class NamedHeap:
     number: int
     name: str
     tag: int
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
 
 
 @dataclass
@@ -118,9 +112,9 @@ class OneBlock:
             "state": None if self.state is None else self.state.name.lower(),
             "state_text": self.state_text,
             "is_resident": self.is_resident,
-            "owner": self.owner.to_json() if self.owner else None,
-            "heap": self.heap.to_json() if self.heap else None,
-            "cached_by": self.cached_by.to_json() if self.cached_by else None,
+            "owner": asdict(self.owner) if self.owner else None,
+            "heap": asdict(self.heap) if self.heap else None,
+            "cached_by": asdict(self.cached_by) if self.cached_by else None,
             "content": content
             and {
                 "kind": content.kind.value,
@@ -285,12 +279,9 @@ def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
 def is_for_samples(block_map: BlockMap, block: int) -> bool:
     """Is the block in a slab for the samples of a profile?  Its record may still name an owner."""
     schema, window = block_map.reading.schema, block_map.window
-    first = schema.constants.get("map_class_sampled")
-    if first is None:  # an older library
-        return False
     granule = window.granule_of(block_map.starts_of(np.array([block])))
-    number = int(window.owner_map[granule[0]]) & schema.constant("map_class_mask")
-    return first <= number < first + schema.constant("slab_class_count")
+    number = int(window.owner_map[granule[0]]) - schema.constant("map_tag_unowned")
+    return 0 <= number < schema.constant("slab_class_count")
 
 
 def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hakmem.target.target import Target
@@ -28,9 +28,4 @@ class Whose:
         }
 
     def head_to_json(self) -> dict[str, Any]:
-        return {
-            "pid": self.pid,
-            "command": self.command,
-            "is_core": self.is_core,
-            "version": self.version,
-        }
+        return {item.name: getattr(self, item.name) for item in fields(Whose)}

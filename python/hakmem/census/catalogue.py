@@ -246,7 +246,7 @@ HEAP_LABELS = ("heap", "tag", "kind")
 HEAP_COUNTERS = _group(
     "heap_",
     HEAP_LABELS,
-    Figure("refusals", "requests that a limit (`hak_set_limit`) has refused", role="counter"),
+    Figure("refusals", "requests that the limit refused", role="counter"),
     Figure("allocated_blocks", "blocks handed out", role="counter", metric="heap_allocations"),
 )
 HEAP_GAUGES = _group(
@@ -254,14 +254,14 @@ HEAP_GAUGES = _group(
     HEAP_LABELS,
     Figure(
         "live_bytes",
-        "in live blocks, rounding included; for a thread's own heap with the blocks it keeps for reuse",
+        "in live blocks, rounding included; of a thread's own heap also blocks kept for reuse",
     ),
     Figure(
         "live_blocks",
         "live blocks; none for a thread's own heap",
         pick=lambda heap: (heap.live_blocks or 0) if heap.is_made else None,
     ),
-    Figure("peak_bytes", "the most live bytes that a heap has had", fold=max),
+    Figure("peak_bytes", "the highest live bytes", fold=max),
     Figure("limit_bytes", "the lowest limit (`hak_set_limit`)", fold=min),
     Figure(
         "limit_used_ratio",
@@ -278,8 +278,16 @@ _SITES = _group(
         "profile_lost_samples", "samples of the heap profile without room in a table: missing from the sites"
     ),
     Figure("sites_other_live_bytes", "bytes in live blocks of all call sites without a metric of their own"),
-    Figure("sites_before_live_bytes", "bytes in live blocks that are older than the heap profile"),
-    Figure("sites_unsampled_live_bytes", "bytes in live blocks of size classes without a sample"),
+    Figure(
+        "sites_before_live_bytes",
+        "bytes in live blocks that are older than the heap profile",
+        "before the profile began",
+    ),
+    Figure(
+        "sites_unsampled_live_bytes",
+        "bytes in live blocks of size classes without a sample",
+        "in classes without a sample yet",
+    ),
 )
 PROFILE_ON, LOST_SAMPLES, SITES_OTHER, SITES_BEFORE, SITES_UNSAMPLED = _SITES
 SITES = _group(
@@ -315,7 +323,7 @@ class OsCall:
 
 OS_CALLS = (
     OsCall("mmap", "os_maps", "os_map_ns"),
-    OsCall("munmap", "os_unmaps", "os_unmap_ns"),
+    OsCall("munmap", "os_unmaps", "unstable_os_unmap_ns"),
     OsCall("madvise", "os_purges", "os_purge_ns"),
 )
 # Counters by prefix, in the order of the report; the longest prefix decides.
@@ -342,7 +350,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
             (len(prefix), group)
             for group, prefixes in GROUPS.items()
             for prefix in prefixes
-            if name.startswith(prefix)
+            if name.removeprefix("unstable_").startswith(prefix)
         ]
         groups[max(fitting)[1] if fitting else OTHERS].append(name)
     return groups

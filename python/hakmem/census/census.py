@@ -83,7 +83,6 @@ class RangeKinds:
         has_tag = ranges.entries >> np.uint32(schema.constant("map_tag_shift")) != 0
         numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
         heaps = named_range_numbers(schema, ranges.entries)
-        numbers[heaps != 0] = schema.constant("map_class_big")
         classes = np.where(is_live & has_tag, numbers, -1)
         # An older library has one kind of ranges without addresses.
         names = ("range_unmapped", "range_occupied")

@@ -75,16 +75,10 @@ class Asked:
 
 @contextmanager
 def profile_bar(for_s: float) -> Iterator[Progress]:
-    """A bar on standard error; nothing if that is not a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from hakmem.views.screen import timed_bar
 
-    from hakmem.views.screen import console
-
-    errors = console(stderr=True)
-    columns = (TextColumn("profiling"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("", total=for_s)
-        yield lambda seconds: progress.update(task, completed=seconds)
+    with timed_bar("profiling", for_s) as advance:
+        yield lambda seconds: advance(seconds, "")
 
 
 @click.command("profile")

@@ -21,30 +21,19 @@ EVERY_MIN_S = 0.01
 
 @contextmanager
 def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
-    """A bar on standard error, advanced by each snapshot; nothing if that is not a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """A bar that is advanced by each snapshot."""
     from hakmem.base.sizes import bytes_text, counted
-    from hakmem.views.screen import console
+    from hakmem.views.screen import timed_bar
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[seen]}"),
-        TimeRemainingColumn(),
-    )
-    errors = console(stderr=True)
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task(what, total=for_s, seen="")
-        first: list[float] = []
+    first: list[float] = []
+    with timed_bar(what, for_s) as advance:
 
-        def advance(sample: Snapshot) -> None:
+        def seen(sample: Snapshot) -> None:
             first.append(sample.monotonic_s)
             rss = bytes_text(sample.process.rss_bytes) if sample.process else "unknown"
-            seen = f"{counted(len(first), 'sample')}, RSS {rss}"
-            progress.update(task, completed=sample.monotonic_s - first[0], seen=seen)
+            advance(sample.monotonic_s - first[0], f"{counted(len(first), 'sample')}, RSS {rss}")
 
-        yield advance
+        yield seen
 
 
 @click.command("record")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +15,9 @@ from pathlib import Path
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.doctor.findings import Finding, Verdict, advice, ok, problem
-from hakmem.doctor.option_checks import option_findings
+from hakmem.doctor.option_checks import loaded, option_findings
 from hakmem.doctor.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
 from hakmem.launch.preload import Examined, Trap, examine
-from hakmem.launch.preloadable import preloadable
 from hakmem.target.access import SCOPE_ADVICE, has_yama, ptrace_scope
 from hakmem.target.cgroup import Limits, cgroup_limits
 from hakmem.target.elf import open_elf
@@ -31,7 +29,6 @@ THP = Path("/sys/kernel/mm/transparent_hugepage")
 FULL_SHARE = 0.9  # of a limit: more is a problem
 STRICT_OVERCOMMIT = 2
 USUAL_PAGE_BYTES = 4096
-LOADER_TIMEOUT_S = 10
 
 
 def machine_findings() -> list[Finding]:
@@ -212,17 +209,9 @@ def check_library() -> Finding:
     except HakmemError as error:
         return problem("library", "libhakmem.so is missing", str(error))
     try:
-        preloaded = preloadable(library)
+        step = loaded(library, {})
     except HakmemError as error:
         return problem("library", "its path cannot be in LD_PRELOAD", str(error))
-    step = subprocess.run(
-        ["/bin/true"],
-        env={"LD_PRELOAD": str(preloaded)},
-        capture_output=True,
-        text=True,
-        timeout=LOADER_TIMEOUT_S,
-        check=False,
-    )
     if step.returncode or "cannot be preloaded" in step.stderr:
         why = (
             step.stderr.strip().splitlines()[-1] if step.stderr.strip() else f"exit status {step.returncode}"

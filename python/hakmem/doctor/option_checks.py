@@ -76,7 +76,12 @@ def warnings_of(library: Path, given: Mapping[str, str]) -> list[str]:
 
 def ask(library: Path, variables: Mapping[str, str]) -> str:
     """The library's standard error."""
-    step = subprocess.run(
+    return loaded(library, variables).stderr
+
+
+def loaded(library: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """A program that does nothing, on hakmem."""
+    return subprocess.run(
         [PROGRAM],
         env={"LD_PRELOAD": str(preloadable(library)), **variables},
         stdin=subprocess.DEVNULL,
@@ -86,7 +91,6 @@ def ask(library: Path, variables: Mapping[str, str]) -> str:
         timeout=TIMEOUT_S,
         check=False,
     )
-    return step.stderr
 
 
 def _of_warning(warning: str, names: list[str]) -> Finding:

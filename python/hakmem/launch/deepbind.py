@@ -28,7 +28,7 @@ ENDBR64 = b"\xf3\x0f\x1e\xfa"
 
 
 def asks_for_deepbind(file: ElfFile) -> bool:
-    if file.machine != "EM_X86_64" or not file.is_ours:
+    if file.machine != "x86-64" or not file.is_ours:
         return False
     slots = {slot for name in FUNCTIONS for slot in file.slots_of(name)}
     if not slots:

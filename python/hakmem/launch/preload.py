@@ -244,7 +244,7 @@ def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
 
 
 def _machine(file: ElfFile) -> str:
-    return file.machine.removeprefix("EM_").lower().replace("_", "-") + ("" if file.is_ours else " (32-bit)")
+    return file.machine + ("" if file.is_ours else " (32-bit)")
 
 
 def _c_library(file: ElfFile) -> str:

@@ -3,7 +3,7 @@
     named_rows ──▶ row ──▶ record     a row has a bit for each record in use; others' pages may have gone back
 
 A library without them has none.  In the owner map, entries of their blocks have the record's number where
-others have a heap's tag: number << map_tag_shift | map_class_named + class, or map_class_named_range."""
+others have a heap's tag: map_tag_named | number << map_tag_shift | class."""
 
 from __future__ import annotations
 
@@ -151,8 +151,6 @@ def _users(schema: Schema, records: Records) -> NDArray[np.int64] | None:
 
 def named_range_numbers(schema: Schema, entries: NDArray[np.uint32]) -> NDArray[np.int64]:
     """The numbers of the named heaps whose ranges have these entries in the owner map; 0: no such heap's."""
-    wanted = schema.constants.get("map_class_named_range")
-    if wanted is None:
-        return np.zeros(len(entries), np.int64)
-    is_named = entries & np.uint32(schema.constant("map_class_mask")) == wanted
-    return np.where(is_named, entries >> np.uint32(schema.constant("map_tag_shift")), 0).astype(np.int64)
+    first, end = (np.uint32(schema.constant(name)) for name in ("map_tag_named", "map_tag_unowned"))
+    numbers = (entries - first) >> np.uint32(schema.constant("map_tag_shift"))
+    return np.where((entries >= first) & (entries < end), numbers, 0).astype(np.int64)

@@ -21,7 +21,7 @@ LLVM_TIMEOUT_S, ADDR2LINE_TIMEOUT_S = 120.0, 30.0  # the second takes minutes fo
 TO_FIX = "install llvm or binutils, or pipx install 'hakmem[lines]'"
 CODEGEN_UNIT = re.compile(r"-cgu\.[0-9]+$")
 INLINED = "(inlined)"
-ARCHITECTURES = {"EM_X86_64": "x86_64", "EM_AARCH64": "arm64"}
+ARCHITECTURES = {"x86-64": "x86_64", "aarch64": "arm64"}
 
 
 def lines_of(path: Path, machine: str, addresses: list[int], complain: Callable[[str], None]) -> Places:

@@ -176,7 +176,7 @@ def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None 
 def _profiled(reading: Reading) -> tuple[int, int]:
     """Blocks and bytes that were allocated while profiles were on; Big ones by their requests."""
     counters = read_counters(reading)
-    big = counters.get("profiled_big_blocks", 0), counters.get("profiled_big_bytes", 0)
+    big = counters.get("unstable_profiled_big_blocks", 0), counters.get("unstable_profiled_big_bytes", 0)
     by_class = reading.class_counters.get("profiled_blocks")
     if by_class is None:
         return big

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
 from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
 
@@ -69,6 +70,12 @@ class SiteTable:
     unsampled_bytes: float  # counted since it began, but in classes without a sample
     total_bytes: float
     is_exact: bool  # the total was counted, not estimated
+
+    @property
+    def rests(self) -> tuple[tuple[str, Remainder], ...]:
+        """The bytes of no site, by what they are."""
+        unsampled = Remainder(self.unsampled_bytes)
+        return (SITES_BEFORE.label, self.before), (SITES_UNSAMPLED.label, unsampled)
 
 
 @dataclass(frozen=True)

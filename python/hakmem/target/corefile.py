@@ -12,31 +12,18 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.segments import NoteSegment
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
 from hakmem.target.elf import ElfFile, elf_of, open_elf
-from hakmem.target.elf_format import (
-    CLASS,
-    CLASS_64,
-    DATA,
-    HEADER,
-    LITTLE_ENDIAN,
-    PROGRAM_HEADER,
-    PT_NOTE,
-    Header,
-    is_parser_error,
-    parsing,
-)
+from hakmem.target.elf_format import MAGIC, PT_NOTE, ProgramHeader, parsing
 from hakmem.target.process import DELETED, Mapping
 
 if TYPE_CHECKING:
@@ -45,9 +32,11 @@ if TYPE_CHECKING:
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
 OURS = (b"\x1f", b"{")  # a heap profile or a recording begins so
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
-PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_AUXV"
-OTHER_REGISTERS = ("NT_FPREGSET", "NT_PRFPREG", "NT_X86_XSTATE", 2, 0x202)
-MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
+PRSTATUS, PRPSINFO, FILES = 1, 3, 0x46494C45
+OTHER_REGISTERS = (2, 0x202)  # NT_PRFPREG, NT_X86_XSTATE
+PROGRAM = struct.Struct("<24xi12x16s80s")  # struct elf_prpsinfo: PID, name, command line
+FILE_HEAD, FILE_ENTRY = struct.Struct("<QQ"), struct.Struct("<QQQ")  # number, page size; start, end, offset
+MACHINES = {"x86-64": "x86_64", "aarch64": "aarch64"}
 
 
 class CoreMemory(Memory):
@@ -60,20 +49,17 @@ class CoreMemory(Memory):
         self._libraries = list(libraries)
         self._paths: dict[str, Path | None] = {}
         self._data = _mapped(path)
-        self.truncation = _truncation(path, self._data)
         core = _core(path, self._data)
+        self.truncation = _truncation(path, core, len(self._data))
+        self._segments = sorted(map(Piece, core.segments), key=lambda piece: piece.start)
+        self._starts = np.array([piece.start for piece in self._segments], np.uint64)
         with parsing(str(path)):
-            self._segments = sorted(
-                (Piece(s) for s in core.iter_segments() if s["p_type"] == "PT_LOAD"),
-                key=lambda piece: piece.start,
-            )
-            self._starts = np.array([piece.start for piece in self._segments], np.uint64)
-            notes = _notes(core)
-            self.pid = _pid(notes)
-            self.command = _command(notes)
-            self._files = _file_mappings(notes)
-            self.thread_notes = _thread_notes(core)
-        self.machine = MACHINES.get(core["e_machine"], "")
+            notes = [(kind, content) for _, kind, content in core.notes()]
+            first = dict(reversed(notes))  # of each type: the crashed thread comes first
+            self.pid, self.command = _program(first.get(PRPSINFO))
+            self._files = _file_mappings(first.get(FILES))
+        self.thread_notes = _thread_notes(notes)
+        self.machine = MACHINES.get(core.machine, "")
         self.maps = self._all_maps()
         self.executable_path = self._guess_executable()
 
@@ -210,14 +196,12 @@ class CoreMemory(Memory):
 class Piece:
     """A PT_LOAD."""
 
-    def __init__(self, segment: Any) -> None:  # noqa: ANN401 - pyelftools has no types
-        self.start: int = segment["p_vaddr"]
-        self.end: int = self.start + segment["p_memsz"]
-        self.offset: int = segment["p_offset"]
-        self.file_bytes: int = segment["p_filesz"]
-        flags = segment["p_flags"]
+    def __init__(self, segment: ProgramHeader) -> None:
+        self.start = segment.address
+        self.end = self.start + segment.memory_bytes
+        self.offset, self.file_bytes = segment.offset, segment.file_bytes
         bits = ((READABLE, "r"), (WRITABLE, "w"), (EXECUTABLE, "x"))
-        self.permissions = "".join(letter if flags & bit else "-" for bit, letter in bits) + "p"
+        self.permissions = "".join(letter if segment.flags & bit else "-" for bit, letter in bits) + "p"
 
 
 def _without_holes(file: int, place: int, end: int) -> Iterator[tuple[int, int]]:
@@ -252,97 +236,71 @@ def _build_id(file: ElfFile | None) -> str | None:
         return None
 
 
-def _truncation(path: Path, data: mmap.mmap) -> HakmemError | None:
+def _truncation(path: Path, core: ElfFile, size: int) -> HakmemError | None:
     """The error to raise where something is read that a truncated core lacks; None for a whole core."""
-    if len(data) < HEADER.size or (data[CLASS], data[DATA]) != (CLASS_64, LITTLE_ENDIAN):
-        return None
-    head = Header(*HEADER.unpack_from(data))
-    headers_end = max(
-        head.segments_at + head.segments * head.segment_bytes,
-        head.sections_at + head.sections * head.section_bytes,
-    )
-    table = data[head.segments_at : head.segments_at + head.segments * PROGRAM_HEADER.size]
-    rows = PROGRAM_HEADER.iter_unpack(table[: len(table) // PROGRAM_HEADER.size * PROGRAM_HEADER.size])
-    ends = [(kind, offset + count) for kind, _, offset, _, _, count, _, _ in rows]
-    whole = max(headers_end, *(end for _, end in ends), 0)
-    if whole <= len(data):
+    try:
+        ends = [(one.kind, one.offset + one.file_bytes) for one in core.program_headers]
+    except DamagedFileError:
+        ends = []
+    whole = max(core.headers_end, *(end for _, end in ends), 0)
+    if whole <= size:
         return None
     error = HakmemError(
-        f"{path} is truncated: it has {len(data):,} of {whole:,} bytes; dump the program again "
+        f"{path} is truncated: it has {size:,} of {whole:,} bytes; dump the program again "
         "with a higher limit (ulimit -c unlimited) and room on the disk"
     )
-    if len(data) < max(headers_end, *(end for kind, end in ends if kind == PT_NOTE), 0):
+    if size < max(core.headers_end, *(end for kind, end in ends if kind == PT_NOTE), 0):
         raise error  # gdb writes notes and section headers last
     return error
 
 
-def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has no types
-    try:
-        core = ELFFile(cast(IO[bytes], data))
-    except ELFError:
+def _core(path: Path, data: mmap.mmap) -> ElfFile:
+    if data[: len(MAGIC)] != MAGIC:
         is_ours = data[:1] in OURS
         hint = "; hakmem symbolize shows a heap profile, hakmem report a recording" if is_ours else ""
-        raise HakmemError(f"{path} is not a core dump (not an ELF file){hint}") from None
-    except Exception as error:
-        if not is_parser_error(error):
-            raise
-        raise DamagedFileError(str(path), error) from error
-    if core["e_type"] != "ET_CORE":
+        raise HakmemError(f"{path} is not a core dump (not an ELF file){hint}")
+    with parsing(str(path)):
+        core = ElfFile(data, str(path))
+    if core.kind != "ET_CORE":
         raise HakmemError(f"{path} is not a core dump but a program or library")
-    if core.elfclass != 64 or not core.little_endian:
+    if not core.is_ours:
         raise HakmemError(
             f"{path} is a core dump of an unsupported machine: hakmem needs 64-bit little-endian"
         )
-    with parsing(str(path)):
-        if core["e_phoff"] + core.num_segments() * core["e_phentsize"] > len(data):
-            raise ValueError("its program headers are beyond its end")
     return core
 
 
-def _notes(core: Any) -> dict[str, Any]:  # noqa: ANN401 - pyelftools has no types
-    """The first note of each type: the crashed thread comes first."""
-    notes: dict[str, Any] = {}
-    for segment in core.iter_segments():
-        if isinstance(segment, NoteSegment):
-            for note in segment.iter_notes():
-                notes.setdefault(note["n_type"], note["n_desc"])
-    return notes
-
-
-def _thread_notes(core: Any) -> list[tuple[bytes, list[bytes]]]:  # noqa: ANN401 - pyelftools has no types
+def _thread_notes(notes: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, list[bytes]]]:
     """Each thread's general registers (struct elf_prstatus), and its other ones."""
     threads: list[tuple[bytes, list[bytes]]] = []
-    for segment in core.iter_segments():
-        if isinstance(segment, NoteSegment):
-            for note in segment.iter_notes():
-                if note["n_type"] == PRSTATUS:
-                    threads.append((bytes(note["n_descdata"]), []))
-                elif threads and note["n_type"] in OTHER_REGISTERS:
-                    threads[-1][1].append(bytes(note["n_descdata"]))
+    for kind, content in notes:
+        if kind == PRSTATUS:
+            threads.append((content, []))
+        elif threads and kind in OTHER_REGISTERS:
+            threads[-1][1].append(content)
     return threads
 
 
-def _pid(notes: dict[str, Any]) -> int:
-    return int(notes[PRPSINFO]["pr_pid"]) if PRPSINFO in notes else 0
+def _program(note: bytes | None) -> tuple[int, list[str]]:
+    """Its PID and its command line."""
+    if note is None:
+        return 0, []
+    pid, name, words = PROGRAM.unpack_from(note)
+    return pid, _text(words).split() or [_text(name)]
 
 
-def _command(notes: dict[str, Any]) -> list[str]:
-    if PRPSINFO not in notes:
+def _file_mappings(note: bytes | None) -> list[Mapping]:
+    if note is None:
         return []
-    return _text(notes[PRPSINFO]["pr_psargs"]).split() or [_text(notes[PRPSINFO]["pr_fname"])]
-
-
-def _file_mappings(notes: dict[str, Any]) -> list[Mapping]:
-    if FILES not in notes:
-        return []
-    note = notes[FILES]
-    unit = note["page_size"]
+    count, unit = FILE_HEAD.unpack_from(note)
+    end = FILE_HEAD.size + count * FILE_ENTRY.size
+    rows = FILE_ENTRY.iter_unpack(note[FILE_HEAD.size : end])
+    names = note[end:].split(b"\0")[:count]
     return [
-        Mapping(e["vm_start"], e["vm_end"], "r-xp", e["page_offset"] * unit, "", 1, _text(name))
-        for e, name in zip(note["Elf_Nt_File_Entry"], note["filename"], strict=True)
+        Mapping(start, end, "r-xp", offset * unit, "", 1, _text(name))
+        for (start, end, offset), name in zip(rows, names, strict=True)
     ]
 
 
-def _text(value: bytes | str) -> str:
-    text = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return text.split("\0")[0].strip()
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace").split("\0")[0].strip()

@@ -1,18 +1,14 @@
-"""An ELF file: its symbols, needed libraries, build id, and how it is loaded.
-
-pyelftools reads rarely needed parts.  Headers are unpacked here, 20 times as fast: `hakmem ps` reads each
-program of the machine.
-"""
+"""An ELF file: its symbols, needed libraries, build id, notes, and how it is loaded."""
 
 from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any
 
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.elf_format import (
@@ -25,16 +21,22 @@ from hakmem.target.elf_format import (
     DYNAMIC_TAG,
     EXTENDED,
     FLAGS_1_PIE,
+    GNU,
     HEADER,
+    HEADER_32,
     KINDS,
     LITTLE_ENDIAN,
     MACHINES,
     MAGIC,
+    NOTE,
+    NT_GNU_BUILD_ID,
+    PARSER_ERRORS,
     PROGRAM_HEADER,
+    PROGRAM_HEADER_32,
     PT_DYNAMIC,
     PT_INTERP,
-    PT_KINDS,
     PT_LOAD,
+    PT_NOTE,
     SECTION_HEADER,
     SECTION_IS_CODE,
     SHT_DYNSYM,
@@ -45,7 +47,6 @@ from hakmem.target.elf_format import (
     Header,
     ProgramHeader,
     Section,
-    is_parser_error,
     parsing,
 )
 from hakmem.target.process import Mapping
@@ -62,16 +63,6 @@ SCAN_BYTES = 8 << 20  # of a file, at once
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A PT_LOAD."""
-
-    address: int
-    offset: int
-    file_bytes: int
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
 class CodeSection:
     """Machine code and its address before loading."""
 
@@ -85,63 +76,65 @@ class ElfFile:
 
     Only the first header is read at once; everything else may raise DamagedFileError."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.name = str(file.name)
-        self._data: mmap.mmap | bytes = (
-            file.getvalue()
-            if isinstance(file, BytesIO)
-            else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        )
-        if self._data[: len(MAGIC)] != MAGIC:
+    def __init__(self, data: mmap.mmap | bytes, name: str) -> None:
+        self.name = name
+        self._data = data
+        if data[: len(MAGIC)] != MAGIC:
             raise ValueError("not an ELF file")
-        self.is_ours = (self._data[CLASS], self._data[DATA]) == (CLASS_64, LITTLE_ENDIAN)
-        if self.is_ours:
-            self._header = Header(*HEADER.unpack_from(self._data))
-        self.machine, self.kind = self._machine_and_kind()
+        self._is_64, self._order = data[CLASS] == CLASS_64, "<" if data[DATA] == LITTLE_ENDIAN else ">"
+        self.is_ours = self._is_64 and data[DATA] == LITTLE_ENDIAN
+        form = HEADER if self._is_64 else HEADER_32
+        self._header = Header(*struct.unpack_from(self._order + form, data))
+        self.machine = MACHINES.get(self._header.machine, f"machine {self._header.machine}")
+        self.kind = KINDS.get(self._header.kind, "")
 
-    def _machine_and_kind(self) -> tuple[str, str]:
-        """EM_X86_64 …; ET_EXEC, ET_DYN, ET_CORE."""
-        if self.is_ours and self._header.machine in MACHINES:
-            return MACHINES[self._header.machine], KINDS.get(self._header.kind, "")
-        return str(self._elf["e_machine"]), str(self._elf["e_type"])
-
-    @cached_property
-    def _elf(self) -> Any:  # noqa: ANN401 - pyelftools has no types
-        from elftools.elf.elffile import ELFFile
-
-        if isinstance(self._data, bytes):
-            return ELFFile(BytesIO(self._data))
-        return ELFFile(cast(IO[bytes], self._data))
+    @property
+    def headers_end(self) -> int:
+        head = self._header
+        return max(
+            head.segments_at + head.segments * head.segment_bytes,
+            head.sections_at + head.sections * head.section_bytes,
+        )
 
     @cached_property
-    def _program_headers(self) -> list[ProgramHeader]:
-        if self.is_ours and self._header.segments != EXTENDED:
-            head = self._header
-            places = range(
-                head.segments_at, head.segments_at + head.segments * head.segment_bytes, head.segment_bytes
-            )
-            rows = (PROGRAM_HEADER.unpack_from(self._data, place) for place in places)
-            return [ProgramHeader(kind, *row) for kind, _, *row in rows]
-        fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
-        return [
-            ProgramHeader(PT_KINDS.get(one["p_type"], 0), *(one[field] for field in fields))
-            for one in self._elf.iter_segments()
-        ]
-
-    @cached_property
-    def segments(self) -> list[Segment]:
+    def program_headers(self) -> list[ProgramHeader]:
         with parsing(self.name):
-            return [
-                Segment(one.address, one.offset, one.file_bytes, one.memory_bytes)
-                for one in self._program_headers
-                if one.kind == PT_LOAD
-            ]
+            return self._program_headers()
+
+    def _program_headers(self) -> list[ProgramHeader]:
+        head = self._header
+        # 65,535 and more, which a core may have, are counted in the first section header.
+        count = self._sections[0].info if head.segments == EXTENDED and self._sections else head.segments
+        places = range(head.segments_at, head.segments_at + count * head.segment_bytes, head.segment_bytes)
+        if places.stop > len(self._data):
+            raise ValueError("its program headers are beyond its end")
+        form = struct.Struct(self._order + (PROGRAM_HEADER if self._is_64 else PROGRAM_HEADER_32))
+        rows = (form.unpack_from(self._data, place) for place in places)
+        return [ProgramHeader(*(row if self._is_64 else (row[0], row[-1], *row[1:-1]))) for row in rows]
+
+    @cached_property
+    def segments(self) -> list[ProgramHeader]:
+        with parsing(self.name):
+            return [one for one in self.program_headers if one.kind == PT_LOAD]
+
+    def notes(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Owner, type and content of each; of a 64-bit little-endian file."""
+        for header in self.program_headers if self.is_ours else ():
+            data, at = self._content(header) if header.kind == PT_NOTE else b"", 0
+            while at + NOTE.size <= len(data):
+                name_bytes, content_bytes, kind = NOTE.unpack_from(data, at)
+                name, content = at + NOTE.size, at + NOTE.size + _whole_words(name_bytes)
+                at = content + _whole_words(content_bytes)
+                if content + content_bytes > len(data):
+                    raise ValueError("a note is beyond its end")
+                owner = data[name : name + name_bytes].rstrip(b"\0")
+                yield owner, kind, data[content : content + content_bytes]
 
     @cached_property
     def interpreter(self) -> str | None:
         """The dynamic loader; None for static programs and for most libraries."""
         with parsing(self.name):
-            for one in self._program_headers:
+            for one in self.program_headers:
                 if one.kind == PT_INTERP:
                     return self._content(one).split(b"\0")[0].decode(errors="replace")
         return None
@@ -162,7 +155,7 @@ class ElfFile:
     def dynamic_address(self) -> int | None:
         """Where its dynamic tags are, before loading."""
         with parsing(self.name):
-            return next((one.address for one in self._program_headers if one.kind == PT_DYNAMIC), None)
+            return next((one.address for one in self.program_headers if one.kind == PT_DYNAMIC), None)
 
     @property
     def is_static(self) -> bool:
@@ -176,7 +169,7 @@ class ElfFile:
 
     @cached_property
     def _dynamic_tags(self) -> list[tuple[int, int]]:
-        for one in self._program_headers:
+        for one in self.program_headers:
             if one.kind == PT_DYNAMIC and self.is_ours:
                 data = self._content(one)
                 return list(DYNAMIC_TAG.iter_unpack(data[: len(data) // DYNAMIC_TAG.size * DYNAMIC_TAG.size]))
@@ -198,17 +191,9 @@ class ElfFile:
 
     @cached_property
     def build_id(self) -> str | None:
-        """Headers only, which a core has: pyelftools would read sections to construct other segments."""
         with parsing(self.name):
-            from elftools.elf.segments import NoteSegment
-
-            for number in range(self._elf.num_segments()):
-                header = self._elf._get_segment_header(number)
-                if header["p_type"] == "PT_NOTE":
-                    for note in NoteSegment(header, self._elf.stream, self._elf).iter_notes():
-                        if note["n_type"] == "NT_GNU_BUILD_ID":
-                            return str(note["n_desc"])
-        return None
+            known = (GNU, NT_GNU_BUILD_ID)
+            return next((text.hex() for *which, text in self.notes() if tuple(which) == known), None)
 
     @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same files
     def symbol(self, name: str) -> int | None:
@@ -363,13 +348,9 @@ def open_elf(path: str | Path) -> ElfFile | None:
 
 def elf_of(data: bytes, name: str) -> ElfFile | None:
     """`open_elf` for a file's content."""
-    file = BytesIO(data)
-    file.name = name
     try:
-        return ElfFile(file)
-    except Exception as error:
-        if not is_parser_error(error):
-            raise
+        return ElfFile(data, name)
+    except PARSER_ERRORS:
         return None
 
 
@@ -385,15 +366,16 @@ class Place:
 
 @lru_cache(CACHED_FILES)
 def _open_elf(place: Place) -> ElfFile | None:
-    try:
-        with Path(place.path).open("rb") as file:
-            return ElfFile(file)
-    except OSError:
-        raise
-    except Exception as error:  # an empty file cannot be mapped: ValueError
-        if not is_parser_error(error):
-            raise
-        return None
+    with Path(place.path).open("rb") as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return ElfFile(data, place.path)
+        except (ValueError, LookupError, struct.error):  # it is empty, or not ELF, or cut off
+            return None
+
+
+def _whole_words(count: int) -> int:
+    return (count + 3) // 4 * 4
 
 
 def _page_of(address: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.census.catalogue import SITES_BEFORE
 from hakmem.profile.labels import DEPTH, Labels, frame_text
 from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
@@ -17,10 +18,8 @@ from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.profile.wrappers import without_wrappers
 from hakmem.views.page import Tile, rendered
 from hakmem.views.profile_text import (
-    BEFORE_TEXT,
     CALLER,
     TITLES,
-    UNSAMPLED_TEXT,
     interval_text,
     span_text,
     whose,
@@ -87,7 +86,7 @@ def tiles(profile: Profile, table: SiteTable) -> list[Tile]:
         Tile("Complete stacks", share_text(whole, count), "reach the thread's start"),
     ]
     if table.before.value:
-        found.append(Tile("Older", bytes_text(table.before.value), BEFORE_TEXT))
+        found.append(Tile("Older", bytes_text(table.before.value), SITES_BEFORE.label))
     if header.lost_samples:
         found.append(Tile("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
     return found
@@ -116,8 +115,7 @@ def others(table: SiteTable) -> list[dict[str, str]]:
     """Rows that make the table add up to the total."""
     rest = table.sites[ROWS_MAX:]
     rows = [(counted(len(rest), "other site"), sum(site.bytes.value for site in rest), "")] if rest else []
-    rows.append((BEFORE_TEXT, table.before.value, span_text(*table.before.interval)))
-    rows.append((UNSAMPLED_TEXT, table.unsampled_bytes, ""))
+    rows += [(name, one.value, span_text(*one.interval)) for name, one in table.rests]
     total = [("total" if table.is_exact else "total, estimated", table.total_bytes, "")]
     return [
         {"site": n, "bytes_text": bytes_text(v), "interval": i, "share": share_text(v, table.total_bytes)}

@@ -24,8 +24,6 @@ from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.views.screen import console, one_line, print_json, table
 
 SITES_SHOWN = 20
-BEFORE_TEXT = "before the profile began"
-UNSAMPLED_TEXT = "in classes without a sample yet"
 CALLER = " ← "
 WIDE_SHARE = 0.5
 MANY = 400  # samples of one R are enough for ± 10 %
@@ -161,14 +159,10 @@ def site_rows(
         yield [Text(bytes_text(whole_bytes), "bold"), "", interval_text(all_rounding), "", "", name]
         return
     ages = ["", ""] if mode is Mode.AGE else []
-    rest_of_all = (
-        (BEFORE_TEXT, sites.before.value, span_text(*sites.before.interval)),
-        (UNSAMPLED_TEXT, sites.unsampled_bytes, ""),
-    )
-    for label, value, span in rest_of_all:
-        if round(value):
-            share = share_text(value, sites.total_bytes)
-            yield [bytes_text(value), span, "", share, *ages, Text(label, "dim")]
+    for label, one in sites.rests:
+        if round(one.value):
+            share = share_text(one.value, sites.total_bytes)
+            yield [bytes_text(one.value), span_text(*one.interval), "", share, *ages, Text(label, "dim")]
     exact = "total" if sites.is_exact else "total, estimated"
     low_high = "" if sites.is_exact else interval_text(sites.sampled)
     yield [Text(bytes_text(sites.total_bytes), "bold"), low_high, "", "", *ages, Text(exact, "bold")]
@@ -249,11 +243,10 @@ def show_difference(
         changed = sum(change.bytes for change in others)
         name = f"{counted(len(others), 'other site')}; --all shows them" if not everything else ""
         rows.append([signed_bytes(changed), "", "", "", "", Text(name, "dim")])
+    for (name, now), (_, then) in zip(found.after.rests, found.before.rests, strict=True):
+        if round(now.value - then.value):
+            rows.append([signed_bytes(now.value - then.value), "", "", "", "", Text(name, "dim")])
     old = found.after.before.value - found.before.before.value
-    unsampled = found.after.unsampled_bytes - found.before.unsampled_bytes
-    for name, value in ((BEFORE_TEXT, old), (UNSAMPLED_TEXT, unsampled)):
-        if round(value):
-            rows.append([signed_bytes(value), "", "", "", "", Text(name, "dim")])
     total = found.after.total_bytes - found.before.total_bytes
     ends = bytes_text(found.before.total_bytes), bytes_text(found.after.total_bytes)
     rows.append([Text(signed_bytes(total), "bold"), "", *ends, "", Text("total", "bold")])

@@ -21,7 +21,7 @@ from hakmem.views.report_sites import SitesOverTime
 CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
 NS_PER_MS = 1e6
-REFILL_PREFIX = "refill_"
+REFILL_PREFIX = "unstable_refill_"
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def remote_chart(timeline: Timeline) -> Chart:
     """Cross-thread frees."""
     pairs = (
         ("blocks freed by other threads", "remote_freed_blocks"),
-        ("slabs queued for their owner", "pending_enqueued"),
-        ("slabs drained by their owner", "pending_drained"),
+        ("slabs queued for their owner", "unstable_pending_enqueued"),
+        ("slabs drained by their owner", "unstable_pending_drained"),
         ("lock waits", "lock_waits"),
     )
     return Chart(

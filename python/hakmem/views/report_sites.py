@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.difference import Change
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.labels import frame_text
@@ -13,9 +14,7 @@ from hakmem.profile.model import Frame
 from hakmem.profile.short_names import short_name
 from hakmem.views.charts import Chart, Series
 from hakmem.views.profile_text import (
-    BEFORE_TEXT,
     CALLER,
-    UNSAMPLED_TEXT,
     interval_text,
     signed_bytes,
     span_text,
@@ -77,8 +76,8 @@ class SitesOverTime:
             for reading in self.readings
         ]
         series.append(Series("other sites", rest))
-        series.append(Series(UNSAMPLED_TEXT, [reading.unsampled_bytes for reading in self.readings]))
-        series.append(Series(BEFORE_TEXT, [reading.before_bytes for reading in self.readings]))
+        series.append(Series(SITES_UNSAMPLED.label, [reading.unsampled_bytes for reading in self.readings]))
+        series.append(Series(SITES_BEFORE.label, [reading.before_bytes for reading in self.readings]))
         return Chart(
             "sites_over_time",
             "Live bytes by site",
@@ -144,8 +143,8 @@ class SitesOverTime:
         others = sum(row.bytes for row in last.rows) - round(shown) + last.other_bytes
         names = (
             ("other sites", others, None),
-            (UNSAMPLED_TEXT, last.unsampled_bytes, first.unsampled_bytes),
-            (BEFORE_TEXT, last.before_bytes, first.before_bytes),
+            (SITES_UNSAMPLED.label, last.unsampled_bytes, first.unsampled_bytes),
+            (SITES_BEFORE.label, last.before_bytes, first.before_bytes),
             ("total", last.total_bytes, first.total_bytes),
         )
         return [

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -173,6 +173,20 @@ def progress_bar(what: str) -> Iterator[Report]:
     finally:
         if bar is not None:
             bar.stop()
+
+
+@contextmanager
+def timed_bar(what: str, for_s: float) -> Iterator[Callable[[float, str], None]]:
+    """A bar on standard error, advanced to a second, with a word on what was seen so far; nothing if that is
+    not a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    errors = console(stderr=True)
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[seen]}")
+    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task(what, total=for_s, seen="")
+        yield lambda seconds, seen: progress.update(task, completed=seconds, seen=seen)
 
 
 def started_bar(errors: Console, what: str, began_s: float) -> Progress:

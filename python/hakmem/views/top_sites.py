@@ -16,8 +16,6 @@ from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target
 from hakmem.views.cells import Cell, Row, number, size
 from hakmem.views.profile_text import (
-    BEFORE_TEXT,
-    UNSAMPLED_TEXT,
     interval_text,
     signed_bytes,
     site_text,
@@ -51,8 +49,10 @@ def _rows(found: Difference) -> Iterator[Row]:
     rest, now, then = held[ROWS_MAX:], found.after, found.before
     more = (
         (counted(len(rest), "other site"), sum(map(_held, rest)), sum(one.bytes for one in rest), NO_SPAN),
-        (BEFORE_TEXT, now.before.value, now.before.value - then.before.value, now.before.interval),
-        (UNSAMPLED_TEXT, now.unsampled_bytes, now.unsampled_bytes - then.unsampled_bytes, NO_SPAN),
+        *(
+            (name, one.value, one.value - old.value, one.interval)
+            for (name, one), (_, old) in zip(now.rests, then.rests, strict=True)
+        ),
     )
     for name, value, grown, (low, high) in more:
         if round(value):

@@ -26,12 +26,16 @@ pub fn write(table: &Path, output: &Path) {
         .unwrap_or_else(|error| panic!("hakmem-sys: cannot write {}: {error}", output.display()));
 }
 
-/// Name, unit and meaning of `ENTRY(name, …"unit", "meaning")`; there are no quotes in the texts.
-fn figure<'a>(line: &'a str, entry: &str) -> Option<(&'a str, &'a str, &'a str)> {
+/// Name, unit and meaning of `ENTRY(name, …"unit", "meaning")`; there are no quotes in the texts. `UNSTABLE_ENTRY` has a longer name.
+fn figure<'a>(line: &'a str, entry: &str) -> Option<(String, &'a str, &'a str)> {
+    let (prefix, line) = match line.strip_prefix("UNSTABLE_") {
+        Some(rest) => ("unstable_", rest),
+        None => ("", line),
+    };
     let rest = line.strip_prefix(entry)?;
     let mut texts = rest.split('"');
     let name = texts.next()?.split(',').next()?;
     let unit = texts.next()?;
     let meaning = texts.nth(1)?;
-    Some((name, unit, meaning))
+    Some((format!("{prefix}{name}"), unit, meaning))
 }
