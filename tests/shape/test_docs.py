@@ -85,6 +85,7 @@ def is_known(name: str) -> bool:
     table = re.sub(
         r"^hakmem_(?:cgroup_|heap_|ranges_|limit_)?|(?:_bytes|_blocks|_ratio)?(?:_total)?$", "", name
     )
+    name = name.removeprefix("unstable_")
     return name in known_names() or (name.startswith("hakmem_") and table in known_names())
 
 
