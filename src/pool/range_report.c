@@ -17,9 +17,11 @@ static size_t pass_over_chunk(size_t granule) {
 size_t range_covering_near(size_t granule, size_t steps_max) {
   for (size_t at = granule; steps_max; at--, steps_max--) {
     const struct range *here = range_record_if_any(at);
-    /* The record's word counts only if it proves right; other threads may be writing it. */
+    /* The record's word counts only if it proves right; other threads may be writing it. The entry of a freed block proves nothing:
+     * another block may have begun after it. */
     size_t first = here ? load_relaxed(&here->first_shown) : at;
-    if (here && covers(first, granule)) return first;
+    if (here && covers(first, granule) && map_entry_is_live(load_relaxed(&window.owner_map[first])))
+      return first;
     if (covers(at, granule)) return at;
     if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
     if (!here) at = pass_over_chunk(at);

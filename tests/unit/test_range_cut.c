@@ -84,6 +84,24 @@ CHILD_TEST(known_in_hardened_mode) {
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
 }
 
+/* What is left of a block that was freed does not hide a younger one that begins inside it. */
+CHILD_TEST(known_behind_a_freed_block) {
+  enum { PART = 16 };
+  set_up();
+  size_t live = take(1), before = take(1), first = before + 1;
+  REQUIRE(take(PART) == first && live % PART == 0);
+  give(first); /* its last record tells where it began */
+  purge(false);
+  REQUIRE(take(8 * PART) == first);
+  owner_map_set(first, MAP_ENTRY_BIG_FREE);
+  give(first);
+  give(before);
+  size_t younger = take_aligned(4 * PART, PART);
+  REQUIRE(younger > first && younger < first + PART);
+  owner_map_set(younger, MAP_ENTRY_BIG_LIVE);
+  for (size_t at = younger; at < younger + 4 * PART; at++) REQUIRE(range_covering(at) == younger);
+}
+
 /* ---- cutting ----------------------------------------------------------------------------------------------- */
 
 /* Parts of it serve other requests, and it is whole again afterwards. */
