@@ -14,7 +14,7 @@ target_include_directories(hakmem_fake PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 enable_testing()
 
 # Fuzz targets: with libFuzzer in a tree of their own, else with a replay of their corpus and of made inputs.
-set(fuzz_inputs_of_sequence 150)
+set(fuzz_inputs_of_sequence 75)
 set(fuzz_inputs_of_options 1000)
 foreach(target sequence options)
   set(name fuzz_${target})
@@ -50,6 +50,13 @@ set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_ke
 # Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
 set(worth_a_thread_sanitizer test_concurrency test_lock test_named_heap_threads)
 
+# The thread sanitizer sees a race in the first rounds or not at all, and makes each forty times as long.
+set(rounds 25000)
+if(HAK_SANITIZE STREQUAL "thread")
+  set(rounds 10000)
+  set(argument_of_test_concurrency 40000)
+endif()
+
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})
   cmake_path(GET source STEM name)
@@ -63,18 +70,12 @@ foreach(source ${unit_tests})
     target_link_libraries(${name} PRIVATE hakmem_fake ${CMOCKA_LIBRARY})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY unit)
-  add_test(NAME ${name} COMMAND ${name})
+  add_test(NAME ${name} COMMAND ${name} ${argument_of_${name}})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   if(name IN_LIST on_the_real_system)
     set_tests_properties(${name} PROPERTIES LABELS real_system)
   endif()
 endforeach()
-
-# The thread sanitizer sees a race in the first rounds or not at all, and makes each forty times as long.
-set(rounds 25000)
-if(HAK_SANITIZE STREQUAL "thread")
-  set(rounds 10000)
-endif()
 
 # Once more, with every block that can be guarded guarded, and the ticker beside it.
 add_test(NAME test_concurrency_guarded COMMAND test_concurrency ${rounds})

@@ -9,7 +9,7 @@
 `run_program(source, mode, ...)`   builds a program and runs it in one of the ways of modes.py
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
 
-`make test` runs two modules at a time; tests that measure memory or time, or change
+`make test` runs three modules at a time; tests that measure memory or time, or change
 other programs, are marked `alone`.
 """
 

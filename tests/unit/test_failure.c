@@ -94,7 +94,9 @@ static bool stands_one(const struct refusal *refusal) {
   return status == 0;
 }
 
+/* With ALL=1 each refusal both ways, else in turns. */
 static bool stands(enum mode mode, uint64_t first, uint64_t last) {
+  if (!getenv("ALL")) return stands_one(&(struct refusal){first, last, mode, first % 2});
   bool all = stands_one(&(struct refusal){first, last, mode, false});
   return stands_one(&(struct refusal){first, last, mode, true}) && all;
 }
