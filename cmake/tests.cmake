@@ -85,7 +85,7 @@ set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "HAKMEM_GUA
 add_test(NAME test_concurrency_profiled COMMAND test_concurrency ${rounds})
 set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
 
-# Of two tests at a time the long ones come first, longest first: the other processor is not left alone.
+# The long ones come first, longest first: no processor is left alone at the end.
 set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled
   PROPERTIES TIMEOUT 400 COST 8 LABELS real_system)
 if(NOT HAK_SANITIZE STREQUAL "thread")
