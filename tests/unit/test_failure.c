@@ -9,9 +9,7 @@
 #include "unit.h"
 #include "workload.h"
 
-enum { CALLS_MAX = 5000 };
-
-enum { LOOKS = 500 };
+enum { CALLS_MAX = 5000, LOOKS = 500 };
 
 static bool is_nothing_left(void) {
   struct snapshot snapshot;
