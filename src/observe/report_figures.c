@@ -38,7 +38,7 @@ static void write_counters(struct writer *writer, const struct snapshot *snapsho
 /* ---- as text ------------------------------------------------------------------------------------------- */
 
 void text_line(struct text *text, const char *name, uint64_t value, const char *meaning) {
-  text_format(text, "  %-28s%16zu  %s\n", name, value, meaning);
+  text_format(text, "  %-32s%16zu  %s\n", name, value, meaning);
 }
 
 /* Figures of 0 are left out. */

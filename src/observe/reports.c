@@ -26,7 +26,7 @@ void report_pool_acquisitions(struct text *text) {
     enum counter which = pool_paths[path];
     uint64_t times = snapshot.counters[which];
     uint64_t tenths = total ? (times * 1000 + total / 2) / total : 0; /* of a percent */
-    text_format(text, "  %-28s%16zu  %zu.%zu%%  %s\n", counter_name(which), times, tenths / 10,
+    text_format(text, "  %-32s%16zu  %zu.%zu%%  %s\n", counter_name(which), times, tenths / 10,
                 tenths % 10, counter_meaning(which));
   }
   text_line(text, "cas_retries", snapshot.counters[COUNT_cas_retries], "lock-free steps repeated");
