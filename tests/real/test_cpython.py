@@ -31,6 +31,7 @@ MODULES = {
 AT_A_TIME = 3
 TIMEOUT_S = 270.0
 SAID_MAX = 8000  # where each thread of a module that hangs stands
+HANGS = "*TestPool.test_terminate"  # 1 of 1,600 Pool.terminate() waits for ever on any malloc
 HANG_S = 200  # then regrtest prints where a module's threads stand, and ends it
 RAN_TO_ITS_END = (0, 2, 3)  # all passed; some failed; some changed the environment
 
@@ -47,7 +48,7 @@ def test_own_tests(sides: Sides, program: Find, allocator: str) -> None:
 
     def job(side: Side) -> tuple[Cases, str]:
         report = side.folder / "cases.xml"
-        options = [f"-j{AT_A_TIME}", f"--timeout={HANG_S}", "--junit-xml", report]
+        options = [f"-j{AT_A_TIME}", f"--timeout={HANG_S}", "--junit-xml", report, "-i", HANGS]
         ended = side.run(
             [python, "-m", "test", *options, *modules],
             env={"PYTHONMALLOC": allocator},
@@ -60,9 +61,8 @@ def test_own_tests(sides: Sides, program: Find, allocator: str) -> None:
     with ThreadPoolExecutor(max_workers=2) as pool:  # both at once: the longest modules mostly sleep
         (without, _), (on_hakmem, said) = pool.map(job, sides)
     passed = {case for case, outcome in without.items() if outcome == "passed"}
-    # On a busy machine one may hang on the C library's malloc too: test_multiprocessing_fork did.
     unfit = [name for name in needed if not any(case.startswith(f"test.{name}.") for case in passed)]
-    assert len(unfit) <= 1, f"{unfit} do not pass without hakmem"
+    assert not unfit, f"{unfit} do not pass without hakmem"
     worse = {case: on_hakmem.get(case, "missing") for case in passed if on_hakmem.get(case) != "passed"}
     assert not worse, said[-SAID_MAX:]
 
