@@ -31,7 +31,6 @@ from tool.processes import hakmem, running
 __all__ = ["program", "why_missing"]
 
 PROGRAMS = Path(__file__).parent / "programs"
-TIMEOUT_S = 60.0
 Command = Sequence[str | Path]
 
 # Without a package index `make` leaves the tool out, and says so.
