@@ -55,11 +55,11 @@ static bool open_for(size_t granule, uintptr_t block) {
 /* A block that may grow on gets half as much room, in addresses alone: strict overcommit would charge it. */
 static size_t take_range(struct heap *heap, const struct allocation *allocation, size_t granules) {
   struct range_request range = {granules, alignment_granules(allocation->alignment),
-                                heap->owner.number, FROM_FREED_WITH_HEADROOM};
+                                heap->owner.number, granules / HEADROOM_DIVISOR};
   size_t granule = NO_GRANULE;
   if (allocation->is_growing && !os_overcommit_is_strict())
     granule = range_take_fresh(&range, &heap->owner.counters);
-  range.source = FROM_ANY;
+  range.headroom = 0;
   return granule != NO_GRANULE ? granule : range_take(&range, &heap->owner.counters);
 }
 

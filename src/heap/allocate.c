@@ -33,14 +33,14 @@ static void note_large(struct heap *heap, const struct allocation *allocation, u
 }
 
 RESIDENT static void *take_range(struct heap *heap, struct allocation *allocation,
-                                 enum range_source source) {
+                                 bool is_growing) {
   struct large_request request = {
       .bytes = allocation->size,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
       .tag = heap->owner.tag,
       .home = heap->owner.number,
-      .source = source,
+      .is_growing = is_growing,
       .magazines = heap->ranges,
   };
   void *block = (void *)large_take(&request, &heap->owner.counters);
@@ -53,8 +53,8 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
 /* For a block that may grow headroom is sought before a cached range: another copy would cost more than the search. */
 RESIDENT static void *range_allocate(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
-  if (allocation->is_growing) block = take_range(heap, allocation, FROM_FREED_WITH_HEADROOM);
-  return block ? block : take_range(heap, allocation, FROM_ANY);
+  if (allocation->is_growing) block = take_range(heap, allocation, true);
+  return block ? block : take_range(heap, allocation, false);
 }
 
 static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {

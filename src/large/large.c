@@ -9,7 +9,7 @@
 /* Not with a hard limit, which counts only the requested part of a range. */
 RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
                                    struct counters *counters) {
-  bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
+  bool is_plain = range->alignment_granules == 1 && !request->is_growing;
   if (!is_plain || range->granules > LARGE_GRANULES_MAX || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);
   size_t granules[RANGE_MAGAZINE_SLOTS];
@@ -43,11 +43,11 @@ RESIDENT static size_t take_freed(struct large_request *request, const struct ra
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
   struct range_request range = {.granules = large_granules_for(request->bytes),
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
-                                .home = request->home,
-                                .source = request->source};
+                                .home = request->home};
+  if (request->is_growing) range.headroom = range.granules / HEADROOM_DIVISOR;
   if (range.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NO_GRANULE;
   size_t granule = take_freed(request, &range, counters);
-  if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
+  if (granule != NO_GRANULE || request->is_growing) return granule;
   if (range_magazines_merge(request->magazines, counters))
     granule = take_freed(request, &range, counters);
   return granule != NO_GRANULE ? granule : take_fresh(&range, counters);

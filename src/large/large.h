@@ -17,8 +17,8 @@ struct large_request {
   size_t alignment_bytes; /* a power of two; above LARGE_MAX_BYTES the block is a Big one */
   uint32_t site;
   uint32_t tag; /* of the heap that takes it, for diagnosis: the thread that frees it may keep it */
-  unsigned home; /* of the arenas to look in first */
-  enum range_source source;
+  unsigned home;   /* of the arenas to look in first */
+  bool is_growing; /* freed memory only, in front of free memory that the block may grow into */
   struct range_magazines *magazines; /* of the heap; NULL: it has none */
   bool is_plain_big;                 /* a Big block of any size, outside any heap */
   bool is_zero;                      /* out: the block reads as zero */

@@ -314,14 +314,14 @@ static size_t align_granule(size_t granule, size_t alignment_granules) {
   return round_up(base + granule, alignment_granules) - base;
 }
 
-static bool fits(uint32_t at, const struct arena_request *request) {
+static bool fits(uint32_t at, const struct range_request *request) {
   size_t first = align_granule(at, request->alignment_granules);
   return first + request->granules + request->headroom <= at + range_record(at)->info.granules;
 }
 
 /* The tightest of the first few ranges of a bin that fit, or NO_RANGE. */
 RESIDENT static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
-                                     const struct arena_request *request) {
+                                     const struct range_request *request) {
   uint32_t best = NO_RANGE, at = set->bins[bin];
   for (unsigned probe = 0; at != NO_RANGE && probe < FIT_PROBES; probe++) {
     const struct range *candidate = range_record(at);
@@ -336,7 +336,7 @@ RESIDENT static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
 /* The best range of the first bin that has one (docs/decisions/0004). From the bin on whose ranges all have room for the alignment
  * wherever they begin, every range fits. */
 RESIDENT static uint32_t find_in_set(const struct range_set *set,
-                                     const struct arena_request *request) {
+                                     const struct range_request *request) {
   size_t granules = request->granules + request->headroom;
   unsigned sure = bin_of(granules + request->alignment_granules - 1), probes = 0;
   for (unsigned bin = next_bin(set, bin_of(granules)); bin < BIN_COUNT;
@@ -350,7 +350,7 @@ RESIDENT static uint32_t find_in_set(const struct range_set *set,
 }
 
 RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
-                           const struct arena_request *request, struct counters *counters) {
+                           const struct range_request *request, struct counters *counters) {
   for (;;) {
     uint32_t found = find_in_set(set_of(arena, kind), request);
     if (found == NO_RANGE) return NO_GRANULE;

@@ -75,12 +75,13 @@ void arena_extract(struct arena *arena, size_t first);
 /* Makes [first, first + granules), a part of the free range that begins at `whole`, LIVE; the rest of it is free as before. */
 void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules);
 
-struct arena_request {
+struct range_request {
   size_t granules, alignment_granules; /* the latter a power of two */
+  unsigned home;                       /* chooses the arena to look in first */
   size_t headroom;                     /* granules that should follow and stay free */
 };
 /* The tightest fit of a kind, LIVE now, or NO_GRANULE.  The lock may be given and taken again. */
-size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request,
+size_t arena_take(struct arena *arena, enum range_kind kind, const struct range_request *request,
                   struct counters *counters);
 
 /* Makes it possible to cut the free range at `whole` in front of `first` and `end`, or fetches the needed records: then the lock was

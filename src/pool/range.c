@@ -74,21 +74,9 @@ RESIDENT static void describe(size_t first, bool is_zero) {
   store_relaxed(&info->site, 0);
 }
 
-/* Room for the step that programs mostly grow by. */
-enum { HEADROOM_DIVISOR = 2 };
-
-static struct arena_request arena_request(const struct range_request *request) {
-  bool has_headroom = request->source == FROM_FREED_WITH_HEADROOM;
-  return (struct arena_request){
-      .granules = request->granules,
-      .alignment_granules = request->alignment_granules,
-      .headroom = has_headroom ? request->granules / HEADROOM_DIVISOR : 0};
-}
-
 RESIDENT size_t range_take_used(const struct range_request *request, struct counters *counters) {
-  struct arena_request wanted = arena_request(request);
-  size_t first = range_take_kind(RANGE_DIRTY, &wanted, request->home, counters);
-  if (first == NO_GRANULE && !wanted.headroom) first = take_joined(request, counters);
+  size_t first = range_take_kind(RANGE_DIRTY, request, counters);
+  if (first == NO_GRANULE && !request->headroom) first = take_joined(request, counters);
   if (first == NO_GRANULE) return NO_GRANULE;
   count(counters, COUNT_large_range_hits);
   describe(first, false);
@@ -96,10 +84,9 @@ RESIDENT size_t range_take_used(const struct range_request *request, struct coun
 }
 
 RESIDENT size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
-  struct arena_request wanted = arena_request(request);
   size_t bytes = request->granules << GRANULE_SHIFT;
   if (!commit_take(bytes)) return NO_GRANULE;
-  size_t first = range_take_clean(&wanted, request->home, counters);
+  size_t first = range_take_clean(request, counters);
   if (first == NO_GRANULE) {
     commit_give(bytes);
     return NO_GRANULE;

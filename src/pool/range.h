@@ -20,17 +20,8 @@
 #include "pool/range_purge.h"
 #include "pool/range_report.h"
 
-/* Where memory for a block may come from. */
-enum range_source {
-  FROM_ANY,                 /* including the system */
-  FROM_FREED,               /* freed memory only */
-  FROM_FREED_WITH_HEADROOM, /* a free range in front of half as many free granules, for a block that may grow */
-};
-struct range_request {
-  size_t granules, alignment_granules; /* the latter a power of two */
-  unsigned home;                       /* chooses the arena to look in first */
-  enum range_source source;
-};
+/* The headroom of a block that may grow: room for the step that programs mostly grow by. */
+enum { HEADROOM_DIVISOR = 2 };
 INLINE size_t alignment_granules(size_t alignment_bytes) {
   return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;
 }
@@ -41,8 +32,7 @@ size_t range_take_used(const struct range_request *request, struct counters *cou
 size_t range_take_fresh(const struct range_request *request, struct counters *counters);
 INLINE size_t range_take(const struct range_request *request, struct counters *counters) {
   size_t granule = range_take_used(request, counters);
-  if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
-  return range_take_fresh(request, counters);
+  return granule != NO_GRANULE ? granule : range_take_fresh(request, counters);
 }
 
 /* Frees a live range: DIRTY from now on, of age `stamp_ms`. */

@@ -10,10 +10,10 @@
 /* A fresh piece for an arena is at least an eighth of its size: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
 
-RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request *request,
-                                unsigned home, struct counters *counters) {
+RESIDENT size_t range_take_kind(enum range_kind kind, const struct range_request *request,
+                                struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
-    struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
+    struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
     if (arena_granules_of(arena, kind) < request->granules + request->headroom)
       continue; /* hint: not worth a lock */
     arena_lock(arena, counters);
@@ -74,7 +74,7 @@ static NOINLINE void forgive_occupied(struct counters *counters) {
 enum { UNMAPPED_TRIES = 4 };
 
 /* Memory mapped for a request belongs to the request and its headroom, which is free. */
-static size_t part_from_headroom(size_t first, const struct arena_request *request,
+static size_t part_from_headroom(size_t first, const struct range_request *request,
                                  struct counters *counters) {
   size_t end = first + request->granules;
   if (!request->headroom) return first;
@@ -90,14 +90,14 @@ static size_t part_from_headroom(size_t first, const struct arena_request *reque
   return first;
 }
 
-static NOINLINE size_t take_unmapped(const struct arena_request *request, unsigned home,
+static NOINLINE size_t take_unmapped(const struct range_request *request,
                                      struct counters *counters) {
-  struct arena_request whole = *request;
+  struct range_request whole = *request;
   whole.granules += whole.headroom;
   whole.headroom = 0;
   forgive_occupied(counters);
   for (unsigned tries = 0; tries < UNMAPPED_TRIES; tries++) {
-    size_t first = range_take_kind(RANGE_UNMAPPED, &whole, home, counters);
+    size_t first = range_take_kind(RANGE_UNMAPPED, &whole, counters);
     if (first == NO_GRANULE) return NO_GRANULE;
     enum os_map_result result = map_range_again(first, whole.granules);
     if (result == OS_MAPPED) {
@@ -167,9 +167,8 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
 }
 
 /* Grows at least by the needed size; by more when the arena is large and the system allows. */
-RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
-                                struct counters *counters) {
-  struct arena *arena = &arenas[home % ARENA_COUNT];
+RESIDENT static bool grow_arena(const struct range_request *request, struct counters *counters) {
+  struct arena *arena = &arenas[request->home % ARENA_COUNT];
   size_t granules = request->granules + request->headroom + request->alignment_granules - 1;
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
@@ -178,12 +177,11 @@ RESIDENT static bool grow_arena(const struct arena_request *request, unsigned ho
   return add_chunks(arena, needed, granules, counters);
 }
 
-RESIDENT size_t range_take_clean(const struct arena_request *request, unsigned home,
-                                 struct counters *counters) {
-  size_t first = range_take_kind(RANGE_CLEAN, request, home, counters);
+RESIDENT size_t range_take_clean(const struct range_request *request, struct counters *counters) {
+  size_t first = range_take_kind(RANGE_CLEAN, request, counters);
   if (first == NO_GRANULE && (arenas_bytes_of(RANGE_UNMAPPED) || arenas_bytes_of(RANGE_OCCUPIED)))
-    first = take_unmapped(request, home, counters);
-  if (first == NO_GRANULE && grow_arena(request, home, counters))
-    first = range_take_kind(RANGE_CLEAN, request, home, counters);
+    first = take_unmapped(request, counters);
+  if (first == NO_GRANULE && grow_arena(request, counters))
+    first = range_take_kind(RANGE_CLEAN, request, counters);
   return first;
 }

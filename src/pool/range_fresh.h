@@ -5,11 +5,10 @@
 #include "pool/arena.h"
 
 /* Looks through every arena, the home one first, for a free range of this kind; LIVE then, or NO_GRANULE. */
-size_t range_take_kind(enum range_kind kind, const struct arena_request *request, unsigned home,
+size_t range_take_kind(enum range_kind kind, const struct range_request *request,
                        struct counters *counters);
 
 /* A CLEAN range, LIVE now, or NO_GRANULE. */
-size_t range_take_clean(const struct arena_request *request, unsigned home,
-                        struct counters *counters);
+size_t range_take_clean(const struct range_request *request, struct counters *counters);
 
 #endif

@@ -34,11 +34,13 @@ static void have(size_t granule) {
   range_record(granule + PART - 1)->first = (uint32_t)granule;
 }
 
-static const struct arena_request part = {.granules = PART, .alignment_granules = 1};
+static const struct range_request part = {.granules = PART, .alignment_granules = 1};
 
 /* By the hint of how much is free. */
 static void take_part(void) {
-  have(range_take_kind(RANGE_DIRTY, &part, (unsigned)(home - arenas), mine()));
+  struct range_request at_home = part;
+  at_home.home = (unsigned)(home - arenas);
+  have(range_take_kind(RANGE_DIRTY, &at_home, mine()));
 }
 
 /* Past it: what is about to be free is not in there yet. */

@@ -15,7 +15,7 @@ static size_t left, right;
 static bool is_right_free;
 
 static struct range_request request_of(size_t granules) {
-  return (struct range_request){granules, 1, 0, FROM_ANY};
+  return (struct range_request){granules, 1, 0, 0};
 }
 
 static void set_up(void) {

@@ -20,7 +20,7 @@ static inline void ranges_set_up(void) {
 
 /* A live range that nobody had before. */
 static inline size_t take_fresh(size_t granules) {
-  struct range_request request = {granules, 1, 0, FROM_ANY};
+  struct range_request request = {granules, 1, 0, 0};
   size_t granule = range_take_fresh(&request, mine());
   MODEL_REQUIRE(granule != NO_GRANULE && range_info(granule)->granules == granules);
   return granule;

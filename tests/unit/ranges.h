@@ -20,7 +20,7 @@ static inline void set_up(void) {
 
 /* A range of fresh memory, as of now, that was asked for at site. */
 static inline size_t fresh_of(size_t granules, uint32_t site) {
-  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
+  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, 0}, &counters);
   REQUIRE(granule != NO_GRANULE);
   range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
   range_info(granule)->site = site;

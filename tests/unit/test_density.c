@@ -11,7 +11,7 @@ static struct counters counters;
 
 static size_t set_up(void) {
   REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1));
-  return range_take_fresh(&(struct range_request){4, 1, 0, FROM_ANY}, &counters);
+  return range_take_fresh(&(struct range_request){4, 1, 0, 0}, &counters);
 }
 
 /* Many times: not all of them are looked at. */
@@ -70,7 +70,7 @@ CHILD_TEST(judge_ends_by_page) {
   for (unsigned index = 0; index < sizeof pages / sizeof pages[0]; index++) {
     os_fake.page_bytes = pages[index].page_bytes;
     if (index == 0) set_up();
-    size_t granule = range_take_fresh(&(struct range_request){4, 1, 0, FROM_ANY}, &counters);
+    size_t granule = range_take_fresh(&(struct range_request){4, 1, 0, 0}, &counters);
     for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS - 8);
     REQUIRE(density_is_low() && load_relaxed(&density_end_mask) == pages[index].mask);
   }

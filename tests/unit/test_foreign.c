@@ -101,7 +101,7 @@ CHILD_TEST(all_superslabs) {
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
 static size_t take(size_t granules) {
-  struct range_request request = {granules, 1, 0, FROM_ANY};
+  struct range_request request = {granules, 1, 0, 0};
   size_t first = range_take(&request, &counters);
   REQUIRE(first != NO_GRANULE);
   memset((void *)granule_address(first), 1, 1);
@@ -183,7 +183,7 @@ CHILD_TEST(refused_after_mapping) {
   size_t range = take(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
   os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
-  struct range_request request = {(size_t)64 * GRANULES_PER_CHUNK, 1, 0, FROM_ANY};
+  struct range_request request = {(size_t)64 * GRANULES_PER_CHUNK, 1, 0, 0};
   REQUIRE(range_take(&request, &counters) == NO_GRANULE); /* its map entries are refused */
   os_fake_fail_none();
   map_foreign(next);

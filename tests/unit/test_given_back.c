@@ -9,7 +9,7 @@ static uint64_t given(void) { return load_relaxed(&totals.purged_bytes) >> GRANU
 static uint64_t used_again(void) { return load_relaxed(&totals.refaulted_bytes) >> GRANULE_SHIFT; }
 
 static size_t take_range(size_t granules) {
-  return range_take(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
+  return range_take(&(struct range_request){granules, 1, 0, 0}, &counters);
 }
 
 static void give_all_back(bool give_addresses) {

@@ -16,7 +16,7 @@ static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_a
 
 /* What has been used first, as the tiers above do. */
 static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
-  struct range_request request = {granules, alignment_granules, home, FROM_ANY};
+  struct range_request request = {granules, alignment_granules, home, 0};
   return range_take(&request, &counters);
 }
 

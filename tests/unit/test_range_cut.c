@@ -19,7 +19,7 @@ static struct counters counters;
 static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
 static size_t take_aligned(size_t granules, size_t alignment_granules) {
-  struct range_request request = {granules, alignment_granules, 0, FROM_ANY};
+  struct range_request request = {granules, alignment_granules, 0, 0};
   return range_take(&request, &counters);
 }
 
@@ -324,7 +324,7 @@ static struct live take_random(uint64_t *random) {
   size_t granules = random_granules(random);
   size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 8));
   struct range_request request = {granules, alignment_granules, (unsigned)random_below(random, 4),
-                                  FROM_ANY};
+                                  0};
   struct live live = {.granule = range_take(&request, &counters), .granules = granules};
   REQUIRE(live.granule != NO_GRANULE);
   REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
