@@ -27,14 +27,15 @@ static bool may_take(enum profile_table table, size_t bytes) {
   return false;
 }
 
-void *profile_take_piece(enum profile_table table, size_t bytes) {
+void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,
+                         size_t bytes) {
   /* acquire: orders nothing; a piece is zeroed since it was made. */
-  void *spare =
+  void *made =
       load_relaxed(&spare_pieces[table]) ? exchange_acquire(&spare_pieces[table], NULL) : NULL;
-  if (spare) return spare;
-  return may_take(table, bytes) ? metadata_allocate(bytes) : NULL;
-}
-
-void profile_keep_piece(enum profile_table table, void *piece) {
-  store_relaxed(&spare_pieces[table], piece); /* a second spare piece is lost */
+  if (!made && may_take(table, bytes)) made = metadata_allocate(bytes);
+  if (!made) return NULL;
+  /* release: the zeroes in it; pairs with the acquire loads of the places. */
+  if (cas_strong_acq_rel(place, &before, made)) return made;
+  store_relaxed(&spare_pieces[table], made); /* a second spare piece is lost */
+  return before;
 }

@@ -74,8 +74,6 @@ enum profile_status {
 };
 
 enum { SAMPLE_SEGMENTS = 255, SITE_SEGMENTS = 128 };
-struct sample_segment; /* profile/samples.h */
-struct site_segment;   /* profile/sites.h */
 
 struct profile_state {
   ATOMIC(uint32_t) status;       /* enum profile_status, at the last look */
@@ -94,10 +92,9 @@ struct profile_state {
   ATOMIC(uint64_t) lost_stacks; /* no memory to keep them: counted at site 0 */
   ATOMIC(uint64_t) sampling_ns; /* time spent on taking samples, by all threads */
   ATOMIC(uint64_t) table_bytes; /* of the tables below */
-  ATOMIC(uint32_t) sample_segment_count, site_segment_count;
-  ATOMIC(uint64_t) site_count; /* sites[0 …]; site 0 stands for lost stacks */
-  ATOMIC(struct sample_segment *) sample_segments[SAMPLE_SEGMENTS];
-  ATOMIC(struct site_segment *) site_segments[SITE_SEGMENTS];
+  ATOMIC(uint64_t) site_count;  /* sites[0 …]; site 0 stands for lost stacks */
+  ATOMIC(void *) sample_segments[SAMPLE_SEGMENTS]; /* of profile/samples.h */
+  ATOMIC(void *) site_segments[SITE_SEGMENTS];     /* of profile/sites.h */
 };
 extern struct profile_state profile_state;
 
@@ -113,9 +110,9 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 /* Samples may take 5/8 of it; sites and their frames the rest. */
 enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_COUNT };
 
-/* A zeroed piece of a table, never freed; NULL beyond that bound or without memory. */
-void *profile_take_piece(enum profile_table table, size_t bytes);
-/* Takes back a piece that is still zeroed: another thread has made it, too. */
-void profile_keep_piece(enum profile_table table, void *piece);
+/* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one that another thread has put there first.
+ * NULL beyond that bound or without memory. */
+void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,
+                         size_t bytes);
 
 #endif

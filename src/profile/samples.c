@@ -24,21 +24,9 @@ static unsigned first_of_bucket(uint64_t hash) {
   return (unsigned)(hash >> BUCKET_SHIFT) * BUCKET_SAMPLES;
 }
 
-/* acquire: the zeroes in it; pairs with make_segment. */
+/* acquire: the zeroes in it; pairs with profile_make_piece. */
 static struct sample_segment *segment_if_any(unsigned number) {
   return load_acquire(&profile_state.sample_segments[number]);
-}
-
-static struct sample_segment *make_segment(unsigned number) {
-  struct sample_segment *made = profile_take_piece(TABLE_SAMPLES, sizeof *made), *first = NULL;
-  if (!made) return NULL;
-  /* release: the zeroes in it; pairs with segment_if_any. */
-  if (cas_strong_acq_rel(&profile_state.sample_segments[number], &first, made)) {
-    fetch_add_relaxed(&profile_state.sample_segment_count, 1);
-    return made;
-  }
-  profile_keep_piece(TABLE_SAMPLES, made);
-  return first;
 }
 
 /* Claims a free place of the bucket. */
@@ -58,7 +46,9 @@ static struct place take_place(uint64_t hash) {
   for (unsigned level = 0; level < SAMPLE_LEVELS && !place.segment; level++) {
     unsigned number = segment_number(hash, level);
     struct sample_segment *segment = segment_if_any(number);
-    if (!segment) segment = make_segment(number);
+    if (!segment)
+      segment = profile_make_piece(TABLE_SAMPLES, &profile_state.sample_segments[number], NULL,
+                                   sizeof *segment);
     if (segment) place = claim(segment, first_of_bucket(hash));
   }
   return place;

@@ -12,49 +12,33 @@ struct frame_chunk {
   ATOMIC(uint32_t) taken;
   uintptr_t frames[CHUNK_FRAMES];
 };
-static ATOMIC(struct frame_chunk *) frame_chunk; /* where new stacks go */
-
-static struct frame_chunk *make_chunk(struct frame_chunk *before) {
-  struct frame_chunk *made = profile_take_piece(TABLE_FRAMES, sizeof *made);
-  if (!made) return NULL;
-  /* release: the zeroes in it; pairs with take_frames. */
-  if (cas_strong_acq_rel(&frame_chunk, &before, made)) return made;
-  profile_keep_piece(TABLE_FRAMES, made);
-  return before;
-}
+static ATOMIC(void *) frame_chunk; /* where new stacks go */
 
 static uintptr_t *take_frames(size_t count) {
-  /* acquire: the zeroes in it; pairs with make_chunk. */
+  /* acquire: the zeroes in it; pairs with profile_make_piece. */
   struct frame_chunk *chunk = load_acquire(&frame_chunk);
   for (;;) {
     if (chunk && load_relaxed(&chunk->taken) + count <= CHUNK_FRAMES) {
       uint32_t first = fetch_add_relaxed(&chunk->taken, (uint32_t)count);
       if (first + count <= CHUNK_FRAMES) return &chunk->frames[first];
     }
-    chunk = make_chunk(chunk);
+    chunk = profile_make_piece(TABLE_FRAMES, &frame_chunk, chunk, sizeof *chunk);
     if (!chunk) return NULL;
   }
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-/* acquire: the zeroes in it; pairs with the release below. */
+/* acquire: the zeroes in it; pairs with profile_make_piece. */
 static struct site_segment *segment_if_any(unsigned number) {
   return load_acquire(&profile_state.site_segments[number]);
 }
 
 static bool has_segment(unsigned number) {
-  struct site_segment *first = NULL;
   if (number >= SITE_SEGMENTS) return false;
-  if (segment_if_any(number)) return true;
-  struct site_segment *made = profile_take_piece(TABLE_SITES, sizeof *made);
-  if (!made) return false;
-  /* release: the zeroes in it; pairs with segment_if_any. */
-  if (cas_strong_acq_rel(&profile_state.site_segments[number], &first, made))
-    fetch_add_relaxed(&profile_state.site_segment_count, 1);
-  else
-    profile_keep_piece(TABLE_SITES, made);
-  return true;
+  return segment_if_any(number) ||
+         profile_make_piece(TABLE_SITES, &profile_state.site_segments[number], NULL,
+                            sizeof(struct site_segment));
 }
 
 struct profile_site *sites_record(uint32_t site) {
