@@ -20,8 +20,9 @@ enum { PROFILE_ON = 1 }; /* in flags; all other bits are ignored */
 
 /* The word that a slow path compares with its last look. Kernel and tool change single bytes of it. */
 struct profile_word {
-  uint16_t alloc_semaphore, free_semaphore; /* tracers that follow the probes (profile/probes.h) */
-  uint8_t generation;                       /* the control record has changed: written last */
+  uint16_t alloc_semaphore,
+      free_semaphore; /* tracers that follow the probes (profile/recording.c) */
+  uint8_t generation; /* the control record has changed: written last */
   uint8_t unused[3];
 };
 

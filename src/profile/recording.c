@@ -1,11 +1,34 @@
 #include "profile/recording.h"
 
+#include "base/probe.h"
 #include "os/lock.h"
 #include "profile/control.h"
 #include "profile/poisson.h"
-#include "profile/probes.h"
 #include "profile/sites.h"
 #include "stack/unwind.h"
+
+/* ---- where tracers can see samples: USDT probes as OpenTelemetry names them ------------------------------------------
+ *
+ *   otel_memory:alloc(ptr, size, weighted_bytes)     otel_memory:free(ptr)
+ *
+ * Each is one nop and a note in the file. Their semaphores are in the control record, so that a tracer that raises one switches sampling
+ * on: a slow path that compares the record's word sees it. */
+
+_Static_assert(offsetof(struct profile_control, parts) == 0 &&
+                   offsetof(struct profile_word, alloc_semaphore) == 0 &&
+                   offsetof(struct profile_word, free_semaphore) == 2,
+               "the notes below say so");
+
+NOINLINE static void probe_alloc(const void *block, size_t requested_bytes,
+                                 uint64_t weighted_bytes) {
+  PROBE_3("otel_memory", "alloc", "profile_control", block, requested_bytes, weighted_bytes);
+}
+
+NOINLINE static void probe_free(const void *block) {
+  PROBE_1("otel_memory", "free", "profile_control+2", block);
+}
+
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t find_site(void) {
   uintptr_t frames[PROFILE_DEPTH_MAX];

@@ -103,11 +103,6 @@ static bool another_has_free(const struct slab *slab) {
 
 /* ---- slabs ------------------------------------------------------------------------------------------------------ */
 
-static void set_map_entries(const struct slab *slab, uint32_t entry) {
-  for (unsigned slot = 0; slot < slab->slot_count; slot++)
-    owner_map_set(granule_of(slab->base) + slot, entry);
-}
-
 /* A new slab; all its blocks are free, in `remote`. */
 static struct slab *make(unsigned class, struct counters *counters) {
   struct slab *slab = acquire_slab(class, POOL_ALL, counters);
@@ -119,7 +114,7 @@ static struct slab *make(unsigned class, struct counters *counters) {
     store_relaxed(&slab->remote[word], slab_word_bits(slab, word));
   }
   ASSERT(slab_is_valid(slab));
-  set_map_entries(slab, MAP_TAG_UNOWNED | class);
+  slab_set_map_entries(slab, MAP_TAG_UNOWNED);
   return slab;
 }
 
@@ -143,7 +138,7 @@ static void put_back(struct slab *slab, const uint64_t *bits) {
 static void release(struct slab *slab, const uint64_t *bits, struct counters *counters) {
   memcpy(slab->local, bits, slab->word_count * sizeof *bits);
   slab_set_free(slab, slab->capacity);
-  set_map_entries(slab, MAP_TAG_NONE | slab->class);
+  slab_set_map_entries(slab, MAP_TAG_NONE);
   release_slab(slab, 0, counters);
 }
 

@@ -109,6 +109,13 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
 }
 
+/* Its entries in the owner map; the tag is its owner's. */
+INLINE void slab_set_map_entries(const struct slab *slab, uint32_t tag) {
+  size_t granule = granule_of(slab->base);
+  for (unsigned slot = 0; slot < slab->slot_count; slot++)
+    owner_map_set(granule + slot, tag | slab->class);
+}
+
 /* Bits of a word of its bitmaps that are blocks. */
 INLINE uint64_t slab_word_bits(const struct slab *slab, unsigned word) {
   unsigned left = slab->capacity - word * 64u;

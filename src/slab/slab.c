@@ -3,15 +3,9 @@
 #include "report/report.h"
 #include "slab/pages.h"
 
-static void set_map_entries(const struct slab *slab, uint32_t tag) {
-  size_t granule = granule_of(slab->base);
-  for (unsigned slot = 0; slot < slab->slot_count; slot++)
-    owner_map_set(granule + slot, tag | slab->class);
-}
-
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   bin_gains_slab(&owner->bins[slab->class]);
-  set_map_entries(slab, owner->tag);
+  slab_set_map_entries(slab, owner->tag);
   /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
 }
@@ -291,7 +285,7 @@ RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
     slab->given_pages = slab->waiting_pages = 0;
     slab->has_free_pages = false;
   }
-  set_map_entries(slab, MAP_TAG_NONE);
+  slab_set_map_entries(slab, MAP_TAG_NONE);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that the slab has no owner, or has one again. */
   store_seq(&slab->owner, NULL);
   store_seq(&slab->queued, 0);
