@@ -102,13 +102,11 @@ struct plain_form {
 };
 static struct plain_form others_form(const struct request *request) {
   const struct other_operators *others = operators_of_others();
-  bool is_array = request->maker == MADE_BY_NEW_ARRAY;
-  struct plain_form form = {0};
-  if (request->alignment)
-    form.aligned = is_array ? others->new_array_aligned : others->new_aligned;
-  else
-    form.plain = is_array ? others->new_array : others->new_plain;
-  return form;
+  if (request->maker == MADE_BY_NEW_ARRAY)
+    return request->alignment ? (struct plain_form){.aligned = others->new_array_aligned}
+                              : (struct plain_form){.plain = others->new_array};
+  return request->alignment ? (struct plain_form){.aligned = others->new_aligned}
+                            : (struct plain_form){.plain = others->new_plain};
 }
 
 /* Without the C++ library's nothrow form, as in a fully static program: an exception passes. */
@@ -165,6 +163,15 @@ static void *new_or_null(const struct request *request, const void *nothrow) {
 #define OPERATOR(result, name, ...)     \
   result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
+/* Calls the program's own plain form where it has one, else ours. */
+#define THEIRS_OR(member, arguments, ours)                              \
+  do {                                                                  \
+    const struct other_operators *const others = operators_of_others(); \
+    if (UNLIKELY(others->member != NULL))                               \
+      others->member arguments;                                         \
+    else                                                                \
+      ours;                                                             \
+  } while (0)
 /* hakmem's own, even if the program has one (foreign/operators.h). */
 #define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
 
@@ -207,11 +214,7 @@ OURS(void *, hak_new_aligned, _ZnwmSt11align_val_t, size_t, size_t);
 OURS(void *, hak_new_array_aligned, _ZnamSt11align_val_t, size_t, size_t);
 
 NOINLINE static void delete_array_slow(void *block) {
-  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_plain : NULL;
-  if (UNLIKELY(other != NULL))
-    other(block);
-  else
-    heap_delete_array_slow(block);
+  THEIRS_OR(delete_plain, (block), heap_delete_array_slow(block));
 }
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow add nothing to the owner map. */
@@ -226,49 +229,33 @@ OURS(void, hak_delete_array, _ZdaPv, void *);
 
 /* The following forms call a program's plain forms where there are any. */
 OPERATOR(void, _ZdaPvSt11align_val_t, void *block, size_t alignment) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
-  if (UNLIKELY(other != NULL))
-    other(block, alignment);
-  else
-    heap_free_or(block, heap_delete_array_slow);
+  THEIRS_OR(delete_aligned, (block, alignment), heap_free_or(block, heap_delete_array_slow));
 }
 OURS(void, hak_delete_array_aligned, _ZdaPvSt11align_val_t, void *, size_t);
 OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = operators_of_others()->delete_plain;
   (void)nothrow;
-  (other ? other : hak_delete_plain)(block);
+  THEIRS_OR(delete_plain, (block), hak_delete_plain(block));
 }
 OPERATOR(void, _ZdaPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = operators_of_others()->delete_array;
   (void)nothrow;
-  (other ? other : hak_delete_array)(block);
+  THEIRS_OR(delete_array, (block), hak_delete_array(block));
 }
 OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : hak_delete_plain(block);
+  THEIRS_OR(delete_aligned, (block, alignment), hak_delete_plain(block));
 }
 OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
   (void)nothrow;
-  (other ? other : hak_delete_array_aligned)(block, alignment);
+  THEIRS_OR(delete_array_aligned, (block, alignment), hak_delete_array_aligned(block, alignment));
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {
-  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_plain : NULL;
-  if (UNLIKELY(other != NULL))
-    other(block);
-  else
-    heap_delete_sized_slow(block, size);
+  THEIRS_OR(delete_plain, (block), heap_delete_sized_slow(block, size));
 }
 NOINLINE static void delete_array_sized_slow(void *block, size_t size) {
-  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
-  if (UNLIKELY(other != NULL))
-    other(block);
-  else
-    heap_delete_array_sized_slow(block, size);
+  THEIRS_OR(delete_array, (block), heap_delete_array_sized_slow(block, size));
 }
 OPERATOR(RESIDENT void, _ZdlPvm, void *block, size_t size) {
   heap_free_sized_below(&window.deleted_count, block, size, delete_sized_slow);
@@ -277,16 +264,10 @@ OPERATOR(RESIDENT void, _ZdaPvm, void *block, size_t size) {
   heap_free_sized_below(&window.deleted_count, block, size, delete_array_sized_slow);
 }
 OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
-  if (UNLIKELY(other != NULL))
-    other(block, alignment);
-  else
-    heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
+  THEIRS_OR(delete_aligned, (block, alignment),
+            heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW));
 }
 OPERATOR(void, _ZdaPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
-  if (UNLIKELY(other != NULL))
-    other(block, alignment);
-  else
-    heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
+  THEIRS_OR(delete_array_aligned, (block, alignment),
+            heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY));
 }
