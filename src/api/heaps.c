@@ -15,8 +15,7 @@
 COLD static bool fail_heap(const struct hak_heap *heap, const char *verb) {
   report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0, false},
                 heap ? "the heap was destroyed" : "no heap");
-  errno = EINVAL;
-  return false;
+  return fail_with(EINVAL);
 }
 
 /* False, after a report, when the heap was destroyed. */
@@ -28,29 +27,22 @@ static bool is_heap(const struct hak_heap *heap, const char *verb) {
 /* is_heap, for a heap that the program has made. */
 static bool is_made(const struct hak_heap *heap, const char *verb) {
   if (!is_heap(heap, verb)) return false;
-  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return true;
-  errno = EINVAL;
-  return false;
+  return LIKELY(!named_is(heap, NAMED_OF_THREAD)) || fail_with(EINVAL);
 }
 
 /* ---- heaps and figures -------------------------------------------------------------------------------------------- */
 
-static void *no_record(void) {
-  errno = ENOMEM;
-  return NULL;
-}
-
 hak_heap *hak_heap_new(const char *name) {
   struct hak_heap *heap = library_ready() ? named_make(NAMED_IN_USE, name) : NULL;
-  return heap ? heap : no_record();
+  return heap ? heap : fail_with(ENOMEM);
 }
 
 hak_heap *hak_heap_of_thread(void) {
   struct heap *own = heap_of_this_thread();
-  if (!own) return no_record();
+  if (!own) return fail_with(ENOMEM);
   if (own->named) return own->named;
   struct hak_heap *heap = named_make(NAMED_OF_THREAD, NULL);
-  if (!heap) return no_record();
+  if (!heap) return fail_with(ENOMEM);
   store_relaxed(&heap->thread_heap, own);
   return own->named = heap;
 }
@@ -105,9 +97,7 @@ static void *allocate(struct hak_heap *heap, const char *verb, struct allocation
   if (UNLIKELY(!is_heap(heap, verb))) return NULL;
   if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_named_allocate(heap, allocation);
   allocation->is_own = true;
-  if (is_own(heap)) return heap_allocate(allocation);
-  errno = EPERM;
-  return NULL;
+  return is_own(heap) ? heap_allocate(allocation) : fail_with(EPERM);
 }
 
 NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
@@ -127,18 +117,15 @@ void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size) {
 
 void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {
   struct allocation allocation = {.size = size, .alignment = alignment, .site = SITE()};
-  if (is_power_of_two(alignment)) return allocate(heap, "hak_heap_aligned_alloc", &allocation);
-  errno = EINVAL;
-  return NULL;
+  return is_power_of_two(alignment) ? allocate(heap, "hak_heap_aligned_alloc", &allocation)
+                                    : fail_with(EINVAL);
 }
 
 /* Moves the block to another heap. */
 static void *move_to(hak_heap *heap, void *block, struct allocation *allocation) {
   size_t keep_bytes;
-  if (UNLIKELY(!heap_ask(block, "hak_heap_realloc", &keep_bytes))) { /* reported already */
-    errno = EINVAL;
-    return NULL;
-  }
+  if (UNLIKELY(!heap_ask(block, "hak_heap_realloc", &keep_bytes)))
+    return fail_with(EINVAL); /* reported already */
   void *moved = allocate(heap, "hak_heap_realloc", allocation);
   if (!moved) return NULL;
   memcpy(moved, block, keep_bytes < allocation->size ? keep_bytes : allocation->size);
@@ -157,11 +144,6 @@ void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
 }
 
 /* ---- malloc's own ------------------------------------------------------------------------------------------------- */
-
-static bool fail_with(int error) {
-  errno = error;
-  return false;
-}
 
 bool hak_heap_use(hak_heap *heap, hak_heap **before) {
   if (heap && !is_heap(heap, "hak_heap_use")) return false;

@@ -16,7 +16,7 @@
 /* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
 #define ROOMY_MIN_BYTES ((size_t)192 << 10)
 
-static void *fail_with(int error) {
+void *fail_with(int error) {
   errno = error;
   return NULL;
 }

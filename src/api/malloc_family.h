@@ -16,6 +16,9 @@ size_t family_usable_size(const void *block);
 void *family_expand(void *block, size_t size); /* as hak_expand */
 void *family_malloc_site(size_t size, uint32_t site);
 
+/* Sets errno; NULL, or false. */
+COLD void *fail_with(int error);
+
 /* The caller of the exported function that uses this. */
 #define SITE() site_of_caller(CALLER_ADDRESS())
 #define WITH_SITE(...) __VA_ARGS__, SITE()

@@ -27,10 +27,9 @@ struct request {
 
 RESIDENT static void *allocate_once(const struct request *request) {
   size_t alignment = request->alignment ? request->alignment : 1;
-  if (LIKELY(is_power_of_two(alignment)))
-    return heap_aligned(alignment, request->size, request->site, request->maker);
-  errno = EINVAL;
-  return NULL;
+  return LIKELY(is_power_of_two(alignment))
+             ? heap_aligned(alignment, request->size, request->site, request->maker)
+             : fail_with(EINVAL);
 }
 
 /* Calls the new-handler until there is memory; NULL when there is no handler (any more). */
