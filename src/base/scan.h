@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/compiler.h"
+#include "base/bits.h"
 
 /* The first place of the character at or after `text`, or NULL. */
 INLINE const char *scan_for(const char *text, char wanted) {
@@ -34,6 +34,24 @@ INLINE const char *scan_past(const char *text, const char *start) {
 INLINE bool scan_equals(const char *text, const char *other) {
   const char *rest = scan_past(text, other);
   return rest && !*rest;
+}
+
+/* The rest of the first line that begins with `start`, or NULL. */
+INLINE const char *scan_line(const char *text, const char *start) {
+  const char *rest = scan_past(text, start);
+  while (!rest && (text = scan_for(text, '\n'))) rest = scan_past(++text, start);
+  return rest;
+}
+
+INLINE bool scan_is_digit(char character) { return character >= '0' && character <= '9'; }
+/* The number whose digits begin at *text, which is moved past them, 0 where there are none; false when it is too large. */
+INLINE bool scan_number(const char **text, uint64_t *number) {
+  *number = 0;
+  for (; scan_is_digit(**text); ++*text)
+    if (multiply_overflows(*number, 10, number) ||
+        add_overflows(*number, (uint64_t)(**text - '0'), number))
+      return false;
+  return true;
 }
 
 /* The address after the text's final 0. */

@@ -57,7 +57,7 @@ void text_name(struct text *text, const char *name) {
 
 struct conversion {
   bool is_left, is_hex, is_wide;
-  unsigned width;
+  uint64_t width;
 };
 
 /* Returns the place of the conversion's letter. */
@@ -66,8 +66,7 @@ static const char *parse(const char *format, struct conversion *conversion) {
   format += conversion->is_left;
   conversion->is_hex = *format == '#';
   format += conversion->is_hex;
-  for (; *format >= '0' && *format <= '9'; format++)
-    conversion->width = conversion->width * 10 + (unsigned)(*format - '0');
+  scan_number(&format, &conversion->width);
   conversion->is_wide = *format == 'z';
   return format + conversion->is_wide;
 }

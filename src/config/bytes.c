@@ -1,13 +1,10 @@
 #include "config/bytes.h"
 
-#include "base/bits.h"
 #include "base/scan.h"
 
 static char lower(char character) {
   return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
 }
-
-static bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
 /* The number of bytes in a unit; 0 when it is not a unit. */
 static uint64_t worth_of(const char *unit) {
@@ -29,7 +26,7 @@ enum { FRACTION_DIGITS_MAX = 9 };
 /* Parses the digits after the point, in parts of 10^digits; returns the rest of the text, or NULL. */
 static const char *parse_fraction(const char *text, uint64_t *fraction, uint64_t *whole) {
   unsigned digits = 0;
-  for (; is_digit(*text); text++) {
+  for (; scan_is_digit(*text); text++) {
     if (++digits > FRACTION_DIGITS_MAX) return NULL;
     *fraction = *fraction * 10 + (uint64_t)(*text - '0');
     *whole *= 10;
@@ -38,12 +35,8 @@ static const char *parse_fraction(const char *text, uint64_t *fraction, uint64_t
 }
 
 bool bytes_parse(const char *text, uint64_t *bytes) {
-  uint64_t number = 0, fraction = 0, whole = 1;
-  if (!is_digit(*text)) return false;
-  for (; is_digit(*text); text++)
-    if (multiply_overflows(number, 10, &number) ||
-        add_overflows(number, (uint64_t)(*text - '0'), &number))
-      return false;
+  uint64_t number, fraction = 0, whole = 1;
+  if (!scan_is_digit(*text) || !scan_number(&text, &number)) return false;
   bool has_fraction = *text == '.';
   if (has_fraction) text = parse_fraction(text + 1, &fraction, &whole);
   uint64_t worth = text ? worth_of(text) : 0;

@@ -1,5 +1,6 @@
 #include "config/limits.h"
 
+#include "base/scan.h"
 #include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
@@ -11,10 +12,9 @@ struct limits limits;
 
 /* "1%" to "100%"; 0 when the text is not a percentage. */
 static unsigned parse_percent(const char *text) {
-  unsigned percent = 0;
-  for (; *text >= '0' && *text <= '9' && percent <= 100; text++)
-    percent = percent * 10 + (unsigned)(*text - '0');
-  return text[0] == '%' && !text[1] && percent <= 100 ? percent : 0;
+  uint64_t percent;
+  bool is_percentage = scan_number(&text, &percent) && text[0] == '%' && !text[1];
+  return is_percentage && percent <= 100 ? (unsigned)percent : 0;
 }
 
 /* The limit that is reached first. */
@@ -76,7 +76,8 @@ void limits_read(void) {
   limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
   if (soft && limits.hard_bytes && soft > limits.hard_bytes) {
     warn_limit("HAKMEM_LIMIT_SOFT", options.limit_soft,
-               "exceeds HAKMEM_LIMIT_HARD, which will be reached first", "the hard limit alone holds");
+               "exceeds HAKMEM_LIMIT_HARD, which will be reached first",
+               "the hard limit alone holds");
     soft = 0;
   }
   store_relaxed(&limits.soft_bytes, soft);

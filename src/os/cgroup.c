@@ -23,13 +23,9 @@ static char file[FILE_BYTES], list[FILE_BYTES];
 
 /* The number at the start; OS_CGROUP_NONE for anything else ("max", "-1", ""). */
 static uint64_t number_at(const char *text) {
-  uint64_t value = 0;
-  if (*text < '0' || *text > '9') return OS_CGROUP_NONE;
-  for (; *text >= '0' && *text <= '9'; text++) {
-    value = value * 10 + (uint64_t)(*text - '0');
-    if (value >= V1_NO_LIMIT) return OS_CGROUP_NONE;
-  }
-  return value;
+  uint64_t value;
+  bool is_number = scan_is_digit(*text) && scan_number(&text, &value);
+  return is_number && value < V1_NO_LIMIT ? value : OS_CGROUP_NONE;
 }
 
 /* Reads the file into `file`. */
@@ -47,14 +43,9 @@ static const char *read_in(const char *directory, const char *name) {
 
 /* The number after `key` at the start of a line of memory.stat; 0 when there is none. */
 static uint64_t figure_of(const char *text, const char *key) {
-  for (; text && *text; text = scan_for(text, '\n')) {
-    if (*text == '\n') text++;
-    const char *rest = scan_past(text, key);
-    if (!rest || *rest != ' ') continue;
-    uint64_t value = number_at(rest + 1);
-    return value == OS_CGROUP_NONE ? 0 : value;
-  }
-  return 0;
+  const char *rest = scan_line(text, key);
+  uint64_t value = rest ? number_at(rest) : OS_CGROUP_NONE;
+  return value == OS_CGROUP_NONE ? 0 : value;
 }
 
 /* ---- one directory ----------------------------------------------------------------------------------------- */
@@ -178,7 +169,8 @@ uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_byte
   if (used <= calm_bytes) return used;
   const char *stat = read_in(directory, "memory.stat");
   uint64_t files =
-      cgroup->is_v1 ? figure_of(stat, "total_inactive_file") + figure_of(stat, "total_active_file")
-                    : figure_of(stat, "inactive_file") + figure_of(stat, "active_file");
+      cgroup->is_v1
+          ? figure_of(stat, "total_inactive_file ") + figure_of(stat, "total_active_file ")
+          : figure_of(stat, "inactive_file ") + figure_of(stat, "active_file ");
   return used > files ? used - files : 0;
 }

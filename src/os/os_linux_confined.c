@@ -26,12 +26,8 @@ void os_note_prctl(int option) {
 RESIDENT static bool find_filter(void) {
   char status[4096];
   os_read_file("/proc/self/status", status, sizeof status);
-  for (const char *line = status; line; line = scan_for(line, '\n')) {
-    if (*line == '\n') line++;
-    const char *mode = scan_past(line, "Seccomp:\t");
-    if (mode) return *mode != '0';
-  }
-  return true;
+  const char *mode = scan_line(status, "Seccomp:\t");
+  return !mode || *mode != '0';
 }
 
 /* True when a filter of system calls may have been installed before the program started. */

@@ -74,9 +74,8 @@ static uintptr_t break_start(void) {
   at += 2;
   for (unsigned field = STAT_FIELD_AFTER_NAME; *at && field < STAT_FIELD_START_BRK; at++)
     field += *at == ' ';
-  uintptr_t start = 0;
-  for (; *at >= '0' && *at <= '9'; at++) start = start * 10 + (uintptr_t)(*at - '0');
-  return start ? start : UINTPTR_MAX;
+  uint64_t start;
+  return scan_number(&at, &start) && start ? start : UINTPTR_MAX;
 }
 
 bool os_is_in_break(uintptr_t address) {
