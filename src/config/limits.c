@@ -17,15 +17,9 @@ static unsigned parse_percent(const char *text) {
   return is_percentage && percent <= 100 ? (unsigned)percent : 0;
 }
 
-/* The limit that is reached first. */
-static uint64_t memory_limit(const struct os_cgroup *cgroup) {
-  return cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
-                                                              : cgroup->memory_max_bytes;
-}
-
 /* Dividing first loses precision only below a limit of 100 bytes. */
 static uint64_t part_of_cgroup(const char *name, const char *text, unsigned percent) {
-  uint64_t limit = memory_limit(os_cgroup_read());
+  uint64_t limit = os_cgroup_read()->memory_bytes;
   if (limit != OS_CGROUP_NONE) return limit / 100 * percent;
   report_line("warning: %s=%s: no memory limit of a cgroup is known to take a part of; ignored",
               name, text);
@@ -58,7 +52,7 @@ static uint64_t parse_limit(const char *name, const char *text) {
 
 /* A limit that cannot be reached is mostly a mistake in its unit. */
 static void warn_if_beyond_all(const char *name, const char *text, uint64_t bytes) {
-  uint64_t cgroup = memory_limit(os_cgroup_read()), machine = os_memory_bytes();
+  uint64_t cgroup = os_cgroup_read()->memory_bytes, machine = os_memory_bytes();
   if (bytes <= cgroup && bytes <= machine) return;
   report_line("warning: %s=\"%s\" exceeds the %s of %zu MiB, which will be reached first", name,
               text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
@@ -120,7 +114,7 @@ static uint64_t calm_bytes(uint64_t limit_bytes) {
 /* A program may pass the whole zone between two rounds, so its own memory also has a soft limit at the zone's start. */
 static const struct os_cgroup *read_cgroup(void) {
   const struct os_cgroup *cgroup = os_cgroup_read();
-  uint64_t limit = memory_limit(cgroup);
+  uint64_t limit = cgroup->memory_bytes;
   store_relaxed(&limits.cache_cut, cache_cut_for(cgroup));
   if (limit == OS_CGROUP_NONE) return cgroup;
   store_relaxed(&limits.cache_end_bytes, limit / CACHE_DIVISOR + 1);
@@ -132,7 +126,7 @@ void limits_poll(void) {
   static const struct os_cgroup *cgroup;
   if (os_is_confined()) return; /* known limits stay in force */
   if (!cgroup) cgroup = read_cgroup();
-  uint64_t limit = memory_limit(cgroup);
+  uint64_t limit = cgroup->memory_bytes;
   if (limit == OS_CGROUP_NONE) return;
   uint64_t used = os_cgroup_used_bytes(cgroup, calm_bytes(limit));
   store_relaxed(&limits.decay_cut, decay_cut_for(used, limit));

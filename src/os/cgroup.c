@@ -50,13 +50,12 @@ static uint64_t figure_of(const char *text, const char *key) {
 
 /* ---- one directory ----------------------------------------------------------------------------------------- */
 
-static void note_memory(struct os_cgroup *cgroup, const char *directory, uint64_t *limit,
-                        const char *name, bool is_v1) {
-  uint64_t before = cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
-                                                                         : cgroup->memory_max_bytes;
+/* The limit that is reached first. */
+static void note_memory(struct os_cgroup *cgroup, const char *directory, const char *name,
+                        bool is_v1) {
   uint64_t found = number_at(read_in(directory, name));
-  if (found < *limit) *limit = found;
-  if (found >= before) return;
+  if (found >= cgroup->memory_bytes) return;
+  cgroup->memory_bytes = found;
   struct text path;
   text_init(&path, cgroup->memory_path, sizeof cgroup->memory_path - 1);
   text_string(&path, directory);
@@ -74,9 +73,9 @@ static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period
 
 /* Reads the files of both versions: those of the version not in use do not exist. */
 static void read_directory(struct os_cgroup *cgroup, const char *directory) {
-  note_memory(cgroup, directory, &cgroup->memory_max_bytes, "memory.max", false);
-  note_memory(cgroup, directory, &cgroup->memory_high_bytes, "memory.high", false);
-  note_memory(cgroup, directory, &cgroup->memory_max_bytes, "memory.limit_in_bytes", true);
+  note_memory(cgroup, directory, "memory.max", false);
+  note_memory(cgroup, directory, "memory.high", false);
+  note_memory(cgroup, directory, "memory.limit_in_bytes", true);
   const char *text = read_in(directory, "cpu.max"), *period = scan_for(text, ' ');
   if (period) note_quota(cgroup, number_at(text), number_at(period + 1));
   uint64_t quota = number_at(read_in(directory, "cpu.cfs_quota_us"));
@@ -139,9 +138,7 @@ static void read_line(struct os_cgroup *cgroup, char *line) {
 
 const struct os_cgroup *os_cgroup_read(void) {
   static struct os_cgroup cgroup;
-  cgroup = (struct os_cgroup){.memory_max_bytes = OS_CGROUP_NONE,
-                              .memory_high_bytes = OS_CGROUP_NONE,
-                              .processor_quota = OS_CGROUP_NONE};
+  cgroup = (struct os_cgroup){.memory_bytes = OS_CGROUP_NONE, .processor_quota = OS_CGROUP_NONE};
   os_read_file("/proc/self/cgroup", list, sizeof list);
   char *line = list;
   for (const char *end; (end = scan_for(line, '\n'));) {

@@ -23,6 +23,21 @@ TEST(beginnings) {
   assert_null(scan_past(text, "json:"));
 }
 
+TEST(lines) {
+  const char *text = "\nab: 1\nb: 2";
+  assert_ptr_equal(scan_line(text, "b: "), text + 10);
+  assert_ptr_equal(scan_line(text, "ab"), text + 3);
+  assert_null(scan_line(text, "c"));
+}
+
+TEST(numbers) {
+  const char *most = "18446744073709551615x", *too_much = "18446744073709551616", *none = "x";
+  uint64_t number;
+  assert_true(scan_number(&most, &number) && number == UINT64_MAX && *most == 'x');
+  assert_true(scan_number(&none, &number) && number == 0 && *none == 'x');
+  assert_false(scan_number(&too_much, &number));
+}
+
 TEST(equality) {
   assert_true(scan_equals("memory", "memory"));
   assert_true(scan_equals("", ""));
