@@ -96,11 +96,9 @@ static uint64_t smaller(uint64_t one, uint64_t other) { return one < other ? one
 
 void glibc_figures_take(struct glibc_figures *figures) {
   struct snapshot snapshot;
-  struct range_free ranges;
   struct blocks blocks = {0};
   snapshot_take(&snapshot);
   count_blocks(&blocks);
-  range_look_at_dirty(&ranges, &stray_counters);
   uint64_t live_bytes = what_is_left(blocks.out_bytes + snapshot.large_live_bytes,
                                      blocks.cached_bytes + snapshot.uncounted_bytes);
   uint64_t held_bytes = what_is_left(snapshot.committed_bytes, snapshot.big_live_bytes);
@@ -113,7 +111,7 @@ void glibc_figures_take(struct glibc_figures *figures) {
       .system_bytes = system_bytes,
       .system_peak_bytes = peak_bytes > system_bytes ? peak_bytes : system_bytes,
       .in_use_bytes = in_use_bytes,
-      .free_blocks = blocks.in_slabs + ranges.ranges,
+      .free_blocks = blocks.in_slabs + range_count_dirty(&stray_counters),
       .free_bytes = free_bytes,
       .cached_blocks = blocks.cached,
       .cached_bytes = cached_bytes,

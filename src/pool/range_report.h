@@ -18,10 +18,7 @@ struct range_sizes {
 };
 void range_measure(struct range_sizes *sizes);
 
-/* DIRTY ranges, one by one. */
-struct range_free {
-  uint64_t ranges, bytes, smallest_bytes, largest_bytes;
-};
-void range_look_at_dirty(struct range_free *found, struct counters *counters);
+/* The number of DIRTY ranges, counted one by one. */
+uint64_t range_count_dirty(struct counters *counters);
 
 #endif
