@@ -9,7 +9,6 @@
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
-#include "large/resize.h"
 #include "named/named_ranges.h"
 #include "profile/recording.h"
 #include "reclaim/due.h"

@@ -1,4 +1,5 @@
-/* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages.
+/* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages; and how Large and Big blocks grow and shrink
+ * where they are, from one tier into the other too: both are ranges.
  *
  * Taken and given as Large ones are (large/large.h). The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed
  * one MAP_TAG_NONE | MAP_CLASS_BIG. */
@@ -27,5 +28,9 @@ void big_note_taken(size_t granule, size_t requested_bytes, struct counters *cou
 bool big_note_freed(size_t granule, struct counters *counters);
 /* Adds to, or subtracts from, the live Big blocks' bytes and number. */
 void big_count(int64_t bytes, int64_t blocks);
+
+/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour is live, or when the size is unavailable
+ * without moving. */
+bool resize_in_place(uintptr_t block, size_t size, struct counters *counters);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "foreign/pointer.h"
 #include "large/big.h"
-#include "large/resize.h"
 
 static uint64_t bytes_of(size_t granule) { return size_of_granules(range_info(granule)->granules); }
 

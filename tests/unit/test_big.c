@@ -20,7 +20,7 @@ CHILD_TEST(count_and_reuse) {
   REQUIRE(counted(COUNT_large_range_hits) == 2);
 }
 
-CHILD_TEST(resize_in_place) {
+CHILD_TEST(growing_in_place) {
   start_library();
   unsigned char *block = must_malloc(2 * MIB);
   memset(block, 0x42, 2 * MIB);

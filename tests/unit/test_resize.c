@@ -1,8 +1,7 @@
-/* src/large/resize: Large and Big blocks that grow and shrink where they are. */
-#include "large/resize.h"
+/* src/large/big: Large and Big blocks that grow and shrink where they are. */
+#include "large/big.h"
 
 #include "heaps.h"
-#include "large/big.h"
 #include "large/large.h"
 #include "map/colour.h"
 
