@@ -41,7 +41,7 @@ struct hak_heap {
 
   /* Under the owner's latch. */
   struct slab_set slabs;
-  uint32_t first_range; /* its first granule + 1; 0: no range. Linked through range_record.h */
+  uint32_t first_range; /* its first granule; NO_RANGE: none. Linked through range_record.h */
 
   /* Written under the latch, except where a comment differs; read by any thread. */
   ATOMIC(uint64_t) allocated_blocks; /* since it was made */

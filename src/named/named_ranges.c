@@ -10,31 +10,14 @@ static void add_bytes(struct hak_heap *heap, int64_t bytes, int64_t blocks) {
   add_single_writer(&heap->range_blocks, (uint64_t)blocks);
 }
 
-/* A live range is in no set, so its links are free (pool/range_record.h). */
-static void link(struct hak_heap *heap, size_t granule) {
-  struct range *range = range_record(granule);
-  range->previous = 0;
-  range->next = heap->first_range;
-  if (range->next) range_record(range->next - 1)->previous = (uint32_t)granule + 1;
-  heap->first_range = (uint32_t)granule + 1;
-}
-
-static void unlink(struct hak_heap *heap, size_t granule) {
-  const struct range *range = range_record(granule);
-  if (range->next) range_record(range->next - 1)->previous = range->previous;
-  if (range->previous)
-    range_record(range->previous - 1)->next = range->next;
-  else
-    heap->first_range = range->next;
-}
-
 bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
   /* A thread that frees the block that was here before may still be changing it; orders nothing else.  Pairs with big_note_freed. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap)))
     return false;
-  link(heap, granule);
+  /* A live range is in no set, so its links are free. */
+  range_link(&heap->first_range, range_record(granule), (uint32_t)granule);
   add_bytes(heap, (int64_t)bytes_of(granule), 1);
   return true;
 }
@@ -56,7 +39,7 @@ bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   bool is_listed = named_is(heap, NAMED_IN_USE);
   if (LIKELY(is_listed)) named_enter(heap);
   bool is_live = is_block_of(heap, block);
-  if (LIKELY(is_live && is_listed)) unlink(heap, granule);
+  if (LIKELY(is_live && is_listed)) range_unlink(&heap->first_range, range_record(granule));
   if (LIKELY(is_live)) take_out(heap, granule);
   if (LIKELY(is_listed)) named_leave(heap);
   if (UNLIKELY(!is_live)) pointer_fail("free", block);
@@ -64,9 +47,9 @@ bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
 }
 
 uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
-  if (!heap->first_range) return 0;
-  size_t granule = heap->first_range - 1;
-  unlink(heap, granule);
+  size_t granule = heap->first_range;
+  if (granule == NO_RANGE) return 0;
+  range_unlink(&heap->first_range, range_record(granule));
   take_out(heap, granule);
   return range_block(granule);
 }

@@ -109,22 +109,14 @@ RESIDENT static unsigned next_bin(const struct range_set *set, unsigned from) {
 
 static void list_by_size(struct range_set *set, struct range *head, uint32_t first) {
   unsigned bin = bin_of(head->info.granules);
-  head->previous = NO_RANGE;
-  head->next = set->bins[bin];
-  if (head->next != NO_RANGE) range_record(head->next)->previous = first;
-  set->bins[bin] = first;
+  range_link(&set->bins[bin], head, first);
   set->nonempty[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
 static void unlist_by_size(struct range_set *set, const struct range *head) {
   unsigned bin = bin_of(head->info.granules);
-  if (head->next != NO_RANGE) range_record(head->next)->previous = head->previous;
-  if (head->previous != NO_RANGE) {
-    range_record(head->previous)->next = head->next;
-  } else {
-    set->bins[bin] = head->next;
-    if (head->next == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
-  }
+  range_unlink(&set->bins[bin], head);
+  if (set->bins[bin] == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
 }
 
 static bool is_younger(uint32_t at, uint32_t stamp_ms) {

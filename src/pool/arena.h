@@ -20,7 +20,6 @@ enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 enum { ARENA_COUNT = 4 };
 /* The arena number of chunks without an arena: in a forked child, if a thread was changing their arena's lists. */
 enum { ARENA_SET_ASIDE = ARENA_COUNT };
-enum { NO_RANGE = 0 }; /* the first chunk is of records */
 
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
 enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };

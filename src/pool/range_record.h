@@ -41,7 +41,7 @@ enum range_kind {
 struct range {
   struct range_info info;
   SHOWN(uint32_t, first);  /* in the last granule's record: the first granule */
-  uint32_t next, previous; /* neighbours in the bin, by first granule */
+  uint32_t next, previous; /* neighbours in the bin, or of a named heap, by first granule */
   uint32_t older, younger; /* neighbours by age */
   uint8_t kind;            /* enum range_kind */
   bool was_moved;          /* its mapping is a fragment: remap instead of purge */
@@ -72,6 +72,19 @@ INLINE struct range_chunk *range_chunk(size_t granule) {
 }
 INLINE struct range *range_record(size_t granule) {
   return &range_chunk(granule)->ranges[granule % GRANULES_PER_CHUNK];
+}
+
+/* A list of ranges: its first one's first granule, or NO_RANGE. */
+enum { NO_RANGE = 0 }; /* the first chunk is of records */
+INLINE void range_link(uint32_t *list, struct range *range, uint32_t first) {
+  range->previous = NO_RANGE;
+  range->next = *list;
+  if (*list != NO_RANGE) range_record(*list)->previous = first;
+  *list = first;
+}
+INLINE void range_unlink(uint32_t *list, const struct range *range) {
+  if (range->next != NO_RANGE) range_record(range->next)->previous = range->previous;
+  *(range->previous == NO_RANGE ? list : &range_record(range->previous)->next) = range->next;
 }
 
 /* The first granule of the next chunk. */
