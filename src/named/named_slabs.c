@@ -47,15 +47,11 @@ void named_slabs_put_back(struct hak_heap *heap, void *block) {
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
-NOINLINE static bool fail_twice(const struct slab *slab, unsigned index) {
-  slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
-  return false;
-}
-
 /* Frees without the latch of the slab's part, or when the slab has changed owner since the entry was read. */
 NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
-  if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit)) return fail_twice(slab, index);
+  if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit))
+    return slab_fail_double_free(slab, index);
   slab_free_remote(slab, index / 64, bit, heap_counters(heap_of_thread));
   fetch_add_relaxed(&heap->freed_remotely, 1);
   purge_want();
@@ -67,7 +63,7 @@ NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsign
   struct owner *owner = load_relaxed(&slab->owner);
   bool is_lanes = owner && owner_is_named(owner) && named_of_owner(owner)->stands_for == heap &&
                   named_is(named_of_owner(owner), NAMED_LANE);
-  return is_lanes ? give_remote(heap, slab, index) : fail_twice(slab, index);
+  return is_lanes ? give_remote(heap, slab, index) : slab_fail_double_free(slab, index);
 }
 
 /* Called for the first free block of a slab that is not the current one, or for the last live block of a slab. */
@@ -83,7 +79,7 @@ INLINE bool give(struct hak_heap *heap, struct slab *slab, unsigned class, unsig
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
   if (UNLIKELY(load_relaxed(&slab->owner) != &heap->owner)) return give_moved(heap, slab, index);
   if (UNLIKELY((*word | load_relaxed(&slab->remote[index / 64])) & bit))
-    return fail_twice(slab, index);
+    return slab_fail_double_free(slab, index);
   *word |= bit;
   slab_note_freed(slab, &heap->owner, 1, slab_shapes[class].block_bytes);
   slab_note_word(slab, index / 64);
@@ -103,11 +99,6 @@ NOINLINE static bool give_shared(struct hak_heap *heap, struct slab *slab, unsig
   return is_edge;
 }
 
-NOINLINE static bool fail_pointer(const struct slab *slab, uintptr_t block) {
-  slab_fail_pointer(slab, block, "free");
-  return false;
-}
-
 bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
   bool is_alone = !os_is_multi_threaded();
   struct slab *slab = slab_of_granule(granule_of((uintptr_t)block));
@@ -116,7 +107,8 @@ bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
     slab = slab_of_block((uintptr_t)block);
     index = slab_block_index(&slab_shapes[class], (uintptr_t)block - slab->base);
   }
-  if (UNLIKELY(index >= slab_shapes[class].capacity)) return fail_pointer(slab, (uintptr_t)block);
+  if (UNLIKELY(index >= slab_shapes[class].capacity))
+    return slab_fail_pointer(slab, (uintptr_t)block, "free");
   if (!is_alone) return give_shared(heap, slab, class, (unsigned)index);
   return named_serves(heap) ? give(heap, slab, class, (unsigned)index)
                             : give_remote(heap, slab, (unsigned)index);

@@ -45,9 +45,8 @@ static void *take_from(struct slab *slab) {
 static bool give_to(struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
   /* seq: release would do: earlier accesses to the block; pairs with take_from and collect_all. */
-  if (!(fetch_or_seq(&slab->remote[index / 64], bit) & bit)) return true;
-  slab_fail_double_free(slab, index / 64, bit);
-  return false;
+  return !(fetch_or_seq(&slab->remote[index / 64], bit) & bit) ||
+         slab_fail_double_free(slab, index);
 }
 
 static bool has_free(const struct slab *slab) {

@@ -23,18 +23,19 @@ struct block_description slab_describe(const struct slab *slab, uintptr_t addres
                                     .heap_name = owner ? owner->name : NULL};
 }
 
-COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
-  size_t index = word * 64 + lowest_bit(twice);
+COLD bool slab_fail_double_free(const struct slab *slab, size_t index) {
   struct block_description block = slab_describe(slab, slab->base + index * slab->block_bytes);
   report_double_free("free", block.base, &block);
+  return false;
 }
 
-COLD void slab_fail_pointer(const struct slab *slab, uintptr_t address, const char *verb) {
+COLD bool slab_fail_pointer(const struct slab *slab, uintptr_t address, const char *verb) {
   struct block_description block = slab_describe(slab, address);
   if (address - slab->base >= (size_t)slab->capacity * slab->block_bytes)
     report_invalid_pointer(verb, address); /* the slab's unused tail */
   else
     report_no_block(verb, address, &block);
+  return false;
 }
 
 RESIDENT unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
@@ -145,7 +146,7 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
 
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
   uint64_t before = slab->local[word];
-  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word, before & bits);
+  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word * 64 + lowest_bit(before & bits));
   slab->local[word] = before | bits;
   slab_note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
   slab_note_word(slab, word);
@@ -196,7 +197,7 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
     }
     uint64_t bit = UINT64_C(1) << index % 64;
     if (UNLIKELY(bits & bit)) {
-      slab_fail_double_free(slab, (unsigned)index / 64, bit);
+      slab_fail_double_free(slab, index);
       twice++;
     }
     bits |= bit;
