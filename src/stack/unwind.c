@@ -6,8 +6,6 @@
 #include "base/registers.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "stack/unwind_cache.h"
-#include "stack/unwind_index.h"
 #include "stack/unwind_table.h"
 
 enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };

@@ -1,11 +1,7 @@
 /* unwind_cache.c: an entry is valid only while the bytes of .eh_frame from which it was made are unchanged: so no code has to notice that
  * a module has gone and another has taken its place. Any thread that finds a rule writes an entry, and all read them, at any time, in
  * signal handlers too: none waits for a writer, not even for one that a fork has cut off. */
-#include "stack/unwind_cache.h"
-
 #include "base/bits.h"
-#include "stack/unwind_index.h"
-#include "stack/unwind_program.h"
 #include "stack/unwind_table.h"
 
 enum { ENTRIES = 4096, ENTRY_WORDS = 6 };

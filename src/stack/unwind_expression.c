@@ -4,10 +4,7 @@
  *   breg r, n; deref [; plus_uconst m]              where their frames end
  *   breg sp, n; breg pc, 0; lit15; and; lit k; ge; lit3; shl; plus
  *                                                   the PLT: a word more from byte k of its entry on */
-#include "stack/unwind_expression.h"
-
-#include "base/registers.h"
-#include "stack/unwind_rule.h"
+#include "stack/unwind_table.h"
 
 enum { DEREF = 0x06, PLUS_CONSTANT = 0x23, LITERAL0 = 0x30, REGISTER0 = 0x70, NUMBERS = 32 };
 enum { AND = 0x1a, PLUS = 0x22, SHIFT_LEFT = 0x24, AT_LEAST = 0x2a };

@@ -1,5 +1,3 @@
-#include "stack/unwind_index.h"
-
 #include "base/bits.h"
 #include "stack/unwind_table.h"
 

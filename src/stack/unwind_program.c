@@ -1,6 +1,4 @@
-#include "stack/unwind_program.h"
-
-#include "stack/unwind_expression.h"
+#include "stack/unwind_table.h"
 
 /* DWARF 5, 7.24, and GNU's own.  Those of the first three kinds have a number in their low six bits. */
 enum {

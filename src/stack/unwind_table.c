@@ -1,7 +1,5 @@
 #include "stack/unwind_table.h"
 
-#include "stack/unwind_rule.h"
-
 /* Encodings of addresses: the lower half is the format, the upper half the base. */
 enum {
   FORMAT_MASK = 0x07, /* without the sign: 0 and 4 have 8 bytes, 2 has two, 3 four */

@@ -2,7 +2,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "stack/unwind_program.h"
 #include "stack/unwind_table.h"
 #include "unit.h"
 
