@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "pool/range_cut.h"
-
 /* Ranges checked in the bin of the wanted size itself, where not every range fits; and, for an alignment, in all bins before those in
  * which every range fits. */
 enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };

@@ -39,7 +39,7 @@ struct arena {
   bool is_held;              /* in debug builds, as the lock says */
   ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
   struct range_set sets[FREE_KIND_COUNT];
-  struct range_chunk *spares[SPARES_MAX]; /* records for cuts (range_cut.h) */
+  struct range_chunk *spares[SPARES_MAX]; /* records for cuts */
   unsigned spare_count;
 };
 extern struct arena arenas[ARENA_COUNT];
@@ -94,6 +94,14 @@ struct range *arena_free_at(const struct arena *arena, size_t granule, enum rang
                             enum range_kind or_kind);
 
 unsigned bin_of(size_t granules);
+
+/* ---- over all arenas ------------------------------------------------------------------------------------------- */
+
+/* Looks through every arena, the home one first, for a free range of this kind; LIVE then, or NO_GRANULE. */
+size_t range_take_kind(enum range_kind kind, const struct range_request *request,
+                       struct counters *counters);
+/* A CLEAN range, LIVE now, or NO_GRANULE: of pages unused since the system gave them, addresses mapped again, or new chunks. */
+size_t range_take_clean(const struct range_request *request, struct counters *counters);
 
 /* ---- laws ------------------------------------------------------------------------------------------------------ */
 

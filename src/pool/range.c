@@ -7,9 +7,6 @@
 
 #include "map/commit.h"
 #include "os/os.h"
-#include "pool/range_cut.h"
-#include "pool/range_fresh.h"
-#include "pool/range_pages.h"
 
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
 static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {

@@ -1,10 +1,6 @@
-#include "pool/range_fresh.h"
-
+/* range_fresh.c: the part of arena.h that takes ranges of pages unused since the system gave them. */
 #include "config/options.h"
-#include "map/huge.h"
 #include "os/os.h"
-#include "pool/range_cut.h"
-#include "pool/range_pages.h"
 #include "pool/range_purge.h"
 
 /* A fresh piece for an arena is at least an eighth of its size: few, growing system calls. */
@@ -152,7 +148,7 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
   bool are_filled = wanted_granules >= GRANULES_PER_CHUNK;
-  size_t step = !are_filled ? 1 : is_hardened ? NOTED_CHUNKS : chunk_count; /* range_cut.h */
+  size_t step = !are_filled ? 1 : is_hardened ? NOTED_CHUNKS : chunk_count; /* range_record.h */
   bool may_be_huge = allow_huge(chunk, chunk_count, are_filled);
   if (!publish_chunks(arena, chunk, chunk_count, step, may_be_huge)) {
     window_give_back(chunk, piece);

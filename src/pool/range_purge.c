@@ -6,8 +6,6 @@
 #include "map/huge.h"
 #include "os/os.h"
 #include "pool/purge_credit.h"
-#include "pool/range_cut.h"
-#include "pool/range_pages.h"
 
 /* Ranges given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };

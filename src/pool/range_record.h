@@ -1,6 +1,6 @@
 /* range_record.h: the records of ranges: for the files of pool/ that change them, and for src/observe.
  *
- * A chunk inside a range has no records until a range begins or ends in it (range_cut.h): a huge block's records do not grow with it.
+ * A chunk inside a range has no records until a range begins or ends in it: a huge block's records do not grow with it.
  *
  *   law: the records of a range's first and last granule tell its kind, that of the first its length and, for a free
  *        one, where it lies in its set (arena.h); records in between, where there are any, are without meaning */
@@ -99,5 +99,36 @@ INLINE void range_set_boundaries(size_t first, size_t granules, enum range_kind 
   show(tail, first, (uint32_t)first);
   head->kind = tail->kind = (uint8_t)kind;
 }
+
+/* ---- where a range may be cut in two: between chunks that have records -------------------------------------------------
+ *
+ * Fresh chunks that one request fills get records at their ends only; the others when a range is cut there for the first time. Memory for
+ * records may be refused, and is allocated without a lock: so a free range is cut with its arena's spare records, and a thread that lacks
+ * some brings them and begins anew. */
+
+/* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
+struct range_chunk *range_make_records(void);
+void range_publish_records(size_t chunk, struct range_chunk *records, unsigned arena,
+                           bool may_be_huge);
+/* Gives a chunk without records records of this arena; false when memory is refused. */
+bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge);
+
+/* Whether the range that begins at `whole` may be cut in front of `at`; true too where it begins, or ends. */
+INLINE bool range_may_cut(size_t whole, size_t at) {
+  if (at == whole || at - whole == range_record(whole)->info.granules) return true;
+  return chunk_metadata((at - 1) / GRANULES_PER_CHUNK) && chunk_metadata(at / GRANULES_PER_CHUNK);
+}
+
+/* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
+bool range_prepare_cut(size_t whole, size_t at);
+
+/* ---- huge pages of ranges, requested from the kernel or refused (map/huge.h) -------------------------------------------- */
+
+/* The range will be used, or given back, apart from its neighbours in the chunks at its ends. */
+void range_refuse_huge_at_ends(size_t first, size_t granules);
+/* A range of fresh pages, at its end at least; a program that asked for huge pages (HAKMEM_THP) has them there too. */
+void range_settle_fresh(size_t first, size_t granules);
+/* Memory mapped anew has no huge pages, and belongs to no chunk that has. */
+void range_keep_huge_out(size_t first, size_t granules);
 
 #endif

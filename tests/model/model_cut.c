@@ -1,8 +1,7 @@
-/* src/pool/range_cut.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
+/* src/pool/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
  * neighbours of it. */
 #include "os/os.h"
-#include "pool/range_cut.h"
-#include "pool/range_fresh.h"
+#include "pool/arena.h"
 #include "ranges.h"
 
 enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };

@@ -70,8 +70,8 @@ ELSEWHERE = {
         "tests/unit/test_range.c": [
             "pool/arena.c",
             "pool/range_fresh.c",
-            "pool/range_pages.c",
             "pool/range_purge.c",
+            "pool/range_record.c",
             "pool/range_report.c",
         ],
         "tests/unit/test_commit.c": ["pool/range_limit.c"],

@@ -1,6 +1,6 @@
 /* src/pool/range_cut: what is known of a huge range does not grow with it, and it is cut, merged, grown and given back as any
  * other. */
-#include "pool/range_cut.h"
+#include "pool/arena.h"
 
 #include "config/options.h"
 #include "heap/object.h"
