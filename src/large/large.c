@@ -26,13 +26,6 @@ RESIDENT static size_t take_cached(struct large_request *request, const struct r
   return granules[0];
 }
 
-static size_t take_fresh(const struct range_request *request, struct counters *counters) {
-  size_t granule = range_take_fresh(request, counters);
-  if (granule != NO_GRANULE && options.prefault)
-    os_populate((void *)granule_address(granule), request->granules << GRANULE_SHIFT);
-  return granule;
-}
-
 RESIDENT static size_t take_freed(struct large_request *request, const struct range_request *range,
                                   struct counters *counters) {
   size_t granule = take_cached(request, range, counters);
@@ -50,7 +43,11 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   if (granule != NO_GRANULE || request->is_growing) return granule;
   if (range_magazines_merge(request->magazines, counters))
     granule = take_freed(request, &range, counters);
-  return granule != NO_GRANULE ? granule : take_fresh(&range, counters);
+  if (granule != NO_GRANULE) return granule;
+  granule = range_take_fresh(&range, counters);
+  if (granule != NO_GRANULE && options.prefault)
+    os_populate((void *)granule_address(granule), range.granules << GRANULE_SHIFT);
+  return granule;
 }
 
 static void note_taken(size_t granule, uint32_t tag, struct counters *counters) {

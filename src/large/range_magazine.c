@@ -26,7 +26,7 @@ RESIDENT struct range_magazines *range_magazines_make(void) {
   if (!magazines) return NULL;
   if (!head && os_fence_other_threads()) store_relaxed(&range_magazines_have_barrier, true);
   do magazines->next = head;
-  /* release: its contents; pairs with close_some. */
+  /* release: its contents; pairs with empty_all. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
   return magazines;
 }
@@ -138,13 +138,6 @@ static bool close_one(struct range_magazines *at, struct closed *closed) {
   return true;
 }
 
-/* Closes some of all magazines ever made, from `at` on; returns where to go on. */
-static struct range_magazines *close_some(struct range_magazines *at, struct closed *closed) {
-  for (; at && closed->count < CLOSED_AT_ONCE; at = at->next)
-    if (load_relaxed(&at->bytes)) close_one(at, closed);
-  return at;
-}
-
 RESIDENT static void list(struct range_magazines *magazines) {
   struct range_magazines *head = load_relaxed(&joined);
   do magazines->next_listed = head;
@@ -224,11 +217,13 @@ static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge
   own_visits--;
 }
 
+/* All magazines ever made, some at a time. */
 static void empty_all(struct purge *purge, struct counters *counters) {
   struct range_magazines *at = load_acquire(&all); /* pairs with range_magazines_make */
   while (at) {
     struct closed closed = {.count = 0};
-    at = close_some(at, &closed);
+    for (; at && closed.count < CLOSED_AT_ONCE; at = at->next)
+      if (load_relaxed(&at->bytes)) close_one(at, &closed);
     empty_closed(&closed, UINT_MAX, purge, counters);
   }
 }

@@ -73,48 +73,36 @@ INLINE struct range_row range_magazine_row(struct range_magazines *magazines, un
                                : 2};
 }
 
-INLINE size_t range_magazine_pop(struct range_magazines *magazines, unsigned class, unsigned end) {
+/* A freed range of the class, for a block that ends there, or NO_GRANULE. */
+INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned class, unsigned end) {
   struct range_row row = range_magazine_row(magazines, class, end);
   uint32_t first = 0;
+  if (UNLIKELY(!range_magazines_enter(magazines))) return NO_GRANULE;
   for (unsigned slot = 0; slot < row.count && !first; slot++) {
     first = row.slots[slot];
     row.slots[slot] = 0;
   }
-  if (!first) return NO_GRANULE;
-  add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
-  return first - 1;
-}
-
-/* A freed range of the class, for a block that ends there, or NO_GRANULE. */
-INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned class, unsigned end) {
-  if (UNLIKELY(!range_magazines_enter(magazines))) return NO_GRANULE;
-  size_t granule = range_magazine_pop(magazines, class, end);
+  if (first) add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
   range_magazines_leave(magazines);
-  return granule;
-}
-
-INLINE bool range_magazine_push(struct range_magazines *magazines, unsigned class, unsigned end,
-                                size_t granule) {
-  struct range_row row = range_magazine_row(magazines, class, end);
-  for (unsigned slot = 0; slot < row.count; slot++) {
-    if (row.slots[slot]) continue;
-    owner_map_set(granule, MAP_TAG_NONE | class);
-    keep_store_order();
-    row.slots[slot] = (uint32_t)granule + 1;
-    add_single_writer(&magazines->bytes, class_bytes(class));
-    return true;
-  }
-  return false;
+  return first ? first - 1 : NO_GRANULE;
 }
 
 /* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false without room. */
 INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
                                 size_t granule) {
+  struct range_row row = range_magazine_row(magazines, class, end);
   if (UNLIKELY(!range_magazines_enter(magazines))) return false;
-  bool is_kept = range_magazine_push(magazines, class, end, granule);
+  unsigned slot = 0;
+  while (slot < row.count && row.slots[slot]) slot++;
+  if (slot < row.count) {
+    owner_map_set(granule, MAP_TAG_NONE | class);
+    keep_store_order();
+    row.slots[slot] = (uint32_t)granule + 1;
+    add_single_writer(&magazines->bytes, class_bytes(class));
+  }
   if (UNLIKELY(!magazines->is_listed)) range_magazines_join(magazines);
   range_magazines_leave(magazines);
-  return is_kept;
+  return slot < row.count;
 }
 
 /* The range's entry changed since it was kept: two threads had freed it at once. */

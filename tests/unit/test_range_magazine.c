@@ -112,7 +112,7 @@ CHILD_TEST(go_on_after_a_child_of_vfork) {
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   pid_t child = vfork();
   if (child == 0) {
-    store_relaxed(&own->is_closed, thread_number()); /* as close_some does */
+    store_relaxed(&own->is_closed, thread_number()); /* as close_one does */
     _exit(0);
   }
   REQUIRE(child > 0 && load_relaxed(&own->is_closed) == thread_number());
