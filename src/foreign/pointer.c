@@ -76,7 +76,7 @@ static void fail_in_superslab(const char *verb, uintptr_t address, size_t granul
 }
 
 static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) {
-  size_t first = range_covering(granule);
+  size_t first = range_covering(granule, SIZE_MAX);
   if (first == NO_GRANULE) {
     fail_where_nothing_is(verb, address);
     return;

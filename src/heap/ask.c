@@ -132,5 +132,5 @@ bool heap_owns(const void *address) {
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   bool is_superslab = metadata && !(metadata & CHUNK_IS_RANGES);
   return is_superslab ? map_entry_is_live(owner_map_entry((uintptr_t)address))
-                      : range_covering(granule) != NO_GRANULE;
+                      : range_covering(granule, SIZE_MAX) != NO_GRANULE;
 }

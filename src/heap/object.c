@@ -38,7 +38,7 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
 
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
   size_t granule = granule_of(address);
-  size_t first = range_covering_near(granule, is_hurried ? HURRIED_STEPS : SIZE_MAX);
+  size_t first = range_covering(granule, is_hurried ? HURRIED_STEPS : SIZE_MAX);
   bool is_certain = range_record_if_any(granule) && (!is_hurried || window.hardened_class);
   if (first == NO_GRANULE) return is_certain ? OBJECT_NONE : OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[first]);

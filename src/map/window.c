@@ -142,8 +142,6 @@ static NOINLINE bool reserve_entries(size_t needed) {
 /* A stretch of chunks with writable entries; after a wall a new one begins, and entries between the two are not charged. */
 enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
 
-static uint64_t stretch_of(size_t first, size_t end) { return (uint64_t)first << 32 | end; }
-
 static bool make_writable(size_t first, size_t end) {
   uint64_t seen =
       load_acquire(&maps.writable); /* pairs with the CAS below: the pages are writable */
@@ -159,7 +157,7 @@ static bool make_writable(size_t first, size_t end) {
     if (target > reserved) target = reserved;
     if (!commit_entries(from, target)) return false;
     /* release: the pages are writable before another thread relies on it; committing twice is harmless. */
-    if (cas_weak_acq_rel(&maps.writable, &seen, stretch_of(from, target))) return true;
+    if (cas_weak_acq_rel(&maps.writable, &seen, (uint64_t)from << 32 | target)) return true;
   }
 }
 
@@ -205,31 +203,24 @@ static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
 
 /* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie after it, so walls of
  * many terabytes leave the window room. Where that is narrow, twice the window's size. */
-static uintptr_t random_base(uint64_t window_bytes, uint64_t random) {
+RESIDENT static uint64_t draw_base(void) {
+  uint64_t random = os_random();
+  size_t window_bytes = load_relaxed(&window.chunk_limit) << CHUNK_SHIFT;
   uintptr_t low = address_end / 8, room = address_end / 4;
   if (room < 2 * window_bytes) room = 2 * window_bytes;
   uintptr_t places = (room - window_bytes) >> CHUNK_SHIFT;
-  return round_up(low + ((random % places) << CHUNK_SHIFT), CHUNK_BYTES);
-}
-
-RESIDENT static uint64_t draw_base(void) {
-  uint64_t random = os_random();
-  size_t chunks = load_relaxed(&window.chunk_limit);
-  window.base = random_base(chunks << CHUNK_SHIFT, random);
+  window.base = round_up(low + ((random % places) << CHUNK_SHIFT), CHUNK_BYTES);
   return random;
-}
-
-static void place_maps(uintptr_t page) {
-  uintptr_t middle = page + CHUNK_MAP_SHARE_BYTES;
-  window.owner_map = (ATOMIC(uint32_t) *)middle;   /* NOLINT */
-  window.chunk_map_end = (ATOMIC(void *) *)middle; /* NOLINT */
 }
 
 /* Places the maps in front of the window, with room for the entries of all addresses in between, at a random distance too: from the
  * unused bits of the random number. */
-static uintptr_t draw_maps_page(uint64_t random) {
+static void place_maps(uint64_t random) {
   uintptr_t room = address_end / GRANULE_BYTES * sizeof(uint32_t);
-  return page_of(window.base - room - CHUNK_BYTES - (random >> 32) % room);
+  uintptr_t page = page_of(window.base - room - CHUNK_BYTES - (random >> 32) % room);
+  uintptr_t middle = page + CHUNK_MAP_SHARE_BYTES;
+  window.owner_map = (ATOMIC(uint32_t) *)middle;   /* NOLINT */
+  window.chunk_map_end = (ATOMIC(void *) *)middle; /* NOLINT */
 }
 
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
@@ -247,7 +238,7 @@ void window_keep_huge_out_of_maps(void) {
 /* Draws the window and reserves its maps' first entries; false when refused. */
 static bool reserve_maps(size_t chunks) {
   for (unsigned attempt = 0; attempt < BASE_ATTEMPTS; attempt++) {
-    place_maps(draw_maps_page(draw_base()));
+    place_maps(draw_base());
     enum os_map_result result = reserve(entries_up_to(chunks));
     if (result != OS_OCCUPIED) return result == OS_MAPPED;
   }

@@ -22,11 +22,6 @@ RESIDENT size_t range_take_kind(enum range_kind kind, const struct range_request
 
 /* ---- where others have mapped something ------------------------------------------------------------ */
 
-static enum os_map_result map_range_again(size_t first, size_t granules) {
-  range_record(first)->info.is_closed = false;
-  return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
-}
-
 /* System calls for one range; parts not yet known to be free then stay OCCUPIED. */
 enum { ISOLATE_PROBES = 64 };
 
@@ -95,7 +90,9 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
   for (unsigned tries = 0; tries < UNMAPPED_TRIES; tries++) {
     size_t first = range_take_kind(RANGE_UNMAPPED, &whole, counters);
     if (first == NO_GRANULE) return NO_GRANULE;
-    enum os_map_result result = map_range_again(first, whole.granules);
+    range_record(first)->info.is_closed = false;
+    enum os_map_result result =
+        os_map_at((void *)granule_address(first), whole.granules << GRANULE_SHIFT);
     if (result == OS_MAPPED) {
       range_keep_huge_out(first, whole.granules);
       return part_from_headroom(first, request, counters);
@@ -133,9 +130,6 @@ static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
 
 /* Hardened mode closes unused memory. Closing a very large range, of which few pages are used, costs more than it finds. */
 #define CLOSED_MAX_BYTES ((size_t)64 << 20)
-COLD static bool close_fresh(void *address, size_t bytes) {
-  return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
-}
 
 /* Hardened mode looks up an address's range with every checked call (heap/object.c): records at these distances make that fast. */
 enum { NOTED_CHUNKS = 128 };
@@ -154,8 +148,9 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
     window_give_back(chunk, piece);
     return false;
   }
-  bool is_closed = UNLIKELY(is_hardened) &&
-                   close_fresh((void *)chunk_address(chunk), chunk_count << CHUNK_SHIFT);
+  size_t bytes = chunk_count << CHUNK_SHIFT;
+  bool is_closed = UNLIKELY(is_hardened) && bytes <= CLOSED_MAX_BYTES &&
+                   os_close_pages((void *)chunk_address(chunk), bytes);
   arena_lock(arena, counters);
   arena_add_chunks(arena, chunk, chunk_count, is_closed);
   arena_unlock(arena);

@@ -8,13 +8,7 @@ static bool covers(size_t first, size_t granule) {
          load_relaxed(&candidate->info.granules_shown) > granule - first;
 }
 
-/* A block never begins in a chunk without records that is not one of slabs: the chunk lies within a block, or has none. */
-static size_t pass_over_chunk(size_t granule) {
-  size_t chunk = granule / GRANULES_PER_CHUNK;
-  return chunk_metadata(chunk) ? 0 : chunk * GRANULES_PER_CHUNK;
-}
-
-size_t range_covering_near(size_t granule, size_t steps_max) {
+size_t range_covering(size_t granule, size_t steps_max) {
   for (size_t at = granule; steps_max; at--, steps_max--) {
     const struct range *here = range_record_if_any(at);
     /* The record's word counts only if it proves right; other threads may be writing it. The entry of a freed block proves nothing:
@@ -24,13 +18,13 @@ size_t range_covering_near(size_t granule, size_t steps_max) {
       return first;
     if (covers(at, granule)) return at;
     if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
-    if (!here) at = pass_over_chunk(at);
+    /* A block never begins in a chunk without records that is not one of slabs: the chunk lies within a block, or has none. */
+    if (!here && chunk_metadata(at / GRANULES_PER_CHUNK)) return NO_GRANULE;
+    if (!here) at = round_down(at, GRANULES_PER_CHUNK);
     if (at == 0) return NO_GRANULE;
   }
   return NO_GRANULE;
 }
-
-size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }
 
 void range_note_begin(size_t granule, size_t from) {
   size_t last = granule + range_record(granule)->info.granules - 1;

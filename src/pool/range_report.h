@@ -5,12 +5,11 @@
 #include "base/counters.h"
 #include "pool/range_record.h"
 
-/* The first granule of the live or cached range that covers this granule, or NO_GRANULE.
- * The second form looks back `steps_max` granules at most, or chunks without records; beyond: NO_GRANULE. */
-size_t range_covering(size_t granule);
-size_t range_covering_near(size_t granule, size_t steps_max);
-/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that both functions find it soon from
- * anywhere inside. The note is a hint, true only while the range lives. */
+/* The first granule of the live or cached range that covers this granule, or NO_GRANULE. Looks back `steps_max` granules at most, or chunks
+ * without records; beyond: NO_GRANULE. */
+size_t range_covering(size_t granule, size_t steps_max);
+/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that it is found soon from anywhere
+ * inside. The note is a hint, true only while the range lives. */
 void range_note_begin(size_t granule, size_t from);
 
 struct range_sizes {

@@ -52,12 +52,9 @@ static void count_huge(struct superslab *superslab) {
 }
 
 /* Hardened mode closes the other slots. Where the system refuses they are open, and still unused. */
-COLD static void close_upper_slots(const struct superslab *superslab) {
-  os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
-}
-
 RESIDENT static void note_mapped(struct superslab *superslab) {
-  if (UNLIKELY(usable_slots() != ALL_SLOTS)) close_upper_slots(superslab);
+  if (UNLIKELY(usable_slots() != ALL_SLOTS))
+    os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
 }

@@ -72,13 +72,10 @@ static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block
 /* The most bytes in a batch of fresh blocks. */
 enum { FRESH_BATCH_BYTES = 4096 };
 
-static unsigned few_fresh(const struct slab *slab) {
-  unsigned few = FRESH_BATCH_BYTES / slab->block_bytes;
-  return few ? few : 1;
-}
-
 RESIDENT unsigned slab_batch(const struct slab *slab, unsigned wanted) {
-  unsigned reusable = slab_reusable(slab), most = reusable ? reusable : few_fresh(slab);
+  unsigned most = slab_reusable(slab);
+  if (!most)
+    most = slab->block_bytes < FRESH_BATCH_BYTES ? FRESH_BATCH_BYTES / slab->block_bytes : 1;
   return wanted < most ? wanted : most;
 }
 
@@ -156,10 +153,6 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
  * Rounds of purging take them after a while. */
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 
-static bool has_enough_free(const struct bin *bin) {
-  return bin->free_count >= FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
-}
-
 RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   struct bin *bin = &owner->bins[slab->class];
@@ -168,7 +161,8 @@ RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
     if (!slab->is_listed) slab_list(slab, owner);
     return;
   }
-  bool has_enough = has_enough_free(bin);
+  uint32_t enough = FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
+  bool has_enough = bin->free_count >= enough;
   if (slab->is_listed) { /* to the end of the list, if it stays */
     bin->free_count++;
     slab_unlist(slab, owner);

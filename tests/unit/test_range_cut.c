@@ -80,7 +80,7 @@ CHILD_TEST(known_in_hardened_mode) {
   owner_map_set(first, MAP_ENTRY_BIG_LIVE);
   range_note_begin(first, first);
   for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK)
-    REQUIRE(range_covering_near(at, 256) == first);
+    REQUIRE(range_covering(at, 256) == first);
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
 }
 
@@ -99,7 +99,8 @@ CHILD_TEST(known_behind_a_freed_block) {
   size_t younger = take_aligned(4 * PART, PART);
   REQUIRE(younger > first && younger < first + PART);
   owner_map_set(younger, MAP_ENTRY_BIG_LIVE);
-  for (size_t at = younger; at < younger + 4 * PART; at++) REQUIRE(range_covering(at) == younger);
+  for (size_t at = younger; at < younger + 4 * PART; at++)
+    REQUIRE(range_covering(at, 256) == younger);
 }
 
 /* ---- cutting ----------------------------------------------------------------------------------------------- */
