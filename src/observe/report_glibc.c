@@ -26,13 +26,10 @@ static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
 
 /* Another thread may be changing each of these: a value may be slightly old, and only counts are made of it. */
 static void add_magazines(struct blocks *found, struct heap *heap) {
+  const struct range_magazines *ranges = load_relaxed(&heap->ranges_shown);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     add_cached(found, class, magazine_count_shown(&heap->magazines[class]));
-}
-
-static void add_ranges(struct blocks *found, struct heap *heap) {
-  const struct range_magazines *magazines = load_relaxed(&heap->ranges_shown);
-  if (magazines) found->cached_bytes += load_relaxed(&magazines->bytes);
+  if (ranges) found->cached_bytes += load_relaxed(&ranges->bytes);
 }
 
 static void add_remote_buffer(struct blocks *found, struct heap *heap) {
@@ -79,7 +76,6 @@ static void count_blocks(struct blocks *found) {
   }
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     struct heap *heap = heap_of_owner(owner);
-    add_ranges(found, heap);
     add_magazines(found, heap);
     add_remote_buffer(found, heap);
     add_quarantine(found, heap);

@@ -35,10 +35,11 @@ void report_pool_acquisitions(struct text *text) {
   text_line(text, "lock_waits", snapshot.counters[COUNT_lock_waits], "of those, that had to wait");
 }
 
-/* "%p" becomes the process id; false when it does not fit. */
-static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
+/* "%p" becomes the process id; -1 when it does not fit. */
+static int create_file(const char *pattern) {
+  char path[4096];
   struct text text;
-  text_init(&text, path, path_bytes - 1);
+  text_init(&text, path, sizeof path - 1);
   for (; *pattern; pattern++) {
     if (pattern[0] == '%' && pattern[1] == 'p') {
       text_format(&text, "%u", os_process_id());
@@ -48,12 +49,7 @@ static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
     }
   }
   path[text.length_bytes] = 0;
-  return text.wanted_bytes == text.length_bytes;
-}
-
-static int create_file(const char *pattern) {
-  char path[4096];
-  return expand_path(pattern, path, sizeof path) ? os_create_file(path) : -1;
+  return text.wanted_bytes == text.length_bytes ? os_create_file(path) : -1;
 }
 
 static void report_to_file(void (*report)(struct text *), const char *pattern) {
@@ -68,14 +64,7 @@ static void report_to_file(void (*report)(struct text *), const char *pattern) {
 
 static int exit_descriptor = STANDARD_ERROR;
 
-static const char text_prefix[] = "text:", json_prefix[] = "json:", marked_prefix[] = "1:";
-
-/* The file shows `hakmem run`, which started the program, that the report was written. */
-static void report_and_mark(const char *pattern) {
-  report_to_descriptor(report_as_text, exit_descriptor);
-  int descriptor = create_file(pattern);
-  if (descriptor >= 0) os_close(descriptor);
-}
+static const char text_prefix[] = "text:", json_prefix[] = "json:";
 
 /* Whether another malloc serves the process, perhaps a second hakmem's, whose report an empty one would replace. */
 static bool is_idle_beside_another(void) {
@@ -89,22 +78,24 @@ static bool is_idle_beside_another(void) {
 
 COLD static void report_stats(const char *how) {
   if (scan_equals(how, "0")) return;
-  if (is_idle_beside_another())
+  const char *mark = scan_past(how, "1:"), *text_file = scan_past(how, text_prefix);
+  const char *json_file = scan_past(how, json_prefix);
+  bool is_idle = is_idle_beside_another();
+  if (is_idle)
     report_line("no report: process %u uses another malloc; this libhakmem served no request",
                 os_process_id());
-  else if (scan_equals(how, "1") || scan_equals(how, "text"))
+  else if (mark || scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
     report_to_descriptor(report_as_json, exit_descriptor);
-  else if (scan_past(how, marked_prefix))
-    report_and_mark(how + sizeof marked_prefix - 1);
-  else if (scan_past(how, text_prefix))
-    report_to_file(report_as_text, how + sizeof text_prefix - 1);
-  else if (scan_past(how, json_prefix))
-    report_to_file(report_as_json, how + sizeof json_prefix - 1);
+  else if (text_file || json_file)
+    report_to_file(text_file ? report_as_text : report_as_json, text_file ? text_file : json_file);
   else
     report_line("warning: HAKMEM_STATS=\"%s\" is not 1, json, text:FILE or json:FILE; ignored",
                 how);
+  /* The file shows `hakmem run`, which started the program, that the report was written. */
+  int descriptor = mark && !is_idle ? create_file(mark) : -1;
+  if (descriptor >= 0) os_close(descriptor);
 }
 
 RESIDENT void reports_at_exit(void) {
