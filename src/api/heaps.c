@@ -67,22 +67,16 @@ bool hak_set_limit(hak_heap *heap, size_t bytes) {
   return heap;
 }
 
-static void describe(struct hak_heap *heap, struct hak_figures *figures) {
-  if (named_is(heap, NAMED_IN_USE)) {
-    named_collect(heap);
-    named_enter(heap);
-    named_note_total(heap, heap); /* a peak that was reported stays */
-    named_leave(heap);
-  }
-  heap_figures_take(heap, figures);
-}
-
 void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes) {
   struct hak_figures now = {0};
-  if (is_heap(heap, "hak_heap_figures")) {
-    struct hak_heap *there = named_resolve(heap);
-    if (there) describe(there, &now);
+  struct hak_heap *there = is_heap(heap, "hak_heap_figures") ? named_resolve(heap) : NULL;
+  if (there && named_is(there, NAMED_IN_USE)) {
+    named_collect(there);
+    named_enter(there);
+    named_note_total(there, there); /* a peak that was reported stays */
+    named_leave(there);
   }
+  if (there) heap_figures_take(there, &now);
   memcpy(figures, &now, figures_bytes < sizeof now ? figures_bytes : sizeof now);
 }
 

@@ -298,12 +298,6 @@ NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_hea
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
 
-/* Other threads' uses are not copied by a fork. Writes only where the count differs: an unwritten page stays shared. */
-static void count_users_anew(struct hak_heap *heap, uint32_t users) {
-  uint32_t before = load_relaxed(&heap->users);
-  if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
-}
-
 /* Cuts off a part, and with a lane its heap. */
 static void cut_off(struct hak_heap *part) {
   struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : NULL;
@@ -315,7 +309,9 @@ static void cut_off(struct hak_heap *part) {
 void named_after_fork(const struct hak_heap *used) {
   struct hak_heap *heap;
   for (uint32_t number = 0; (heap = named_next(&number));) {
-    count_users_anew(heap, heap == used);
+    /* Other threads' uses are not copied by a fork. Writes only where the count differs: an unwritten page stays shared. */
+    uint32_t before = load_relaxed(&heap->users), users = heap == used;
+    if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
     if (!word_reset_in_child(&heap->owner.latch)) continue;
     store_relaxed(&heap->owner.state, OWNER_LOST);
     if (named_serves(heap)) cut_off(heap);

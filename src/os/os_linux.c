@@ -271,13 +271,6 @@ RESIDENT void os_note_processors(void) {
   knows_processors = bytes > 0;
 }
 
-static bool are_same(const cpu_set_t *one, const cpu_set_t *other) {
-  size_t processor = 0;
-  while (processor < CPU_SETSIZE && CPU_ISSET(processor, one) == CPU_ISSET(processor, other))
-    processor++;
-  return processor == CPU_SETSIZE;
-}
-
 /* Each value is changed only if it differs: a filter may kill the caller. */
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
@@ -287,7 +280,7 @@ static void settle(const char *name) {
   if (policy == SCHED_FIFO || policy == SCHED_RR)
     syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
   syscall(SYS_sched_getaffinity, 0, sizeof own, &own);
-  if (knows_processors && !are_same(&own, &processors_at_load))
+  if (knows_processors && !CPU_EQUAL(&own, &processors_at_load))
     syscall(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);
 }
 

@@ -63,11 +63,6 @@ static bool try_to_move(void) {
   return they_move;
 }
 
-static bool pages_move(void) {
-  static ATOMIC(char) known;
-  return os_known(&known, try_to_move);
-}
-
 /* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when the target is not mapped there any more. */
 static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {
   size_t bytes = bytes_in_first_mapping(source, rest);
@@ -78,8 +73,9 @@ static size_t move_first_mapping(char *target, char *source, size_t rest, size_t
 }
 
 enum os_change os_move_pages(void *target, void *source, size_t bytes) {
+  static ATOMIC(char) known;
   KEEP_ERRNO();
-  if (!pages_move()) return OS_REFUSED;
+  if (!os_known(&known, try_to_move)) return OS_REFUSED;
   char *to = target, *from = source;
   for (size_t done = 0, moved; done < bytes; done += moved) {
     moved = move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);

@@ -128,11 +128,6 @@ static bool collect_all(struct slab *slab, uint64_t *bits) {
   return blocks == slab->capacity;
 }
 
-static void put_back(struct slab *slab, const uint64_t *bits) {
-  for (unsigned word = 0; word < slab->word_count; word++)
-    if (bits[word]) fetch_or_seq(&slab->remote[word], bits[word]); /* seq: as in give_to */
-}
-
 /* No other thread has one of its blocks, or can find it. */
 static void release(struct slab *slab, const uint64_t *bits, struct counters *counters) {
   memcpy(slab->local, bits, slab->word_count * sizeof *bits);
@@ -162,7 +157,8 @@ static void try_release(struct slab *slab, struct counters *counters) {
     release(slab, bits, counters);
     return;
   }
-  put_back(slab, bits);
+  for (unsigned word = 0; word < slab->word_count; word++)
+    if (bits[word]) fetch_or_seq(&slab->remote[word], bits[word]); /* seq: as in give_to */
   let_wait(slab);
 }
 
