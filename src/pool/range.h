@@ -16,9 +16,8 @@
 #ifndef HAK_POOL_RANGE_H
 #define HAK_POOL_RANGE_H
 
-#include "pool/range_limit.h"
+#include "config/limits.h"
 #include "pool/range_purge.h"
-#include "pool/range_report.h"
 
 /* The headroom of a block that may grow: room for the step that programs mostly grow by. */
 enum { HEADROOM_DIVISOR = 2 };
@@ -63,5 +62,42 @@ bool range_shrink(size_t granule, size_t new_granules, struct counters *counters
 bool range_cut(size_t granule, size_t new_granules, struct counters *counters);
 /* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
 void range_note_moved(size_t granule);
+
+/* ---- memory that a hard limit does not count ---------------------------------------------------------------------------
+ *
+ * A range is whole granules; the request may end up to 60 KiB before. Where a hard limit is set, the pages after it do not belong to the
+ * program (malloc_usable_size excludes them), have no memory, and do not count as held: from when a range is taken for a block until the
+ * block grows into them or the range is free for others. */
+
+INLINE size_t range_uncounted_bytes(const struct range_info *info) {
+  return (size_t)info->uncounted * COLOUR_ROOM_BYTES;
+}
+/* Sets the uncounted bytes; the caller settles the committed bytes. */
+void range_set_uncounted(struct range_info *info, size_t bytes);
+
+/* A live or cached range is for a block of `bytes` from now on; false when the limit forbids it. */
+bool range_count_within_limit(size_t granule, size_t bytes);
+INLINE bool range_count_for(size_t granule, size_t bytes) {
+  return LIKELY(!limits.hard_bytes) || range_count_within_limit(granule, bytes);
+}
+/* Counts it in full, without asking. */
+void range_count_whole(size_t granule);
+
+/* ---- the existing ranges, for diagnosis and reports: slow --------------------------------------------------------------- */
+
+/* The first granule of the live or cached range that covers this granule, or NO_GRANULE. Looks back `steps_max` granules at most, or chunks
+ * without records; beyond: NO_GRANULE. */
+size_t range_covering(size_t granule, size_t steps_max);
+/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that it is found soon from anywhere
+ * inside. The note is a hint, true only while the range lives. */
+void range_note_begin(size_t granule, size_t from);
+
+struct range_sizes {
+  uint64_t mapped_bytes, dirty_bytes, clean_bytes;
+};
+void range_measure(struct range_sizes *sizes);
+
+/* The number of DIRTY ranges, counted one by one. */
+uint64_t range_count_dirty(struct counters *counters);
 
 #endif

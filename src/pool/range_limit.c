@@ -1,8 +1,8 @@
-#include "pool/range_limit.h"
-
+/* range_limit.c: the part of range.h about memory that a hard limit does not count. */
 #include "config/options.h"
 #include "map/commit.h"
 #include "os/os.h"
+#include "pool/range.h"
 
 /* The bytes after a block of `bytes`, wherever in its first page it begins; a larger cached range has more. */
 static size_t bytes_beyond(size_t granules, size_t bytes) {
