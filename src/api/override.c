@@ -21,12 +21,10 @@ void *pvalloc(size_t size); /* musl has none */
 EXPORT size_t malloc_usable_size(void *block) { return family_usable_size(block); }
 
 /* C23. */
-void free_sized(void *block, size_t size);
-void free_aligned_sized(void *block, size_t alignment, size_t size);
-EXPORT void free_sized(void *block, size_t size) {
+EXPORT_UNDECLARED(void, free_sized, void *block, size_t size) {
   heap_free_sized_or(block, size, heap_free_sized_slow);
 }
-EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size) {
+EXPORT_UNDECLARED(void, free_aligned_sized, void *block, size_t alignment, size_t size) {
   heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
 }
 

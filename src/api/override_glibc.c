@@ -43,8 +43,7 @@ EXPORT struct mallinfo2 mallinfo2(void) {
 static int capped(size_t value) { return value > INT32_MAX ? INT32_MAX : (int)value; }
 
 /* The old interface has room for 2 GiB only: larger figures stay at the maximum, they do not wrap. */
-struct mallinfo __libc_mallinfo(void); /* glibc's internal name, which is exported */
-EXPORT struct mallinfo __libc_mallinfo(void) {
+EXPORT_UNDECLARED(struct mallinfo, __libc_mallinfo, void) { /* glibc's internal name */
   struct mallinfo2 info = mallinfo2();
   return (struct mallinfo){
       .arena = capped(info.arena),

@@ -34,8 +34,7 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
 
 /* ---- malloc and realloc ------------------------------------------------------------------------------------------- */
 
-void *mallocx(size_t size, int flags);
-EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE()); }
+EXPORT_UNDECLARED(void *, mallocx, size_t size, int flags) { return allocate(size, flags, SITE()); }
 
 /* For an alignment, which realloc does not take. */
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
@@ -53,8 +52,7 @@ static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int f
 }
 
 /* A size of 0 is undefined; it does not free. */
-void *rallocx(void *block, size_t size, int flags);
-EXPORT void *rallocx(void *block, size_t size, int flags) {
+EXPORT_UNDECLARED(void *, rallocx, void *block, size_t size, int flags) {
   uint32_t site = SITE();
   if (!block) return allocate(size, flags, site);
   if (!size) size = 1;
@@ -66,8 +64,7 @@ EXPORT void *rallocx(void *block, size_t size, int flags) {
 }
 
 /* In place, to `size` and `extra` bytes, or at least `size`, or not at all.  Returns the usable size. */
-size_t xallocx(void *block, size_t size, size_t extra, int flags);
-EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags) {
+EXPORT_UNDECLARED(size_t, xallocx, void *block, size_t size, size_t extra, int flags) {
   size_t usable_bytes = family_usable_size(block), most;
   if (add_overflows(size, extra, &most) || !family_expand(block, most))
     (void)family_expand(block, size);
@@ -77,30 +74,26 @@ EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags) {
 
 /* ---- free and questions ------------------------------------------------------------------------------------------- */
 
-void dallocx(void *block, int flags);
-EXPORT void dallocx(void *block, int flags) {
+EXPORT_UNDECLARED(void, dallocx, void *block, int flags) {
   (void)flags;
   heap_free(block);
 }
 
 /* The size may be the requested one, that of sallocx or nallocx, or any between. */
-void sdallocx(void *block, size_t size, int flags);
-EXPORT void sdallocx(void *block, size_t size, int flags) {
+EXPORT_UNDECLARED(void, sdallocx, void *block, size_t size, int flags) {
   if (LIKELY(!(flags & LG_ALIGNMENT_MASK)))
     heap_free_sized_or(block, size, heap_free_sized_slow);
   else
     heap_free_sized_loosely(block, size, alignment_of(flags), MADE_BY_MALLOC);
 }
 
-size_t sallocx(const void *block, int flags);
-EXPORT size_t sallocx(const void *block, int flags) {
+EXPORT_UNDECLARED(size_t, sallocx, const void *block, int flags) {
   (void)flags;
   return family_usable_size(block);
 }
 
 /* 0: no such block is possible. */
-size_t nallocx(size_t size, int flags);
-EXPORT size_t nallocx(size_t size, int flags) {
+EXPORT_UNDECLARED(size_t, nallocx, size_t size, int flags) {
   size_t alignment = alignment_of(flags);
   bool is_possible = size <= REQUEST_MAX_BYTES && alignment <= REQUEST_MAX_BYTES / 2;
   return is_possible ? heap_good_bytes(size, alignment) : 0;

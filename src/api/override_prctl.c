@@ -10,8 +10,7 @@
 
 typedef int prctl_function(int, unsigned long, unsigned long, unsigned long, unsigned long);
 
-int prctl(int option, ...);
-EXPORT int prctl(int option, ...) {
+EXPORT_UNDECLARED(int, prctl, int option, ...) {
   prctl_function *next;
   unsigned long words[4];
   va_list rest;

@@ -46,8 +46,7 @@ int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *)
 int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument)
     EXPORT_ALIAS_OF(hak_start_thread);
 
-int thrd_create(void *thread, int (*body)(void *), void *argument);
-EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
+EXPORT_UNDECLARED(int, thrd_create, void *thread, int (*body)(void *), void *argument) {
   start_c11_function *start;
   heaps_at_fork();
   *(void **)&start = next_call(NEXT_thrd_create);
@@ -66,16 +65,14 @@ static int call_alone(enum next_call which, int first, int second) {
   errno = ENOSYS;
   return -1;
 }
-int unshare(int flags);
-EXPORT int unshare(int flags) { return call_alone(NEXT_unshare, flags, 0); }
-int setns(int descriptor, int type);
-EXPORT int setns(int descriptor, int type) { return call_alone(NEXT_setns, descriptor, type); }
+EXPORT_UNDECLARED(int, unshare, int flags) { return call_alone(NEXT_unshare, flags, 0); }
+EXPORT_UNDECLARED(int, setns, int descriptor, int type) {
+  return call_alone(NEXT_setns, descriptor, type);
+}
 
 /* The function that pthread_atfork calls, ours too. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-                      void *library);
-RESIDENT EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void),
-                                      void (*child)(void), void *library) {
+EXPORT_UNDECLARED(RESIDENT int, __register_atfork, void (*prepare)(void), void (*parent)(void),
+                  void (*child)(void), void *library) {
   register_function *next;
   heaps_at_fork();
   *(void **)&next = next_call(NEXT___register_atfork);

@@ -31,6 +31,10 @@
 #endif
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
+/* Defines such a function that no header declares. */
+#define EXPORT_UNDECLARED(result, name, ...) \
+  result name(__VA_ARGS__);                  \
+  EXPORT result name(__VA_ARGS__)
 /* A symbol of this library only, even if another module defines the same name. */
 #define HIDDEN __attribute__((visibility("hidden")))
 /* A variable that fast paths read and another file of the library defines: its address is fixed when the library is linked. Without this
