@@ -3,7 +3,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "large/big.h"
-#include "map/colour.h"
 #include "os/os.h"
 
 /* Not with a hard limit, which counts only the requested part of a range. */

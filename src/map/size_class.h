@@ -9,9 +9,9 @@
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
- * The last slab classes fill their slabs, and are not multiples of a page: neighbours begin at different lines (map/colour.h).
+ * The last slab classes fill their slabs, and are not multiples of a page: neighbours begin at different lines (colour_bytes).
  *
- * Large and Big blocks have their colour (map/colour.h): 4 KiB of the last granule are room for it, so
+ * Large and Big blocks have their colour: 4 KiB of the last granule are room for it, so
  * that a block may begin anywhere in its first page.
  *
  * Law: class_of_size(class_bytes(c)) == c, and class_of_size never decreases. */
@@ -68,7 +68,21 @@ INLINE unsigned mid_class_of_size(size_t size) {
   return size <= STEPPED_MAX_BYTES ? stepped_class_of_size(size) : filling_class_of_size(size);
 }
 
-enum { COLOUR_ROOM_BYTES = 4096 };
+/* Where in its first page a Large or Big block begins.
+ *
+ * Blocks that all begin at a granule share a few sets of every cache for their pages' first lines, so that first writes (headers, counts,
+ * one word a page) evict one another. So neighbouring blocks begin at different lines of their first page (slab colouring, after J.
+ * Bonwick, 1994). Measured: docs/decisions/0010. */
+enum {
+  COLOUR_ROOM_BYTES = 4096,
+  COLOUR_STEP_BYTES = 128,
+  COLOUR_COUNT = COLOUR_ROOM_BYTES / COLOUR_STEP_BYTES
+};
+/* For a block whose range begins at `granule`. It depends on the place alone, so that a reused range is touched in the same lines again. */
+INLINE size_t colour_bytes(size_t granule, size_t alignment_bytes) {
+  if (alignment_bytes > COLOUR_STEP_BYTES) return 0;
+  return granule % COLOUR_COUNT * COLOUR_STEP_BYTES;
+}
 
 /* Granules that hold a Large or Big block of `size` bytes wherever in its first page it begins. */
 INLINE size_t granules_of_size(size_t size) {

@@ -1,7 +1,6 @@
 /* src/large/large: blocks of 64 KiB to 1 MiB. */
 #include "heaps.h"
 #include "large/large.h"
-#include "map/colour.h"
 #include "map/window.h"
 
 /* Large blocks begin anywhere in their first page, and neighbours in different lines of it. */

@@ -3,7 +3,6 @@
 
 #include "heaps.h"
 #include "large/large.h"
-#include "map/colour.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
