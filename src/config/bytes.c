@@ -1,6 +1,5 @@
-#include "config/bytes.h"
-
 #include "base/scan.h"
+#include "config/options.h"
 
 static char lower(char character) {
   return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;

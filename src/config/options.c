@@ -2,7 +2,6 @@
 
 #include "base/scan.h"
 #include "base/text.h"
-#include "config/bytes.h"
 #include "os/os.h"
 #include "report/report.h"
 

@@ -1,7 +1,6 @@
 #include "profile/control.h"
 
 #include "base/scan.h"
-#include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
 #include "report/report.h"

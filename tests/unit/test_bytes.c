@@ -1,5 +1,5 @@
 /* src/config/bytes: sizes as people write them. */
-#include "config/bytes.h"
+#include "config/options.h"
 
 #include <string.h>
 
