@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "heap/ask.h"
-#include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "large/big.h"

@@ -12,7 +12,6 @@
 #include "hakmem/hakmem.h"
 #include "heap/fast_path.h"
 #include "observe/report_glibc.h"
-#include "observe/reports.h"
 #include "os/os.h"
 #include "report/report.h"
 

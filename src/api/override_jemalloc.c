@@ -9,7 +9,6 @@
 
 #include "api/malloc_family.h"
 #include "heap/ask.h"
-#include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
 #include "large/big.h"

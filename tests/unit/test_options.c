@@ -44,7 +44,7 @@ TEST(suffixes) {
   assert_int_equal(options.big_cache_bytes, 3 << 10);
   read_one("HAKMEM_BIG_CACHE_BYTES=5m");
   assert_int_equal(options.big_cache_bytes, 5 << 20);
-  read_one("HAKMEM_BIG_CACHE_BYTES=1.5MB"); /* a size: config/bytes.h */
+  read_one("HAKMEM_BIG_CACHE_BYTES=1.5MB"); /* a size: bytes_parse */
   assert_int_equal(options.big_cache_bytes, 1500000);
   read_one("HAKMEM_BIG_CACHE_BYTES=2G");
   assert_int_equal(options.big_cache_bytes, UINT64_C(2) << 30);
