@@ -105,18 +105,6 @@ RESIDENT static unsigned next_bin(const struct range_set *set, unsigned from) {
   return BIN_COUNT;
 }
 
-static void list_by_size(struct range_set *set, struct range *head, uint32_t first) {
-  unsigned bin = bin_of(head->info.granules);
-  range_link(&set->bins[bin], head, first);
-  set->nonempty[bin / 64] |= UINT64_C(1) << bin % 64;
-}
-
-static void unlist_by_size(struct range_set *set, const struct range *head) {
-  unsigned bin = bin_of(head->info.granules);
-  range_unlink(&set->bins[bin], head);
-  if (set->bins[bin] == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
-}
-
 static bool is_younger(uint32_t at, uint32_t stamp_ms) {
   return (int32_t)(range_record(at)->info.stamp_ms - stamp_ms) > 0;
 }
@@ -134,17 +122,12 @@ RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_
   return at;
 }
 
-static void list_by_age(struct range_set *set, struct range *head, uint32_t first, uint32_t older) {
-  uint32_t younger = older == NO_RANGE ? set->oldest : range_record(older)->younger;
-  head->older = older;
-  head->younger = younger;
-  *(older == NO_RANGE ? &set->oldest : &range_record(older)->younger) = first;
-  *(younger == NO_RANGE ? &set->youngest : &range_record(younger)->older) = first;
+/* The links of the list by age that lead to the range between these two. */
+static uint32_t *link_from_older(struct range_set *set, uint32_t older) {
+  return older == NO_RANGE ? &set->oldest : &range_record(older)->younger;
 }
-
-static void unlist_by_age(struct range_set *set, const struct range *head) {
-  *(head->older == NO_RANGE ? &set->oldest : &range_record(head->older)->younger) = head->younger;
-  *(head->younger == NO_RANGE ? &set->youngest : &range_record(head->younger)->older) = head->older;
+static uint32_t *link_from_younger(struct range_set *set, uint32_t younger) {
+  return younger == NO_RANGE ? &set->youngest : &range_record(younger)->older;
 }
 
 /* Changes the sum once per change of the set, by the final difference: a concurrent reader does not miss a range that only moves to
@@ -154,18 +137,27 @@ static void unlist_by_age(struct range_set *set, const struct range *head) {
 RESIDENT static void list_behind(struct arena *arena, size_t first, size_t granules,
                                  enum range_kind kind, uint32_t older, uint64_t gained) {
   struct range_set *set = set_of(arena, kind);
+  struct range *head = range_record(first);
+  unsigned bin = bin_of(granules);
   range_set_boundaries(first, granules, kind);
-  list_by_size(set, range_record(first), (uint32_t)first);
-  list_by_age(set, range_record(first), (uint32_t)first, older);
+  range_link(&set->bins[bin], head, (uint32_t)first);
+  set->nonempty[bin / 64] |= UINT64_C(1) << bin % 64;
+  head->older = older;
+  head->younger = *link_from_older(set, older);
+  *link_from_older(set, older) = (uint32_t)first;
+  *link_from_younger(set, head->younger) = (uint32_t)first;
   add_single_writer(&set->granules, gained); /* under the lock */
 }
 
 RESIDENT NOINLINE static void unlist(struct arena *arena, size_t first, uint64_t lost) {
   struct range *head = range_record(first);
   struct range_set *set = set_of(arena, head->kind);
+  unsigned bin = bin_of(head->info.granules);
   ASSERT(arena->is_held && range_is_valid(first));
-  unlist_by_size(set, head);
-  unlist_by_age(set, head);
+  range_unlink(&set->bins[bin], head);
+  if (set->bins[bin] == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+  *link_from_older(set, head->older) = head->younger;
+  *link_from_younger(set, head->younger) = head->older;
   add_single_writer(&set->granules, (uint64_t)0 - lost);
   range_set_boundaries(first, head->info.granules, RANGE_BUSY);
 }
