@@ -94,7 +94,7 @@
 
 /* Tells the processor that this is a spin loop. */
 INLINE void cpu_relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("yield");

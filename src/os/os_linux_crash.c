@@ -5,6 +5,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/registers.h"
 #include "os/os.h"
 #include "os/os_linux.h"
 
@@ -67,13 +68,7 @@ static bool is_ours(const struct sigaction *action);
 /* A program that set its handler after ours may call ours as the previous one. The kernel's calls return to the instructions that end a
  * signal. */
 static bool is_called_by_kernel(uintptr_t return_address) {
-#if defined(__x86_64__)
-  static const unsigned char ending[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-#elif defined(__aarch64__)
-  static const unsigned char ending[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
-#else
-  static const unsigned char ending[] = {0};
-#endif
+  static const unsigned char ending[] = SIGNAL_ENDING;
   return memcmp((const void *)return_address, ending, sizeof ending) == 0;
 }
 
