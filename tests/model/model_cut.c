@@ -1,6 +1,5 @@
 /* src/pool/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
  * neighbours of it. */
-#include "os/os.h"
 #include "pool/arena.h"
 #include "ranges.h"
 
@@ -8,6 +7,7 @@ enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
 
 static size_t left, whole;
 static struct arena *home;
+static struct range_request part = {.granules = PART, .alignment_granules = 1};
 static bool is_extended, is_shrunk;
 
 static void set_up(void) {
@@ -17,6 +17,7 @@ static void set_up(void) {
   MODEL_REQUIRE(whole == left + 2 * GRANULES_PER_CHUNK);
   MODEL_REQUIRE(!range_record_if_any(whole + 2 * GRANULES_PER_CHUNK));
   home = arena_of(whole);
+  part.home = (unsigned)(home - arenas);
   is_extended = is_shrunk = false;
 }
 
@@ -33,14 +34,8 @@ static void have(size_t granule) {
   range_record(granule + PART - 1)->first = (uint32_t)granule;
 }
 
-static const struct range_request part = {.granules = PART, .alignment_granules = 1};
-
 /* By the hint of how much is free. */
-static void take_part(void) {
-  struct range_request at_home = part;
-  at_home.home = (unsigned)(home - arenas);
-  have(range_take_kind(RANGE_DIRTY, &at_home, mine()));
-}
+static void take_part(void) { have(range_take_kind(RANGE_DIRTY, &part, mine())); }
 
 /* Past it: what is about to be free is not in there yet. */
 static void take_part_if_any(void) {

@@ -26,7 +26,6 @@ TEST(beginnings) {
 TEST(lines_and_numbers) {
   const char *text = "\nab: 1\nb: 18446744073709551615", *last = scan_line(text, "b: ");
   uint64_t number;
-  assert_ptr_equal(last, text + 10);
   assert_true(scan_number(&last, &number) && number == UINT64_MAX && !*last);
   assert_null(scan_line(text, "c"));
 }
