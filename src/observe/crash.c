@@ -7,15 +7,11 @@
 #include "report/report.h"
 #include "stack/unwind.h"
 
-/* Inside: in hakmem's own code, or in code called by a slow path. */
-static bool is_inside(const struct os_crash *crash) {
-  struct heap *heap = heap_of_thread;
-  return crash->is_in_library || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
-}
-
 static void tell(const struct os_crash *crash) {
+  struct heap *heap = heap_of_thread;
   if (guarded_report_fault(crash) || crash->is_handled || !options.crash_line) return;
-  if (is_inside(crash))
+  /* In hakmem's own code, or in code called by a slow path. */
+  if (crash->is_in_library || (heap_is_real(heap) && load_relaxed(&heap->is_busy)))
     report_line(
         "%s inside the allocator: instruction %#zx, address %#zx"
         " (the heap is corrupt, or a pointer given to it was wild)",

@@ -43,7 +43,6 @@ void slab_pool_after_fork(void);
 
 struct slab_pool_sizes {
   uint64_t mapped_bytes; /* SuperSlabs that have address space */
-  uint64_t empty_bytes;  /* EMPTY slabs */
   uint64_t dirty_bytes;  /* EMPTY slabs, UNUSED slots with pages and kept SuperSlabs */
 };
 void slab_pool_measure(struct slab_pool_sizes *sizes);

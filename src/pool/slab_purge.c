@@ -124,9 +124,8 @@ static uint64_t dirty_bytes(void) {
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   *sizes = (struct slab_pool_sizes){
       .mapped_bytes = load_relaxed(&totals.superslabs_mapped) * CHUNK_BYTES,
-      .empty_bytes = empty_slabs_bytes(),
+      .dirty_bytes = empty_slabs_bytes() + dirty_bytes(),
   };
-  sizes->dirty_bytes = sizes->empty_bytes + dirty_bytes();
 }
 
 void slab_pool_after_fork(void) {

@@ -217,10 +217,6 @@ static bool is_in_module(struct walk *walk, uintptr_t instruction) {
   return false;
 }
 
-static bool find_rule(struct walk *walk, uintptr_t instruction, struct unwind_rule *rule) {
-  return is_in_module(walk, instruction) && unwind_cache_find(&walk->module, instruction, rule);
-}
-
 /* If a frame pointer does not lie at the end of its frame, following it leaves the stack pointer unknown. */
 static bool is_end_unknown(const struct walk *walk, const struct unwind_rule *rule) {
   return !FRAME_POINTER_IS_AT_END && walk->is_by_frame_pointer && rule->end_register == REGISTER_SP;
@@ -229,7 +225,9 @@ static bool is_end_unknown(const struct walk *walk, const struct unwind_rule *ru
 static enum step step(struct walk *walk) {
   struct unwind_rule rule;
   /* A call may be its function's last instruction. */
-  if (LIKELY(find_rule(walk, walk->instruction - !walk->is_interrupted, &rule)) &&
+  uintptr_t instruction = walk->instruction - !walk->is_interrupted;
+  if (LIKELY(is_in_module(walk, instruction) &&
+             unwind_cache_find(&walk->module, instruction, &rule)) &&
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
   if (!walk->is_interrupted && os_is_after_first_call(walk->instruction)) return STEP_OUTERMOST;
