@@ -51,7 +51,7 @@ void named_slabs_put_back(struct hak_heap *heap, void *block) {
 NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
   if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit))
-    return slab_fail_double_free(slab, index);
+    return slab_fail_double_free(slab, index / 64, bit);
   slab_free_remote(slab, index / 64, bit, heap_counters(heap_of_thread));
   fetch_add_relaxed(&heap->freed_remotely, 1);
   purge_want();
@@ -63,7 +63,8 @@ NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsign
   struct owner *owner = load_relaxed(&slab->owner);
   bool is_lanes = owner && owner_is_named(owner) && named_of_owner(owner)->stands_for == heap &&
                   named_is(named_of_owner(owner), NAMED_LANE);
-  return is_lanes ? give_remote(heap, slab, index) : slab_fail_double_free(slab, index);
+  return is_lanes ? give_remote(heap, slab, index)
+                  : slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
 /* Called for the first free block of a slab that is not the current one, or for the last live block of a slab. */
@@ -79,7 +80,7 @@ INLINE bool give(struct hak_heap *heap, struct slab *slab, unsigned class, unsig
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
   if (UNLIKELY(load_relaxed(&slab->owner) != &heap->owner)) return give_moved(heap, slab, index);
   if (UNLIKELY((*word | load_relaxed(&slab->remote[index / 64])) & bit))
-    return slab_fail_double_free(slab, index);
+    return slab_fail_double_free(slab, index / 64, bit);
   *word |= bit;
   slab_note_freed(slab, &heap->owner, 1, slab_shapes[class].block_bytes);
   slab_note_word(slab, index / 64);

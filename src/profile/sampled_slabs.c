@@ -46,7 +46,7 @@ static bool give_to(struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
   /* seq: release would do: earlier accesses to the block; pairs with take_from and collect_all. */
   return !(fetch_or_seq(&slab->remote[index / 64], bit) & bit) ||
-         slab_fail_double_free(slab, index);
+         slab_fail_double_free(slab, index / 64, bit);
 }
 
 static bool has_free(const struct slab *slab) {

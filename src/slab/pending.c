@@ -45,7 +45,7 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
   count_add(counters, COUNT_remote_freed_blocks, count_bits(bits));
-  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word * 64 + lowest_bit(before & bits));
+  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word, before & bits);
   if (load_seq(&slab->queued) == 0 && exchange_seq(&slab->queued, 1) == 0)
     pending_enqueue(slab, counters);
 }

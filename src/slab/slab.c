@@ -23,7 +23,8 @@ struct block_description slab_describe(const struct slab *slab, uintptr_t addres
                                     .heap_name = owner ? owner->name : NULL};
 }
 
-COLD bool slab_fail_double_free(const struct slab *slab, size_t index) {
+COLD bool slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
+  size_t index = word * 64 + lowest_bit(twice);
   struct block_description block = slab_describe(slab, slab->base + index * slab->block_bytes);
   report_double_free("free", block.base, &block);
   return false;
@@ -143,7 +144,7 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
 
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
   uint64_t before = slab->local[word];
-  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word * 64 + lowest_bit(before & bits));
+  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
   slab_note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
   slab_note_word(slab, word);
@@ -191,7 +192,7 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
     }
     uint64_t bit = UINT64_C(1) << index % 64;
     if (UNLIKELY(bits & bit)) {
-      slab_fail_double_free(slab, index);
+      slab_fail_double_free(slab, (unsigned)index / 64, bit);
       twice++;
     }
     bits |= bit;

@@ -41,8 +41,8 @@ enum { NO_BLOCK = INT32_MAX };
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
 /* Describes the block that contains the address, for a report. */
 struct block_description slab_describe(const struct slab *slab, uintptr_t address);
-/* Report a misuse; false. */
-COLD bool slab_fail_double_free(const struct slab *slab, size_t index);
+/* Report a misuse; false. (By word and bits, which the loops that free blocks have in registers.) */
+COLD bool slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice);
 COLD bool slab_fail_pointer(const struct slab *slab, uintptr_t block, const char *verb);
 
 /* Gives the first of blocks[0] … that are this slab's back to `local`; returns how many those are.  Ends the
