@@ -11,10 +11,13 @@ import click
 from hakmem.commands.arguments import (
     EVERY_FIGURE,
     EXECUTABLE,
+    INPUT,
     JSON,
     LIBRARIES,
+    argument,
     moved_files,
     open_core_file,
+    options,
     warn,
 )
 
@@ -27,13 +30,13 @@ SITES_SHOWN = 10
 
 
 @click.command("core")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@EXECUTABLE
-@LIBRARIES
-@JSON
-@EVERY_FIGURE
+@options
 def command(
-    file: Path, executable: Path | None, libraries: tuple[Path, ...], as_json: bool, everything: bool
+    file: Path = argument(type=INPUT),
+    executable: Path | None = EXECUTABLE,
+    libraries: tuple[Path, ...] = LIBRARIES,
+    as_json: bool = JSON,
+    everything: bool = EVERY_FIGURE,
 ) -> None:
     """Print the snapshot of `hakmem stat` from the core dump FILE, the call sites that held most of the
     memory if a heap profile was on, and the last report of a guarded block, its stacks with functions.

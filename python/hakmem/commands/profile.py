@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
 from hakmem.commands.arguments import (
     DEPTH,
     INTERNALS,
     JSON,
+    OUTPUT,
     PERIOD,
     SITES_MAX,
-    complete_pids,
+    TARGET,
+    duration,
     one_of,
     open_target,
+    option,
     options_as,
     warn,
 )
@@ -52,19 +54,33 @@ ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
 class Asked:
     """The command line."""
 
-    target: str
-    for_s: float | None
-    mode: str | None
-    switch: str | None
-    outputs: tuple[Path, ...]
-    period_bytes: int | None
-    rate: int | None
-    stack_depth: int | None
-    depth: int
-    rows_max: int
-    push_url: str | None
-    with_internals: bool
-    as_json: bool
+    target: str = TARGET
+    for_s: float | None = option("--for", type=duration(), help="How long to sample.  [default: 10s]")
+    mode: str | None = one_of(MODES)
+    switch: str | None = one_of(SWITCH)
+    outputs: tuple[Path, ...] = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
+    )
+    period_bytes: int | None = PERIOD
+    rate: int | None = option(
+        "--rate",
+        type=click.IntRange(1),
+        help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
+    )
+    stack_depth: int | None = option(
+        "--stack", type=click.IntRange(1, 128), help="Frames to keep of a stack."
+    )
+    depth: int = DEPTH
+    rows_max: int = SITES_MAX
+    push_url: str | None = option(
+        "--push", metavar="URL", help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST."
+    )
+    with_internals: bool = INTERNALS
+    as_json: bool = JSON
 
     @property
     def settings(self) -> Settings:
@@ -82,31 +98,6 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 
 
 @click.command("profile")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
-@click.option("--for", "for_s", type=Duration(), help="How long to sample.  [default: 10s]")
-@one_of("mode", MODES)
-@one_of("switch", SWITCH)
-@click.option(
-    "-o", "--output", "outputs", multiple=True, metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
-)  # fmt: skip
-@PERIOD
-@click.option(
-    "--rate", type=click.IntRange(1), metavar="N",
-    help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
-)  # fmt: skip
-@click.option(
-    "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
-)
-@DEPTH
-@SITES_MAX
-@click.option(
-    "--push", "push_url", metavar="URL",
-    help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST.",
-)  # fmt: skip
-@INTERNALS
-@JSON
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.

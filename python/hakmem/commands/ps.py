@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hakmem.commands.arguments import JSON
+from hakmem.commands.arguments import JSON, option, options
 
 if TYPE_CHECKING:
     from hakmem.census.limits import LimitFigures
@@ -57,21 +57,19 @@ class Listing:
 
 
 @click.command("ps")
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Every process, not only those on hakmem and the largest others.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(["process", "command", "container"]),
-    default="process",
-    show_default=True,
-    help="A line for each process, or sums of the processes of a command or of a container.",
-)
-@JSON
-def command(everything: bool, by: By, as_json: bool) -> None:
+@options
+def command(
+    everything: bool = option(
+        "--all", help="Every process, not only those on hakmem and the largest others."
+    ),
+    by: By = option(
+        "--by",
+        type=click.Choice(["process", "command", "container"]),
+        default="process",
+        help="A line for each process, or sums of the processes of a command or of a container.",
+    ),
+    as_json: bool = JSON,
+) -> None:
     """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
 
     PSS is RSS with each shared page divided among the processes that map it, so sums of it are true.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, open_pid, pid_argument
+from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option, options
 
 
 @click.command("purge")
-@pid_argument
-@click.option(
-    "--wait", "wait_s", type=Duration(), default="5s", show_default=True, help="How long to wait for it."
-)
-@JSON
-def command(pid: int, wait_s: float, as_json: bool) -> None:
+@options
+def command(
+    pid: int = PROCESS,
+    wait_s: float = option("--wait", type=duration(), default="5s", help="How long to wait for it."),
+    as_json: bool = JSON,
+) -> None:
     """Ask hakmem in process PID to give free memory back to the system, as malloc_trim does.
 
     A number is written into hakmem's own control record, with the same rights as reading; the next thread

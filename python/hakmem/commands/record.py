@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import open_pid, pid_argument
+from hakmem.commands.arguments import OUTPUT_OR_DASH, PROCESS, duration, open_pid, option, options
 
 if TYPE_CHECKING:
     from hakmem.census.figures import Snapshot
@@ -37,32 +36,16 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
 
 
 @click.command("record")
-@pid_argument
-@click.option(
-    "--for", "for_s", type=Duration(), default="60s", show_default=True, help="Duration: 60s, 5m, 1h30m."
-)
-@click.option(
-    "--every",
-    "every_s",
-    type=Duration(EVERY_MIN_S),
-    default="1s",
-    show_default=True,
-    help="Interval: 1s, 500ms.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    required=True,
-    help="The file to write.",
-)
-@click.option(
-    "--profile",
-    "with_profile",
-    is_flag=True,
-    help="Also sample allocations, and record which call sites hold the memory over time.",
-)
-def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: bool) -> None:
+@options
+def command(
+    pid: int = PROCESS,
+    for_s: float = option("--for", type=duration(), default="60s", help="Duration: 60s, 5m, 1h30m."),
+    every_s: float = option("--every", type=duration(EVERY_MIN_S), default="1s", help="Interval: 1s, 500ms."),
+    output: Path = option("-o", "--output", type=OUTPUT_OR_DASH, required=True, help="The file to write."),
+    with_profile: bool = option(
+        "--profile", help="Also sample allocations, and record which call sites hold the memory over time."
+    ),
+) -> None:
     """Record process PID into a file for `hakmem report`.
 
     Recording stops after the duration, when the process ends, or on Ctrl-C. Each sample is written at once,

@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from hakmem.commands.arguments import one_of, options_as, warn
+from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -44,18 +44,11 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     return {name: value for name, _, value in pairs}
 
 
-class LazyCondition(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """--when; what it needs is loaded when it is used."""
+def parse_when(word: str) -> Condition:
+    """What it needs is loaded when it is used."""
+    from hakmem.launch.condition import parse_condition, usable_bytes
 
-    name = "condition"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Condition:  # noqa: ANN401
-        from hakmem.launch.condition import Condition, parse_condition, usable_bytes
-
-        try:
-            return value if isinstance(value, Condition) else parse_condition(value, usable_bytes())
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    return parse_condition(word, usable_bytes())
 
 
 class Run(click.Command):
@@ -74,82 +67,60 @@ class Run(click.Command):
 class Asked:
     """The command line."""
 
-    stats: bool
-    json_file: str | None
-    harden: int | None
-    is_python: bool
-    settings: dict[str, str]
-    is_profiled: bool
-    outputs: tuple[Path, ...]
-    conditions: tuple[Condition, ...]
-    period_bytes: int | None
-    mode: str | None
-    words: tuple[str, ...]
+    stats: bool = option("--stats", help="Print hakmem's report on standard error when the program ends.")
+    json_file: str | None = option(
+        "--json",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
+    )
+    harden: int | None = option(
+        HARDEN,
+        type=click.IntRange(0, 2),
+        metavar="[=LEVEL]",
+        help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
+    )
+    is_python: bool = option(
+        PYTHON, help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc)."
+    )
+    settings: dict[str, str] = option(
+        "--env",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_setting,
+        help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
+    )
+    is_profiled: bool = option(
+        "--profile", help="Profile it from its first malloc on: -o, or a table on standard error."
+    )
+    outputs: tuple[Path, ...] = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        metavar="FILE",
+        help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak "
+        "when it held most; %p becomes the PID, files for each process.",
+    )
+    conditions: tuple[Condition, ...] = option(
+        "--when",
+        type=Parsed("condition", parse_when),
+        metavar="CONDITION",
+        help="With --profile: also write FILE with .when as soon as rss>80% (of the memory it may use), "
+        "rss>2G or live>500M.",
+    )
+    period_bytes: int | None = option(
+        "--period",
+        type=click.IntRange(2),
+        metavar="BYTES",
+        help="With --profile: mean bytes between two samples; adapted if not given.",
+    )
+    mode: str | None = one_of(PROFILE_MODES)
+    words: tuple[str, ...] = argument(
+        nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…"
+    )
 
 
 @click.command("run", cls=Run, context_settings={"allow_interspersed_args": False})
-@click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
-)
-@click.option(
-    HARDEN,
-    type=click.IntRange(0, 2),
-    metavar="[=LEVEL]",
-    help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
-)
-@click.option(
-    PYTHON,
-    "is_python",
-    is_flag=True,
-    help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc).",
-)
-@click.option(
-    "--env",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=_setting,
-    help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
-)
-@click.option(
-    "--profile",
-    "is_profiled",
-    is_flag=True,
-    help="Profile it from its first malloc on: -o, or a table on standard error.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak when "
-    "it held most; %p becomes the PID, files for each process.",
-)
-@click.option(
-    "--when",
-    "conditions",
-    multiple=True,
-    type=LazyCondition(),
-    metavar="CONDITION",
-    help="With --profile: also write FILE with .when as soon as rss>80% (of the memory it may use), rss>2G "
-    "or live>500M.",
-)
-@click.option(
-    "--period",
-    "period_bytes",
-    type=click.IntRange(2),
-    metavar="BYTES",
-    help="With --profile: mean bytes between two samples; adapted if not given.",
-)
-@one_of("mode", PROFILE_MODES)
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Launch PROGRAM on hakmem.

@@ -10,7 +10,17 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, INTERNALS, LIBRARIES, moved_files, options_as, warn
+from hakmem.commands.arguments import (
+    EXECUTABLE,
+    INTERNALS,
+    LIBRARIES,
+    OUTPUT,
+    argument,
+    moved_files,
+    option,
+    options_as,
+    warn,
+)
 
 
 class InputFile(click.File):
@@ -31,30 +41,22 @@ class InputFile(click.File):
 class Asked:
     """The command line."""
 
-    report: BinaryIO
-    executable: Path | None
-    libraries: tuple[Path, ...]
-    with_internals: bool
-    output: Path | None
-    debuginfod: bool
+    report: BinaryIO = argument(type=InputFile("rb"), default="-")
+    executable: Path | None = EXECUTABLE
+    libraries: tuple[Path, ...] = LIBRARIES
+    with_internals: bool = INTERNALS
+    output: Path | None = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
+    )
+    debuginfod: bool = option(
+        "--debuginfod", help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most."
+    )
 
 
 @click.command("symbolize")
-@click.argument("report", type=InputFile("rb"), default="-")
-@EXECUTABLE
-@LIBRARIES
-@INTERNALS
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
-)
-@click.option(
-    "--debuginfod",
-    is_flag=True,
-    help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
-)
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Resolve each frame in REPORT (default: standard input) to function, file and line, with inlined calls.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import Pid, complete_pids
+from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options
 
 if TYPE_CHECKING:
     from hakmem.target.fleet import Fleet
@@ -20,17 +19,14 @@ ROWS_SHOWN = 20
 
 
 @click.command("top")
-@click.argument("pid", type=Pid(), required=False, shell_complete=complete_pids)
-@click.option(
-    "--interval",
-    "interval_s",
-    type=Duration(0.1),
-    default="1s",
-    show_default=True,
-    help="Time between two updates.",
-)
-@click.option("--once", is_flag=True, help="Print the rates over one interval as plain tables, and exit.")
-def command(pid: int | None, interval_s: float, once: bool) -> None:
+@options
+def command(
+    pid: int | None = argument(type=PROCESS_ID, required=False, shell_complete=complete_pids),
+    interval_s: float = option(
+        "--interval", type=duration(0.1), default="1s", help="Time between two updates."
+    ),
+    once: bool = option("--once", help="Print the rates over one interval as plain tables, and exit."),
+) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads,
     sites of a heap profile, the program's own heaps.
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import click
 
-from hakmem.commands.arguments import JSON, complete_pids, open_target
+from hakmem.commands.arguments import JSON, TARGET, open_target, option, options
 
 
 @click.command("why")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
-@JSON
-@click.option("--all", "everything", is_flag=True, help="Show advice for every line and all details.")
-def command(target: str, as_json: bool, everything: bool) -> None:
+@options
+def command(
+    target: str = TARGET,
+    as_json: bool = JSON,
+    everything: bool = option("--all", help="Show advice for every line and all details."),
+) -> None:
     """Explain the RSS of process PID: lines that add up to it, largest first, each with what reduces it, and
     a verdict.
 
