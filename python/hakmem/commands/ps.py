@@ -141,7 +141,7 @@ def _line(process: Process) -> Line:
         is_bundled=allocator.is_bundled,
         rss_bytes=process.figures().rss_bytes,
         pss_bytes=process.smaps_rollup().get("Pss"),
-        user_id=process.path("").stat().st_uid,
+        user_id=int(process.status()["Uid"].split()[1]),
         name=process.name,
         container=container.id or container.cgroup,
         command=process.command,
