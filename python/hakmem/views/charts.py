@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+from hakmem.base.sizes import bytes_text
 
 WIDTH, HEIGHT = 920, 280
 LEFT, RIGHT, TOP, BOTTOM = 84, 12, 10, 28
@@ -67,7 +69,6 @@ class Chart:
     series: Sequence[Series]
     format: Format
     is_stacked: bool = False
-    is_binary: bool = False  # axis steps of powers of two: bytes
     svg: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -97,6 +98,17 @@ class Chart:
         }
 
 
+Kind = TypeVar("Kind", int, tuple[str, str, str])
+
+
+def largest(tables: Iterable[Mapping[Kind, float]], count: int) -> list[Kind]:
+    """The keys that have most in any of the tables."""
+    most: dict[Kind, float] = {}
+    for table in tables:
+        most |= {key: max(most.get(key, 0), value) for key, value in table.items()}
+    return sorted((key for key in most if most[key]), key=lambda key: (-most[key], key))[:count]
+
+
 def colour(index: int) -> int:
     """The colour of a series by its index."""
     return index % COLOUR_COUNT
@@ -108,7 +120,7 @@ def draw(chart: Chart) -> str:
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
     tops = stack([filled(chart.times_s, layer.values) for layer in layers])
     peak = max([0.0, *(max(top, default=0) for top in tops[-1:]), *(highest(s.values) for _, s in lines)])
-    step = tick_step(peak, chart.is_binary)
+    step = tick_step(peak, is_binary=chart.format is bytes_text)
     limit = step * max(1, math.ceil(peak / step))
     end_s = max(chart.times_s[-1], 1e-9) if chart.times_s else 1.0
     xs = [LEFT + PLOT_WIDTH * time / end_s for time in chart.times_s]
@@ -154,7 +166,7 @@ def highest(values: Values) -> float:
 
 
 def tick_step(peak: float, is_binary: bool) -> float:
-    """A round distance between grid lines."""
+    """A round distance between grid lines; in powers of two for bytes."""
     if peak <= 0:
         return 1.0
     base = 1024 if is_binary else 10

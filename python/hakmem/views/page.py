@@ -10,6 +10,11 @@ import jinja2
 from markupsafe import Markup
 
 from hakmem import __version__
+from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.profile.estimate import Estimate
+from hakmem.profile.labels import frame_text
+from hakmem.profile.short_names import short_name
+from hakmem.views.profile_text import CALLER, interval_text, signed_bytes, span_text
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,27 @@ class Tile:
     note: str
 
 
+def width(estimate: Estimate) -> float:
+    """Of the interval, relative: to sort by how much is known."""
+    low, high = estimate.interval
+    return (high - low) / max(1.0, estimate.value)
+
+
+FILTERS = {
+    "bytes": bytes_text,
+    "count": lambda value: count_text(round(value)),
+    "rate": lambda value: f"{count_text(value)}/s",
+    "share": share_text,
+    "signed": signed_bytes,
+    "interval": interval_text,
+    "span": lambda ends: span_text(*ends),
+    "width": width,
+    "innermost": lambda frames: frame_text(frames[0]) if frames else "unknown",
+    "callers": lambda frames: "".join(CALLER + short_name(frame.function) for frame in frames[1:]),
+    "functions": lambda frames: CALLER.join(frame.function for frame in frames),
+}
+
+
 def rendered(template: str, data: dict[str, Any], **values: object) -> str:
     """The page as text; `data` is what its script reads."""
     environment = jinja2.Environment(
@@ -29,6 +55,7 @@ def rendered(template: str, data: dict[str, Any], **values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= FILTERS
     return environment.get_template(template).render(
         tool_version=__version__, data=Markup(script_json(data)), **values
     )

@@ -160,13 +160,11 @@ class View:
 
 def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """Size classes that are or were in use."""
-    rates = {item.number: item for item in moment.rates.classes}
     rows = []
-    for item in moment.snapshot.classes:
+    for now in moment.rates.classes:
+        item, cached = now.now, now.now.cached_blocks
         if not (item.refilled_blocks or item.live_blocks or item.magazine_blocks):
             continue
-        cached = item.cached_blocks
-        now = rates[item.number]
         use = share_text(item.live_blocks or 0, item.capacity_blocks) if item.capacity_blocks else "–"
         rows.append(
             [
