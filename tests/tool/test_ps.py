@@ -128,7 +128,7 @@ def test_a_process_that_ends_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -
 
     sleeping = subprocess.Popen(SLEEP)
     wait_until_mapped(sleeping.pid, "libc.so.6")
-    monkeypatch.setattr("hakmem.target.process.all_processes", lambda: [Ending(sleeping.pid)])
+    monkeypatch.setattr(ps, "all_processes", lambda: [Ending(sleeping.pid)])
     assert ps.listing() == ps.Listing([], 0)
 
 

@@ -9,15 +9,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from hakmem.base.durations import parse_duration_s
-
-if TYPE_CHECKING:
-    from hakmem.target.target import Target
+from hakmem.target.target import Target, open_core, open_process
 
 PID = re.compile("[0-9]{1,19}")
 Command = Callable[..., Any]
@@ -168,8 +166,6 @@ def open_target(text: str, executable: Path | None = None, libraries: Sequence[P
 
 def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path]) -> Target:
     """The core, with a line on standard error where it is truncated: figures are those of the rest."""
-    from hakmem.target.target import open_core
-
     opened = open_core(path, executable, libraries)
     if opened.memory.truncation:
         warn(f"{opened.memory.truncation}; memory beyond its end is missing here")
@@ -178,8 +174,6 @@ def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path
 
 def open_pid(pid: int) -> Target:
     """The process, with a line on standard error where it has several hakmems: only one is looked at."""
-    from hakmem.target.target import open_process
-
     opened = open_process(pid)
     if others := opened.places[1:]:
         click.echo(

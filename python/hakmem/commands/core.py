@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.errors import HakmemError
 from hakmem.commands.arguments import (
     EVERY_FIGURE,
     EXECUTABLE,
@@ -20,11 +21,11 @@ from hakmem.commands.arguments import (
     options,
     warn,
 )
+from hakmem.target.target import Target, making_sense
 
 if TYPE_CHECKING:
     from hakmem.blocks.guards import GuardReport
     from hakmem.profile.model import Profile
-    from hakmem.target.target import Target
 
 SITES_SHOWN = 10
 
@@ -71,9 +72,7 @@ def command(
 
 def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
     """None if there was none, or the dump holds too little of it, which is said."""
-    from hakmem.base.errors import HakmemError
     from hakmem.blocks.guards import last_report
-    from hakmem.target.target import making_sense
 
     try:
         with making_sense(target):
@@ -85,11 +84,9 @@ def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
 
 def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
     """The profile with names.  None if none was on, or, with a message, if the dump holds too little."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.live import is_known, read_profile
     from hakmem.profile.names import Sources, name_addresses
     from hakmem.profile.session import is_on
-    from hakmem.target.target import making_sense
 
     try:
         with making_sense(target):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.sizes import counted
 from hakmem.commands.arguments import JSON, PID, argument, options
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def command(
 def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from hakmem.base.sizes import counted
     from hakmem.views.screen import console, table
 
     rows = [

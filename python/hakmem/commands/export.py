@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from hakmem.base.errors import HakmemError
+from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
 from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, duration, option, options_as
 
 if TYPE_CHECKING:
@@ -121,7 +123,6 @@ def command(asked: Asked) -> None:
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
       hakmem export --otlp http://127.0.0.1:4318 --every 15s
     """
-    from hakmem.base.signals import Stopped
     from hakmem.views.metrics import registry
     from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
@@ -159,7 +160,6 @@ def check(asked: Asked) -> None:
 
 
 def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
-    from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics import serve
 
     ignore_broken_pipes()
@@ -170,7 +170,6 @@ def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
 
 
 def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> None:
-    from hakmem.base.signals import stoppable
     from hakmem.views.metrics import write_textfile
 
     write_textfile(path, metrics)
@@ -182,8 +181,6 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
 
 def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
     """A collector that is away for a while is reported once, and tried again."""
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender
 
     ignore_broken_pipes()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.errors import HakmemError
+from hakmem.base.signals import die_of
 from hakmem.commands.arguments import (
     DEPTH,
     EVERY_CONTENT,
@@ -27,11 +29,11 @@ from hakmem.commands.arguments import (
     warn,
 )
 from hakmem.commands.profile import profile_bar
+from hakmem.target.target import Target
 
 if TYPE_CHECKING:
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.growing import Watched
-    from hakmem.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,6 @@ def command(asked: Asked) -> None:
       hakmem leaks 1234 --no-profile --freeze
       hakmem leaks core.1234 --json | jq -r .verdict
     """
-    from hakmem.base.signals import die_of
     from hakmem.views.leaks_text import print_leaks
     from hakmem.views.screen import console, print_json
 
@@ -120,7 +121,6 @@ def checked(asked: Asked) -> Target:
 
 def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     """Reads the samples, scans for unreachable blocks; and the signal that ended it early, if any."""
-    from hakmem.base.errors import HakmemError
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.evidence import gather_evidence
     from hakmem.blocks.growing import Watch, watch

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hakmem.launch.preloadable import is_preloadable
+from hakmem.target.library import find_library
+
 
 @click.command("library")
 def command() -> None:
@@ -14,9 +17,6 @@ def command() -> None:
       LD_PRELOAD=$(hakmem library) gunicorn app:app
       echo "LD_PRELOAD=$(hakmem library)" >> /etc/default/server
     """
-    from hakmem.launch.preloadable import is_preloadable
-    from hakmem.target.library import find_library
-
     library = find_library()
     if not is_preloadable(library):
         click.echo(

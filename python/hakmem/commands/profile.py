@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import ExitCode, HakmemError
+from hakmem.base.files import check_writable
+from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
     DEPTH,
     INTERNALS,
@@ -26,13 +30,13 @@ from hakmem.commands.arguments import (
     options_as,
     warn,
 )
+from hakmem.target.target import Target
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
     from hakmem.profile.model import Profile
     from hakmem.profile.session import Gathered, Progress
     from hakmem.target.switch import Settings
-    from hakmem.target.target import Target
 
 MODES = {
     "live": "Blocks that the program holds now (the default).",
@@ -115,7 +119,6 @@ def command(asked: Asked) -> None:
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
-    from hakmem.base.errors import ExitCode
     from hakmem.views.profile_text import show_profile
 
     writers = checked(asked)
@@ -141,14 +144,11 @@ def command(asked: Asked) -> None:
     if not is_saved:
         raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
-        from hakmem.base.signals import die_of
-
         die_of(gathered.stopped_by)
 
 
 def checked(asked: Asked) -> dict[Path, Write]:
     """The writers of the files; whatever can be refused is refused before the work."""
-    from hakmem.base.files import check_writable
     from hakmem.profile.push import place_of
     from hakmem.views.profile_file import writer
 
@@ -203,7 +203,6 @@ def open_profiled(name: str) -> Target:
 
 def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
     """Writes the files before anything else can fail; a failure is reported at once."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.files import save_all
 
     try:
@@ -216,7 +215,6 @@ def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
 
 def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
     """Sends it; if that fails and no file has it, it is kept in one, and the error says where."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.files import kept_elsewhere
     from hakmem.profile.push import push
 
@@ -230,8 +228,6 @@ def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
 
 def name_unless_stopped(target: Target, gathered: Gathered) -> None:
     """The samples are there: a signal while their names are looked up ends only that."""
-    from hakmem.base.signals import Stopped, stoppable
-
     try:
         with stoppable():
             name(target, gathered.profile)
@@ -251,7 +247,6 @@ def name(target: Target, profile: Profile) -> None:
 
 def turn(target: Target, settings: Settings | None) -> str:
     """Switches sampling on, or off without settings; returns what to say."""
-    from hakmem.base.durations import duration_text
     from hakmem.target.switch import Switch
 
     with Switch(target) as switch:

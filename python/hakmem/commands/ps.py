@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hakmem.base.errors import (
+    AccessRefusedError,
+    HakmemError,
+    ProcessGoneError,
+    UnreadableError,
+    VersionError,
+)
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.commands.arguments import JSON, option, options
+from hakmem.target.allocators import HAKMEM, Allocator, detect
+from hakmem.target.container import container_of
+from hakmem.target.process import Process, all_processes
 
 if TYPE_CHECKING:
     from hakmem.census.limits import LimitFigures
-    from hakmem.target.process import Process
 
 By = Literal["process", "command", "container"]
 
@@ -105,9 +115,6 @@ def command(
 
 
 def listing() -> Listing:
-    from hakmem.base.errors import AccessRefusedError, ProcessGoneError
-    from hakmem.target.process import all_processes
-
     lines, refused = [], 0
     for process in all_processes():
         try:
@@ -122,10 +129,6 @@ def listing() -> Listing:
 
 
 def _line(process: Process) -> Line:
-    from hakmem.base.errors import UnreadableError, VersionError
-    from hakmem.target.allocators import HAKMEM, Allocator, detect
-    from hakmem.target.container import container_of
-
     container = container_of(process.path("cgroup"))
     try:
         allocator = detect(process)
@@ -150,8 +153,6 @@ def _line(process: Process) -> Line:
 
 
 def _limits(process: Process) -> LimitFigures | None:
-    from hakmem.base.errors import HakmemError
-
     try:
         from hakmem.census.snapshot import open_process, take
 
@@ -161,9 +162,7 @@ def _limits(process: Process) -> LimitFigures | None:
 
 
 def print_listing(found: Listing, everything: bool) -> None:
-    from hakmem.base.sizes import bytes_text
     from hakmem.census.limits import limit_mark
-    from hakmem.target.allocators import HAKMEM
     from hakmem.views.screen import console, one_line, table
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
@@ -196,7 +195,6 @@ def print_listing(found: Listing, everything: bool) -> None:
 
 
 def print_refused(refused: int) -> None:
-    from hakmem.base.sizes import counted
     from hakmem.views.screen import console
 
     fix = "" if os.geteuid() == 0 else "; use sudo"
@@ -222,7 +220,6 @@ def grouped(lines: Sequence[Line], by: By) -> list[Group]:
 
 
 def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
-    from hakmem.base.sizes import bytes_text
     from hakmem.views.screen import console, one_line, table
 
     shown = groups if everything else groups[:OTHERS_SHOWN]
@@ -243,8 +240,6 @@ def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
 
 
 def _pss_text(pss_bytes: int | None) -> str:
-    from hakmem.base.sizes import bytes_text
-
     return "–" if pss_bytes is None else bytes_text(pss_bytes)
 
 

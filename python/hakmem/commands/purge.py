@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import ExitCode
+from hakmem.base.sizes import bytes_text
 from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option, options
 
 
@@ -24,9 +27,6 @@ def command(
     Example:
       hakmem purge $(pgrep -o redis-server)
     """
-    from hakmem.base.durations import duration_text
-    from hakmem.base.errors import ExitCode
-    from hakmem.base.sizes import bytes_text
     from hakmem.profile.session import require_profiles
     from hakmem.target.switch import Switch
     from hakmem.views.screen import print_json

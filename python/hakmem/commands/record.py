@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import duration_text
+from hakmem.base.files import Output, is_standard_output
+from hakmem.base.signals import die_of, stoppable
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.commands.arguments import OUTPUT_OR_DASH, PROCESS, duration, open_pid, option, options
 
 if TYPE_CHECKING:
@@ -21,7 +25,6 @@ EVERY_MIN_S = 0.01
 @contextmanager
 def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
     """A bar that is advanced by each snapshot."""
-    from hakmem.base.sizes import bytes_text, counted
     from hakmem.views.screen import timed_bar
 
     first: list[float] = []
@@ -64,10 +67,6 @@ def command(
       hakmem record 1234 --for 1h --profile -o run.json
       hakmem record 1234 -o - | hakmem report - -o run.html
     """
-    from hakmem.base.durations import duration_text
-    from hakmem.base.files import Output, is_standard_output
-    from hakmem.base.signals import die_of, stoppable
-    from hakmem.base.sizes import counted
     from hakmem.views.recording import record
     from hakmem.views.recording_sites import SiteRecorder
 

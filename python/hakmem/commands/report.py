@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import check_writable, is_standard_output, write_atomically
 from hakmem.commands.arguments import OUTPUT_OR_DASH, argument, option, options
 
 
@@ -25,8 +27,6 @@ def command(
       hakmem report run.json -o /var/www/html/run.html
       hakmem report - -o - < run.json > run.html
     """
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.files import check_writable, is_standard_output, write_atomically
     from hakmem.views.recording import Recording
     from hakmem.views.report import render
 

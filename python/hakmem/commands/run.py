@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from hakmem.base.errors import DEBUG_VARIABLE, CommandError, HakmemError
+from hakmem.base.files import check_writable
 from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, warn
 
 if TYPE_CHECKING:
@@ -172,8 +174,6 @@ def command(asked: Asked) -> None:
 
 def checked_report(asked: Asked) -> Path | None:
     """The file of --json; what excludes each other on the command line is refused."""
-    from hakmem.base.files import check_writable
-
     name = asked.json_file
     if asked.stats and name:
         raise click.UsageError("--stats and --json exclude each other: there is only one report")
@@ -202,7 +202,6 @@ def checked_report(asked: Asked) -> Path | None:
 
 def complain(examined: Examined) -> None:
     """CommandError for a program that cannot run on hakmem; a word about two hakmems in one."""
-    from hakmem.base.errors import CommandError
     from hakmem.launch.preload import SEVERAL
 
     if examined.fatal is not None:
@@ -214,7 +213,6 @@ def complain(examined: Examined) -> None:
 
 
 def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str, str]:
-    from hakmem.base.errors import DEBUG_VARIABLE
     from hakmem.launch.preloadable import preload_list
     from hakmem.target.library import VARIABLE
 
@@ -239,7 +237,6 @@ def say(text: str) -> None:
 
 def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
     """Adds that of --python, which children inherit: the program may be a shell that starts Python."""
-    from hakmem.base.errors import CommandError
     from hakmem.doctor.runtimes import CPYTHON, FREE_THREADED, PYPY, PYTHON_SWITCH, ignores_environment
 
     variable, value = PYTHON_SWITCH
@@ -332,8 +329,6 @@ def launch_watched(words: tuple[str, ...], environment: dict[str, str], json_fil
 
 def absolute(name: str) -> Path:
     """The program may change its directory before it ends."""
-    from hakmem.base.errors import HakmemError
-
     try:
         return Path(name).absolute()
     except OSError as error:
@@ -355,7 +350,6 @@ def hardened(library: Path, level: int) -> list[Path]:
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     """Executes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
-    from hakmem.base.errors import CommandError
     from hakmem.launch.preload import SHELL, resolve
 
     path = str(resolve(words[0]))

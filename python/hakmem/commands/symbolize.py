@@ -10,6 +10,8 @@ from typing import IO, Any, BinaryIO
 
 import click
 
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import check_writable
 from hakmem.commands.arguments import (
     EXECUTABLE,
     INTERNALS,
@@ -75,7 +77,6 @@ def command(asked: Asked) -> None:
       hakmem symbolize server.log --executable ./build/server --library ./build
       hakmem symbolize server.pb.gz --library ./build -o server.html
     """
-    from hakmem.base.errors import HakmemError
     from hakmem.views.symbolize import Symbolizer
 
     if sys.stdout is None:
@@ -100,7 +101,6 @@ def is_profile(report: BinaryIO) -> bool:
 
 def name_profile(asked: Asked) -> None:
     """Prints the profile with names, or writes it."""
-    from hakmem.base.files import check_writable
     from hakmem.profile.debug_files import Debuginfod, servers
     from hakmem.profile.files import loaded
     from hakmem.profile.names import Sources, name_addresses

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.base.sizes import counted
 from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options
-
-if TYPE_CHECKING:
-    from hakmem.target.fleet import Fleet
-    from hakmem.target.target import Target
+from hakmem.target.fleet import Fleet
+from hakmem.target.target import Target, open_process
 
 ROWS_SHOWN = 20
 
@@ -47,10 +46,6 @@ def command(
       hakmem top 1234 --interval 500ms
       hakmem top 1234 --once | head -20
     """
-    from hakmem.base.errors import ProcessGoneError
-    from hakmem.target.fleet import Fleet
-    from hakmem.target.target import open_process
-
     fleet = Fleet()  # one for all choices: known processes are not examined again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
     if once or not has_terminal():
@@ -83,9 +78,6 @@ def has_terminal() -> bool:
 
 def choices(fleet: Fleet) -> list[Target]:
     """All hakmem processes; HakmemError if there are none."""
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.sizes import counted
-
     targets = fleet.targets()
     if targets:
         return targets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hakmem.commands.arguments import JSON, TARGET, open_target, option, options
+from hakmem.target.target import making_sense
 
 
 @click.command("why")
@@ -27,7 +28,6 @@ def command(
     """
     from hakmem.census.why import explain
     from hakmem.doctor.runtimes import hidden_in
-    from hakmem.target.target import making_sense
     from hakmem.views.screen import console, print_json
     from hakmem.views.why_text import print_explanation
 
