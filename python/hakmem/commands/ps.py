@@ -97,7 +97,7 @@ def command(
       sudo hakmem ps --by container
       hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
     """
-    from hakmem.views.screen import print_json
+    from hakmem.views.screen import console, print_json
 
     found = listing()
     if by != "process":
@@ -111,7 +111,9 @@ def command(
     else:
         print_listing(found, everything)
     if found.refused and not as_json:
-        print_refused(found.refused)
+        fix = "" if os.geteuid() == 0 else "; use sudo"
+        refused = counted(found.refused, "process", "processes")
+        console().print(f"access denied by the kernel: {refused}{fix}")
 
 
 def listing() -> Listing:
@@ -175,7 +177,7 @@ def print_listing(found: Listing, everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            _pss_text(line.pss_bytes),
+            "–" if line.pss_bytes is None else bytes_text(line.pss_bytes),
             *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
@@ -192,13 +194,6 @@ def print_listing(found: Listing, everything: bool) -> None:
         )
     if ours and not find_spec("numpy"):
         out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
-
-
-def print_refused(refused: int) -> None:
-    from hakmem.views.screen import console
-
-    fix = "" if os.geteuid() == 0 else "; use sudo"
-    console().print(f"access denied by the kernel: {counted(refused, 'process', 'processes')}{fix}")
 
 
 def grouped(lines: Sequence[Line], by: By) -> list[Group]:
@@ -237,10 +232,6 @@ def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
     out.print(table("", [f"<{by}", "processes", "RSS", "PSS", "<malloc"], rows))
     if len(shown) < len(groups):
         out.print(f"… and {len(groups) - len(shown)} more (--all)", style="dim")
-
-
-def _pss_text(pss_bytes: int | None) -> str:
-    return "–" if pss_bytes is None else bytes_text(pss_bytes)
 
 
 def _allocator_text(line: Line) -> str:
