@@ -31,7 +31,7 @@ from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.files import Output
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.base.sizes import counted
-from hakmem.base.validity import check, fits
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.snapshot import take
@@ -94,11 +94,7 @@ class Recording:
     @classmethod
     def from_header(cls, data: Mapping[str, Any]) -> Recording:
         """Without its samples; ValueError for an invalid header."""
-        fields = {name: data[name] for name in HEADER_NAMES}
-        meta = {name: FieldMeta(**item) for name, item in data["meta"].items()}
-        recording = cls(**fields, meta=meta)
-        check(recording)
-        return recording
+        return built(cls, {name: data[name] for name in (*HEADER_NAMES, "meta")})
 
     def write(self, path: Path) -> None:
         """Whole or not at all."""
@@ -149,8 +145,8 @@ class Reader:
         try:
             recording = Recording.from_header(header)
             if version == ONE_OBJECT_VERSION:
-                recording.samples = [sample_of(item) for item in header["samples"]]
-                recording.ended = fits(header["ended"], str, "ended")
+                recording.samples = [built(Snapshot, item) for item in header["samples"]]
+                recording.ended = built(str, header["ended"], "ended")
                 return recording
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
@@ -176,11 +172,11 @@ class Reader:
             try:
                 recording.sites.read(data)
                 if "ended" in data:
-                    recording.ended = fits(data["ended"], str, "ended")
+                    recording.ended = built(str, data["ended"], "ended")
                     if self._file.readline(1):
                         self._damaged(number + 1, "data after the end")
                     return
-                recording.samples.append(sample_of(data))
+                recording.samples.append(built(Snapshot, data))
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 self._damaged(number, what_is_wrong(error))
 
@@ -204,13 +200,6 @@ def parsed(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 def not_a_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
-
-
-def sample_of(data: Mapping[str, Any]) -> Snapshot:
-    """ValueError, KeyError or TypeError if it is not a snapshot."""
-    sample = Snapshot.from_json(data)
-    check(sample)
-    return sample
 
 
 def what_is_wrong(error: Exception) -> str:
