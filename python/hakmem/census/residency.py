@@ -178,18 +178,10 @@ class Measuring:
 
     def measure_heaps(self, cached: NDArray[Any], quarantined: NDArray[Any]) -> None:
         """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
-        heaps = self.reading.heaps
-        self.result.heaps = [
-            HeapResidency(int(number), int(thread_id), int(state), int(held), int(waiting))
-            for number, thread_id, state, held, waiting in zip(
-                heaps["owner"]["number"],
-                heaps["thread_id"],
-                heaps["owner"]["state"],
-                cached,
-                quarantined,
-                strict=True,
-            )
-        ]
+        owners, thread_ids = self.reading.heaps["owner"], self.reading.heaps["thread_id"]
+        columns = (owners["number"], thread_ids, owners["state"], cached, quarantined)
+        rows = zip(*(column.astype(int).tolist() for column in columns), strict=True)
+        self.result.heaps = [HeapResidency(*row) for row in rows]
 
     # ---- slabs ----
 

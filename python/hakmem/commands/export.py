@@ -123,7 +123,7 @@ def command(asked: Asked) -> None:
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
       hakmem export --otlp http://127.0.0.1:4318 --every 15s
     """
-    from hakmem.views.metrics import registry
+    from hakmem.views.metrics import HakmemCollector, registry
     from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
 
@@ -131,7 +131,7 @@ def command(asked: Asked) -> None:
     sites = SiteMetrics(asked.sites_shown, switches_on=asked.switches_on, waits=asked.listen is None)
     grouping = Grouping(asked.by, asked.top, asked.sites_shown)
     detail: Detail = "counters" if asked.quick else "full"
-    metrics = registry(detail, sites, grouping, asked.heaps_shown, asked.classes)
+    metrics = registry(HakmemCollector(detail, sites, grouping, asked.heaps_shown, asked.classes))
     try:
         if asked.listen is not None:
             _listen(asked.listen, metrics)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from hakmem.commands.arguments import JSON, TARGET, open_target, option, options
@@ -37,6 +39,6 @@ def command(
         if opened.process is not None and (hidden := hidden_in(opened.process)):
             explanation.notes.append(hidden)
     if as_json:
-        print_json(explanation.to_json())
+        print_json(asdict(explanation))
     else:
         print_explanation(console(), explanation, everything)

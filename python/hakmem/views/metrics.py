@@ -175,16 +175,10 @@ def class_counter(name: str, meta: FieldMeta | None) -> Figure:
 # ---- output ---------------------------------------------------------------------------------------
 
 
-def registry(
-    detail: Detail,
-    sites: SiteMetrics | None = None,
-    grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
-    heaps_shown: int = HEAPS_SHOWN,
-    has_classes: bool = False,
-) -> CollectorRegistry:
+def registry(collector: HakmemCollector) -> CollectorRegistry:
     """A registry with hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail, sites, grouping, heaps_shown, has_classes))
+    made.register(collector)
     return made
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from hakmem.base.sizes import bytes_text, count_text
 from hakmem.census.figures import Snapshot
-from hakmem.census.heap_figures import REST_NAME, Series, quoted
+from hakmem.census.heap_figures import REST_NAME, Series, heap_text
 from hakmem.views import charts
 from hakmem.views.charts import Chart, largest
 
@@ -78,6 +78,4 @@ def line(name: str, held: Sequence[Held | None], of: Iterable[Series]) -> charts
 def label(series: Series) -> str:
     """“cache” (tag 7)"""
     name, tag, kind = series
-    more = [f"tag {tag}" if tag != "0" else "", kind if kind != "program" else ""]
-    said = ", ".join(filter(None, more))
-    return quoted(name) + (f" ({said})" if said else "")
+    return heap_text(name, tag, kind if kind != "program" else "")

@@ -16,6 +16,7 @@ from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
 from hakmem.blocks.what import ContentRow, SizeClass, What
 from hakmem.census.figures import TIERS
+from hakmem.census.heap_figures import heap_text as named_text
 from hakmem.census.heap_figures import quoted
 from hakmem.views.profile_text import CALLER
 from hakmem.views.screen import Sheet, one_line, table
@@ -182,8 +183,7 @@ def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
 def owner_text(block: OneBlock) -> str:
     """The block's owner."""
     if block.heap is not None:
-        tag = f" (tag {block.heap.tag})" if block.heap.tag else ""
-        return f"heap {quoted(block.heap.name)}{tag}, made by the program"
+        return f"heap {named_text(block.heap.name, block.heap.tag)}, made by the program"
     return heap_text(block.owner) if block.owner else no_owner_text(block)
 
 
