@@ -38,7 +38,7 @@ def complete_pids(
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """What a function makes of a word; its ValueError is a sentence for the user."""
+    """A word, parsed by a function; its ValueError is a sentence for the user."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:
         self.name = name

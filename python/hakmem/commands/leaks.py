@@ -28,7 +28,6 @@ from hakmem.commands.arguments import (
     options_as,
     warn,
 )
-from hakmem.commands.profile import profile_bar
 from hakmem.target.target import Target
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
         evidence = evidence_of(watched, None)
         return evidence is None or evidence.is_told
 
-    with profile_bar(how.seconds) as seconds:
+    with progress_bar("profiling", how.seconds) as seconds:
         watched = watch(opened, replace(how, is_told=is_told), seconds)
     reached, samples = None, watched.places
     if not watched.is_gone and watched.stopped_by is None:

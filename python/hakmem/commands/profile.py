@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +33,7 @@ from hakmem.target.target import Target
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
     from hakmem.profile.model import Profile
-    from hakmem.profile.session import Gathered, Progress
+    from hakmem.profile.session import Gathered
     from hakmem.target.switch import Settings
 
 MODES = {
@@ -91,14 +89,6 @@ class Asked:
         from hakmem.target.switch import Settings
 
         return Settings(self.period_bytes or 0, self.rate or 0, self.stack_depth or 0, self.for_s or 0.0)
-
-
-@contextmanager
-def profile_bar(for_s: float) -> Iterator[Progress]:
-    from hakmem.views.screen import timed_bar
-
-    with timed_bar("profiling", for_s) as advance:
-        yield lambda seconds: advance(seconds, "")
 
 
 @click.command("profile")
@@ -176,6 +166,7 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
     from hakmem.doctor.runtimes import hidden_in
     from hakmem.profile.model import Mode
     from hakmem.profile.session import Plan, gather, is_on, last_profile, own_settings
+    from hakmem.views.screen import progress_bar
 
     wanted, settings = Mode(asked.mode or Mode.LIVE), asked.settings
     if opened.process is None:
@@ -185,7 +176,7 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
         gathered.notes += own_settings(settings)
     else:
         for_s = asked.for_s or FOR_S
-        with profile_bar(for_s) as progress:
+        with progress_bar("profiling", for_s) as progress:
             gathered = gather(opened, Plan(wanted, for_s, replace(settings, lease_s=0.0)), progress)
     if hidden := hidden_in(opened.process):
         gathered.notes.append(hidden)

@@ -25,10 +25,10 @@ EVERY_MIN_S = 0.01
 @contextmanager
 def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
     """A bar that is advanced by each snapshot."""
-    from hakmem.views.screen import timed_bar
+    from hakmem.views.screen import progress_bar
 
     first: list[float] = []
-    with timed_bar(what, for_s) as advance:
+    with progress_bar(what, for_s) as advance:
 
         def seen(sample: Snapshot) -> None:
             first.append(sample.monotonic_s)

@@ -47,7 +47,7 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
 
 
 def parse_when(word: str) -> Condition:
-    """What it needs is loaded when it is used."""
+    """Its module is loaded when it is used."""
     from hakmem.launch.condition import parse_condition, usable_bytes
 
     return parse_condition(word, usable_bytes())

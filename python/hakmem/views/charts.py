@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,10 +52,10 @@ class Chart:
     series: Sequence[Series]
     format: Format
     is_stacked: bool = False
-    svg: str = field(init=False, default="")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "svg", draw(self))
+    @property
+    def svg(self) -> str:
+        return draw(self)
 
     @property
     def legend(self) -> list[tuple[int, str]]:

@@ -27,7 +27,7 @@ class Tile:
 
 
 def width(estimate: Estimate) -> float:
-    """Of the interval, relative: to sort by how much is known."""
+    """The relative width of the interval: to sort by how much is known."""
     low, high = estimate.interval
     return (high - low) / max(1.0, estimate.value)
 

@@ -90,22 +90,12 @@ class Gauge:
     meaning: str
 
 
-def rss(moment: Moment) -> float:
-    """Resident bytes."""
-    return moment.snapshot.process.rss_bytes if moment.snapshot.process else 0
-
-
-def live(moment: Moment) -> float:
-    """Bytes in live blocks, resident or not."""
-    return moment.snapshot.memory.live_bytes
-
-
 def beyond_rss(moment: Moment) -> str:
     """Why live bytes exceed RSS; "" where they do not."""
-    process = moment.snapshot.process
-    if process is None or live(moment) <= process.rss_bytes:
+    process, live_bytes = moment.snapshot.process, moment.snapshot.memory.live_bytes
+    if process is None or live_bytes <= process.rss_bytes:
         return ""
-    size = bytes_text(live(moment) - process.rss_anonymous_bytes)
+    size = bytes_text(live_bytes - process.rss_anonymous_bytes)
     swapped = f", {bytes_text(process.swap_bytes)} of it swapped out" if process.swap_bytes else ""
     return (
         f"live exceeds RSS: at least {size} of it is not resident{swapped}. Pages count in RSS once they are "
@@ -114,8 +104,13 @@ def beyond_rss(moment: Moment) -> str:
 
 
 GAUGES = (
-    Gauge("RSS", rss, bytes_text, RSS.meaning),
-    Gauge("live", live, bytes_text, f"{LIVE_BLOCKS.meaning}, resident or not"),
+    Gauge("RSS", lambda m: getattr(m.snapshot.process, "rss_bytes", 0), bytes_text, RSS.meaning),
+    Gauge(
+        "live",
+        lambda m: m.snapshot.memory.live_bytes,
+        bytes_text,
+        f"{LIVE_BLOCKS.meaning}, resident or not",
+    ),
     Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text, CACHED_BLOCKS.meaning),
     Gauge(
         "slow paths",
