@@ -109,10 +109,12 @@ def command(asked: Asked) -> None:
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
+    from hakmem.profile.session import require_profiles
     from hakmem.views.profile_text import show_profile
 
     writers = checked(asked)
-    opened = open_profiled(asked.target)
+    opened = open_target(asked.target)
+    require_profiles(opened)
     if asked.switch:
         click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
         return
@@ -181,15 +183,6 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
     if hidden := hidden_in(opened.process):
         gathered.notes.append(hidden)
     return gathered
-
-
-def open_profiled(name: str) -> Target:
-    """A process or a core, of a library that has profiles."""
-    from hakmem.profile.session import require_profiles
-
-    opened = open_target(name)
-    require_profiles(opened)
-    return opened
 
 
 def saved(profile: Profile, writers: dict[Path, Write]) -> bool:

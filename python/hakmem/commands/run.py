@@ -167,8 +167,10 @@ def command(asked: Asked) -> None:
 
     if results is None:
         execute()
-    if hidden := hidden_objects(examined, environment):
-        say(hidden)
+    from hakmem.doctor.runtimes import hidden
+
+    if unseen := hidden(runtime_named(examined), environment, examined.words):
+        say(unseen)
     run_profiled(execute, environment, results, asked)
 
 
@@ -262,13 +264,6 @@ def runtime_named(examined: Examined) -> Runtime | None:
     from hakmem.doctor.runtimes import runtime_of
 
     return runtime_of(examined.program.resolve().name, (path.name for path in examined.libraries))
-
-
-def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | None:
-    """Parts of this program that a profile would not see."""
-    from hakmem.doctor.runtimes import hidden
-
-    return hidden(runtime_named(examined), environment, examined.words)
 
 
 def prepared(asked: Asked) -> Results:

@@ -150,7 +150,7 @@ class Program:
 
     def meets(self, condition: Condition) -> bool:
         """Compares RSS now, or the live bytes at the last look."""
-        return condition.holds(self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes)
+        return (self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes) > condition.bytes
 
     # ---- its end ---------------------------------------------------------------------------------------
 

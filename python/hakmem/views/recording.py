@@ -274,34 +274,6 @@ class Recorded:
     stopped_by: int | None = None  # a signal's number
 
 
-class Journal:
-    """A recording that is being written: each sample is stored as soon as it is taken."""
-
-    def __init__(self, output: Output, recording: Recording) -> None:
-        self._output = output
-        self._header = line(recording.header())
-        self.first_s = self.last_s = 0.0
-
-    @property
-    def samples(self) -> int:
-        """That are written: each is a piece."""
-        return self._output.pieces
-
-    def add(self, sample: Snapshot, sites: Mapping[str, Any]) -> None:
-        """The first sample replaces the old content."""
-        text = line({**bounded(sample).to_json(), **sites})
-        if not self.samples:
-            text, self.first_s = self._header + text, sample.monotonic_s
-        self._output.write(text)
-        self.last_s = sample.monotonic_s
-
-    def end(self, why: str, sites: Mapping[str, Any], stopped_by: int | None = None) -> Recorded:
-        """The last line."""
-        samples = self.samples
-        self._output.write(line({"ended": why, **sites}))
-        return Recorded(samples, self.last_s - self.first_s, why, stopped_by)
-
-
 def record(
     target: Target,
     every_s: float,
@@ -310,26 +282,33 @@ def record(
     progress: Callable[[Snapshot], None],
     sites: SiteRecorder | None = None,
 ) -> Recorded:
-    """Records until the duration is reached, the process ends, or a signal arrives.  If that happens before
-    the first sample, nothing is written, and the reason is raised."""
-    journal = Journal(output, Recording.of(target, every_s))
-    why, stopped_by = ENDED_IN_TIME, None
+    """Records until the duration is reached, the process ends, or a signal arrives; each sample is written, a
+    piece of its own, as soon as it is taken.  If the end comes before the first sample, nothing is written,
+    and the reason is raised."""
+    header = line(Recording.of(target, every_s).header())
+    why, stopped_by, first_s, last_s = ENDED_IN_TIME, None, 0.0, 0.0
     try:
         with stoppable():
             for sample in samples(target, every_s, for_s):
-                journal.add(sample, sites.taken() if sites else {})
+                text = line({**bounded(sample).to_json(), **(sites.taken() if sites else {})})
+                last_s = sample.monotonic_s
+                if not output.pieces:  # the first one replaces the old content
+                    text, first_s = header + text, last_s
+                output.write(text)
                 progress(sample)
     except (Stopped, HakmemError) as error:
-        if not journal.samples:
+        if not output.pieces:
             raise
         if isinstance(error, Stopped):
             why, stopped_by = ended_by(error.number), error.number
         elif has_ended(target, error):
             why = ENDED_WITH_PROCESS
         else:
-            message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
+            message = f"{error}; {counted(output.pieces, 'sample')} recorded before it"
             raise HakmemError(message) from None
-    return journal.end(why, sites.last() if sites else {}, stopped_by)
+    written = output.pieces
+    output.write(line({"ended": why, **(sites.last() if sites else {})}))
+    return Recorded(written, last_s - first_s, why, stopped_by)
 
 
 def ended_by(number: int) -> str:
