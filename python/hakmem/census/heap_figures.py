@@ -11,6 +11,7 @@ NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 HEAPS_SHOWN = 10
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 REST, REST_NAME = 0, "other heaps"  # no heap has this number
+SUMMED = ("live_bytes", "live_blocks", "refusals", "allocated_blocks")
 Series = tuple[str, str, str]  # name, tag, kind
 
 
@@ -81,11 +82,8 @@ def few_heaps(heaps: Sequence[NamedHeapFigures], count: int) -> list[NamedHeapFi
         tag=0,
         kind="program",
         thread_id=0,
-        live_bytes=sum(heap.live_bytes for heap in rest),
-        live_blocks=sum(heap.live_blocks or 0 for heap in rest),
-        refusals=sum(heap.refusals for heap in rest),
-        allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
         threads=sum(threads) if threads else None,
+        **{name: sum(getattr(heap, name) or 0 for heap in rest) for name in SUMMED},
     )
     return [*kept, others]
 

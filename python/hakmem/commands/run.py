@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -293,7 +294,7 @@ def run_profiled(
     from hakmem.profile.model import Mode
 
     plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
-    with Listener() as listener:
+    with closing(Listener()) as listener:
         environment[VARIABLE] = str(listener.path)
         child = start(execute)
         try:

@@ -121,12 +121,12 @@ def line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
+@dataclass
 class Reader:
     """Reads a recording line by line."""
 
-    def __init__(self, name: str, file: BinaryIO) -> None:
-        self._name = name
-        self._file = file
+    _name: str
+    _file: BinaryIO
 
     def read(self) -> Recording:
         """The whole file."""
@@ -220,25 +220,23 @@ def with_few_threads(sample: Snapshot) -> Snapshot:
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
     kept, rest = by_cache[: THREADS_KEPT - 1], by_cache[THREADS_KEPT - 1 :]
     tiers = {tier for thread in rest for tier in thread.magazine_bytes}
+    sums = ("remote_buffer_bytes", "quarantine_bytes", "bytes_out", "slow_paths")
     others = ThreadFigures(
         number=0,
         thread_id=0,
         name=f"{len(rest)} {OTHERS_NAME}",
         state="running",
         magazine_bytes={tier: sum(t.magazine_bytes.get(tier, 0) for t in rest) for tier in sorted(tiers)},
-        remote_buffer_bytes=sum(thread.remote_buffer_bytes for thread in rest),
-        quarantine_bytes=sum(thread.quarantine_bytes for thread in rest),
-        bytes_out=sum(thread.bytes_out for thread in rest),
-        slow_paths=sum(thread.slow_paths for thread in rest),
+        **{name: sum(getattr(thread, name) for thread in rest) for name in sums},
     )
     return replace(sample, threads=[*kept, others])
 
 
+@dataclass
 class Pace:
     """Chooses between full and quick snapshots, so that walks take at most a tenth of the time."""
 
-    def __init__(self) -> None:
-        self.next_walk_s = 0.0
+    next_walk_s: float = 0.0
 
     def take(self, target: Target) -> Snapshot:
         """The next snapshot."""
