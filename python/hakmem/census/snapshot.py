@@ -64,7 +64,7 @@ def snapshot_of(census: Census) -> Snapshot:
     reading = census.reading
     target, schema, memory = reading.target, reading.schema, reading.target.memory
     process, totals, counters = target.process, read_totals(reading), read_counters(reading)
-    heaps = named_heap_figures(census)
+    heaps, kinds = named_heap_figures(census), census.range_kinds
     options = read_options(memory, schema)
     return Snapshot(
         pid=target.pid,
@@ -78,7 +78,7 @@ def snapshot_of(census: Census) -> Snapshot:
         totals=totals,
         options=options,
         classes=[class_figures(reading, item) for item in census.classes],
-        big=big_figures(census, totals),
+        big=BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0)),
         threads=thread_figures(reading, process),
         memory=memory_figures(census, totals),
         process=process.figures() if process else None,
@@ -126,12 +126,6 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
     counters = reading.class_counters
     known |= {name: int(counters[name][item.number]) for name in CLASS_COUNTERS if name in counters}
     return ClassFigures(**known)
-
-
-def big_figures(census: Census, totals: dict[str, int]) -> BigFigures:
-    """Big blocks; their bytes as counted by the library."""
-    kinds = census.range_kinds
-    return BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0))
 
 
 def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigures]:

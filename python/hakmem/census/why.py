@@ -157,18 +157,17 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
         return ""
     large = [heap for heap in made if heap.live_bytes >= MENTION_SHARE * live_bytes]
     named = (large or made[:1])[:HEAPS_NAMED]
-    parts = [f"{share_text(heap.live_bytes, live_bytes)} in {used_text(heap)}" for heap in named]
+    parts = []
+    for heap in named:
+        used = f"in use by {counted(heap.threads, 'thread')}" if heap.threads else ""
+        share = share_text(heap.live_bytes, live_bytes)
+        parts.append(f"{share} in {heap_text(heap.name, heap.tag, used)}")
     if rest := made[len(named) :]:
         held = sum(heap.live_bytes for heap in rest)
         parts.append(f"{share_text(held, live_bytes)} in {counted(len(rest), 'other heap')}")
     outside = max(0, live_bytes - sum(heap.live_bytes for heap in made))
     elsewhere = f"{share_text(outside, live_bytes)} in no heap of the program's"
     return f"Live bytes lie {', '.join(parts)}; {elsewhere}."
-
-
-def used_text(heap: NamedHeapFigures) -> str:
-    used = f"in use by {counted(heap.threads, 'thread')}" if heap.threads else ""
-    return heap_text(heap.name, heap.tag, used)
 
 
 def notes(found: Scan, scans: int) -> list[str]:

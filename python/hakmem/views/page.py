@@ -56,11 +56,5 @@ def rendered(template: str, data: dict[str, Any], **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
-    return environment.get_template(template).render(
-        tool_version=__version__, data=Markup(script_json(data)), **values
-    )
-
-
-def script_json(value: dict[str, Any]) -> str:
-    """JSON for a script element: it cannot close the element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    script = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")  # cannot close its element
+    return environment.get_template(template).render(tool_version=__version__, data=Markup(script), **values)

@@ -91,11 +91,6 @@ class Recording:
             "meta": {name: asdict(meta) for name, meta in self.meta.items()},
         }
 
-    @classmethod
-    def from_header(cls, data: Mapping[str, Any]) -> Recording:
-        """Without its samples; ValueError for an invalid header."""
-        return built(cls, {name: data[name] for name in (*HEADER_NAMES, "meta")})
-
     def write(self, path: Path) -> None:
         """Whole or not at all."""
         with Output(path) as output:
@@ -130,8 +125,8 @@ class Reader:
 
     def read(self) -> Recording:
         """The whole file."""
-        first = self._file.readline(LINE_BYTES_MAX) if self._begins_like_json() else b""
-        header = parsed(first)
+        begin: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
+        header = parsed(self._file.readline(LINE_BYTES_MAX)) if begin in (b"{", b"[", b'"', b" ") else None
         if header is None:
             self._is_none("is not JSON")
         if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
@@ -143,7 +138,7 @@ class Reader:
                 f"use hakmem {header.get('tool_version', '')}"
             )
         try:
-            recording = Recording.from_header(header)
+            recording = built(Recording, {name: header[name] for name in (*HEADER_NAMES, "meta")})
             if version == ONE_OBJECT_VERSION:
                 recording.samples = [built(Snapshot, item) for item in header["samples"]]
                 recording.ended = built(str, header["ended"], "ended")
@@ -152,10 +147,6 @@ class Reader:
             raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
         self._read_samples(recording)
         return recording
-
-    def _begins_like_json(self) -> bool:
-        peeked: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
-        return peeked in (b"{", b"[", b'"', b" ")
 
     def _read_samples(self, recording: Recording) -> None:
         """To the end, or to the line that was being written when the recorder was killed."""
@@ -298,7 +289,9 @@ def record(
         if not output.pieces:
             raise
         if isinstance(error, Stopped):
-            why, stopped_by = ended_by(error.number), error.number
+            stopped_by = error.number  # Ctrl-C comes from the user; the sender of others is unknown
+            is_by_user, name = stopped_by == signal.SIGINT, signal.Signals(stopped_by).name
+            why = ENDED_BY_USER if is_by_user else f"stopped by {name}"
         elif has_ended(target, error):
             why = ENDED_WITH_PROCESS
         else:
@@ -307,11 +300,6 @@ def record(
     written = output.pieces
     output.write(line({"ended": why, **(sites.last() if sites else {})}))
     return Recorded(written, last_s - first_s, why, stopped_by)
-
-
-def ended_by(number: int) -> str:
-    """Ctrl-C comes from the user; the sender of other signals is unknown."""
-    return ENDED_BY_USER if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
 
 
 def has_ended(target: Target, error: HakmemError) -> bool:

@@ -10,7 +10,6 @@ from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.census.catalogue import LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RANGES_CLEAN, RSS
-from hakmem.census.figures import ThreadFigures
 from hakmem.census.rates import between
 from hakmem.census.snapshot import STATES
 from hakmem.layout.schema import FieldMeta
@@ -145,15 +144,15 @@ def threads(timeline: Timeline) -> list[Series]:
 def caches(timeline: Timeline) -> list[Series]:
     """The threads that cached most."""
     held = [{thread.number: thread.cached_bytes for thread in one.threads} for one in timeline.samples]
-    names = {thread.number: thread_label(thread) for one in timeline.samples for thread in one.threads}
+    threads = {thread.number: thread for one in timeline.samples for thread in one.threads}
+
+    def label(number: int) -> str:
+        thread = threads[number]
+        return f"{thread.name or 'heap'} ({thread.thread_id or number})" if number else thread.name
+
     return [
-        Series(names[number], [one.get(number, 0) for one in held]) for number in largest(held, THREADS_SHOWN)
+        Series(label(number), [one.get(number, 0) for one in held]) for number in largest(held, THREADS_SHOWN)
     ]
-
-
-def thread_label(thread: ThreadFigures) -> str:
-    """A thread's name and number in a legend."""
-    return f"{thread.name or 'heap'} ({thread.thread_id or thread.number})" if thread.number else thread.name
 
 
 def per_second(value: float) -> str:
