@@ -102,7 +102,8 @@ def draw(chart: Chart) -> str:
     layers = [series for series in chart.series if chart.is_stacked and not series.is_line]
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
     tops = stack([filled(chart.times_s, layer.values) for layer in layers])
-    peak = max([0.0, *(max(top, default=0) for top in tops[-1:]), *(highest(s.values) for _, s in lines)])
+    known = (value for _, series in lines for value in series.values if value is not None)
+    peak = max([0.0, *(value for top in tops[-1:] for value in top), *known])
     step = tick_step(peak, is_binary=chart.format is bytes_text)
     limit = step * max(1, math.ceil(peak / step))
     end_s = max(chart.times_s[-1], 1e-9) if chart.times_s else 1.0
@@ -141,11 +142,6 @@ def stack(layers: Sequence[Sequence[float]]) -> list[list[float]]:
         below = tops[-1] if tops else [0.0] * len(layer)
         tops.append([low + value for low, value in zip(below, layer, strict=True)])
     return tops
-
-
-def highest(values: Values) -> float:
-    """The largest known value."""
-    return max((value for value in values if value is not None), default=0.0)
 
 
 def tick_step(peak: float, is_binary: bool) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import jinja2
@@ -16,14 +15,7 @@ from hakmem.profile.labels import frame_text
 from hakmem.profile.short_names import short_name
 from hakmem.views.profile_text import CALLER, interval_text, signed_bytes, span_text
 
-
-@dataclass(frozen=True)
-class Tile:
-    """One figure at the top of a page."""
-
-    name: str
-    value: str
-    note: str
+Tile = tuple[str, str, str]  # a figure at the top of a page: its name, its value, a note
 
 
 def width(estimate: Estimate) -> float:

@@ -56,15 +56,15 @@ def tiles(profile: Profile, table: SiteTable) -> list[Tile]:
     whole = sum(one.samples for one in samples if one.is_complete)
     rate = f"one in {bytes_text(header.rate_bytes)} at the end" if header.rate_bytes else "at an unknown rate"
     found = [
-        Tile("Total", bytes_text(table.total_bytes), "counted" if table.is_exact else "estimated"),
-        Tile("Sites", f"{len(table.sites):,}", f"in {bytes_text(table.sampled.value)}"),
-        Tile("Samples", f"{count:,}", rate),
-        Tile("Complete stacks", share_text(whole, count), "reach the thread's start"),
+        ("Total", bytes_text(table.total_bytes), "counted" if table.is_exact else "estimated"),
+        ("Sites", f"{len(table.sites):,}", f"in {bytes_text(table.sampled.value)}"),
+        ("Samples", f"{count:,}", rate),
+        ("Complete stacks", share_text(whole, count), "reach the thread's start"),
     ]
     if table.before.value:
-        found.append(Tile("Older", bytes_text(table.before.value), SITES_BEFORE.label))
+        found.append(("Older", bytes_text(table.before.value), SITES_BEFORE.label))
     if header.lost_samples:
-        found.append(Tile("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
+        found.append(("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
     return found
 
 

@@ -272,23 +272,22 @@ def tiles(timeline: Timeline) -> list[Tile]:
     faults = sum(rates.minor_faults_per_s * rates.seconds for rates in timeline.rates)
     times = tuple(call.time for call in OS_CALLS)
     os_ns = sum(rates.sum_of(times) * rates.seconds for rates in timeline.rates)
-    result = []
+    found: list[Tile] = []
     if rss:
         course = f"{bytes_text(rss[0])} at start, {bytes_text(rss[-1])} at end"
-        live_bytes = last.memory.live_bytes
-        result += [
-            Tile("Peak RSS", bytes_text(max(rss)), course),
-            Tile("Live at end", bytes_text(live_bytes), f"{LIVE_BLOCKS.meaning}, resident or not"),
+        held = f"{LIVE_BLOCKS.meaning}, resident or not"
+        found = [
+            ("Peak RSS", bytes_text(max(rss)), course),
+            ("Live at end", bytes_text(last.memory.live_bytes), held),
         ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
+    mean = f"{count_text(faults / timeline.seconds)}/s on average"
     return [
-        *result,
-        Tile("Peak fetch rate", f"{bytes_text(busiest)}/s", "by malloc, below the magazines"),
-        Tile(
-            "Page faults", count_text(round(faults)), f"{count_text(faults / timeline.seconds)}/s on average"
-        ),
-        Tile("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and purging"),
-        Tile("Threads", str(last.process.threads if last.process else len(last.threads)), "at end"),
+        *found,
+        ("Peak fetch rate", f"{bytes_text(busiest)}/s", "by malloc, below the magazines"),
+        ("Page faults", count_text(round(faults)), mean),
+        ("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and purging"),
+        ("Threads", str(last.process.threads if last.process else len(last.threads)), "at end"),
     ]
 
 
