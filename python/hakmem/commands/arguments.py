@@ -149,8 +149,13 @@ def options_as(kind: type[Kind]) -> Callable[[Callable[[Kind], None]], Command]:
 # ---- targets and files -------------------------------------------------------------------------------
 
 
+def say(text: object) -> None:
+    """On standard error: standard output is for the result, or the program's."""
+    click.echo(f"hakmem: {text}", err=True)
+
+
 def warn(what: str) -> None:
-    click.echo(f"hakmem: warning: {what}", err=True)
+    say(f"warning: {what}")
 
 
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
@@ -176,10 +181,9 @@ def open_pid(pid: int) -> Target:
     """The process, with a line on standard error where it has several hakmems: only one is looked at."""
     opened = open_process(pid)
     if others := opened.places[1:]:
-        click.echo(
-            f"hakmem: process {pid} has {1 + len(others)} hakmems; the one that has held most is read, in "
-            f"{opened.places[0]}; hakmem doctor {pid} names all",
-            err=True,
+        say(
+            f"process {pid} has {1 + len(others)} hakmems; the one that has held most is read, in "
+            f"{opened.places[0]}; hakmem doctor {pid} names all"
         )
     return opened
 

@@ -15,7 +15,7 @@ import click
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
-from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, duration, option, options_as
+from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, duration, option, options_as, say
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -199,7 +199,7 @@ def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
                 failed = False
             except HakmemError as error:
                 if not failed:
-                    click.echo(f"hakmem: {error}; trying again", err=True)
+                    say(f"{error}; trying again")
                 failed = True
             time.sleep(every_s)
 

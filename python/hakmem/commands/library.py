@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hakmem.commands.arguments import warn
 from hakmem.launch.preloadable import is_preloadable
 from hakmem.target.library import find_library
 
@@ -19,9 +20,8 @@ def command() -> None:
     """
     library = find_library()
     if not is_preloadable(library):
-        click.echo(
-            "hakmem: warning: LD_PRELOAD has no way to write the space, colon or dollar sign in this path; "
-            "start programs by hakmem run, or install hakmem into another folder",
-            err=True,
+        warn(
+            "LD_PRELOAD has no way to write the space, colon or dollar sign in this path; "
+            "start programs by hakmem run, or install hakmem into another folder"
         )
     click.echo(library)

@@ -26,6 +26,7 @@ from hakmem.commands.arguments import (
     open_target,
     option,
     options_as,
+    say,
     warn,
 )
 from hakmem.target.target import Target
@@ -122,7 +123,7 @@ def command(asked: Asked) -> None:
     name_unless_stopped(opened, gathered)
     is_saved = saved(gathered.profile, writers)
     for note in gathered.notes:
-        click.echo(f"hakmem: {note}", err=True)
+        say(note)
     show_profile(
         gathered.profile,
         depth=asked.depth,
@@ -192,7 +193,7 @@ def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
     try:
         save_all(profile, writers)
     except HakmemError as error:
-        click.echo(f"hakmem: {error}", err=True)
+        say(error)
         return False
     return True
 

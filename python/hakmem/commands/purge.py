@@ -7,7 +7,7 @@ import click
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import ExitCode
 from hakmem.base.sizes import bytes_text
-from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option, options
+from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option, options, say
 
 
 @click.command("purge")
@@ -51,7 +51,5 @@ def command(
             if is_stopped
             else f"no thread has allocated or freed within {duration_text(wait_s)}"
         )
-        click.echo(
-            f"hakmem: process {pid} has not purged yet: {why}; it does so when one allocates", err=True
-        )
+        say(f"process {pid} has not purged yet: {why}; it does so when one allocates")
         raise click.exceptions.Exit(ExitCode.FAILED)

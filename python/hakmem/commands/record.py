@@ -14,7 +14,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.files import Output, is_standard_output
 from hakmem.base.signals import die_of, stoppable
 from hakmem.base.sizes import bytes_text, counted
-from hakmem.commands.arguments import OUTPUT_OR_DASH, PROCESS, duration, open_pid, option, options
+from hakmem.commands.arguments import OUTPUT_OR_DASH, PROCESS, duration, open_pid, option, options, say
 
 if TYPE_CHECKING:
     from hakmem.census.figures import Snapshot
@@ -78,7 +78,7 @@ def command(
             progress = stack.enter_context(recording_bar(f"recording {pid}", for_s))
             recorded = record(target, every_s, for_s, file, progress, sites)
     for note in sites.notes if sites else []:
-        click.echo(f"hakmem: {note}", err=True)
+        say(note)
     if recorded.stopped_by not in (None, signal.SIGINT):
         die_of(recorded.stopped_by)
     hint = f" View it with: hakmem report {output} -o {output.with_suffix('.html')}"

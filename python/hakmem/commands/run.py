@@ -15,7 +15,7 @@ import click
 
 from hakmem.base.errors import DEBUG_VARIABLE, CommandError, HakmemError
 from hakmem.base.files import check_writable
-from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, warn
+from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, say, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -231,11 +231,6 @@ def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str,
     if asked.is_profiled:
         environment[PROFILE_VARIABLE] = str(asked.period_bytes or 1)
     return environment
-
-
-def say(text: str) -> None:
-    """The program has standard output."""
-    click.echo(f"hakmem: {text}", err=True)
 
 
 def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
