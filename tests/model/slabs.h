@@ -58,6 +58,12 @@ static inline void free_remotely(struct slab *slab, uint64_t bits) {
   slab_free_remote(slab, 0, bits, &strays[model_self()]);
 }
 
+static inline void drain_owner(struct owner *owner) {
+  latch_take(owner);
+  pending_drain_class(owner, CLASS_32K, UINT64_MAX);
+  latch_give(owner);
+}
+
 static inline bool is_in_queue(const struct slab *slab, const struct slab *queued) {
   bool is_found = false;
   for (unsigned length = 0; queued; queued = load_relaxed(&queued->pending_next)) {

@@ -15,15 +15,7 @@ COMPILER_SPECIFIC = re.compile(
 )
 
 # Standard headers that neither call the system nor need it.
-PLAIN_HEADERS = {
-    "errno.h",
-    "limits.h",
-    "stdarg.h",
-    "stdbool.h",
-    "stddef.h",
-    "stdint.h",
-    "string.h",
-}
+PLAIN_HEADERS = {"errno.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 # What a layer may include beyond those: base/ wraps the atomics, api/ and fortify/ need the declarations of
 # what they replace; fortify/, a library of its own, has no os/ below it and finds what it replaces itself.
 REPLACED_BY_FORTIFY = {"stdio.h", "stdlib.h", "strings.h", "sys/socket.h", "unistd.h", "wchar.h"}
