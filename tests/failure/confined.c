@@ -59,7 +59,7 @@ static const struct call {
     CALL(rt_sigreturn),
 };
 static const char own_calls[] = "write,exit,exit_group,rt_sigreturn";
-/* Of a program that starts threads. */
+/* The calls of a program that starts threads. */
 static const char thread_calls[] = "clone,clone3,set_robust_list,rseq,rt_sigprocmask";
 
 static struct sock_filter filter[FILTER_MAX];
@@ -119,7 +119,7 @@ static void confine(const char *action, const char *how, const char *allowed, bo
   }
 }
 
-/* As a service manager does it: what services are not thought to need ends the process; then the program begins. */
+/* As a service manager does it: a call that services hardly need ends the process; then the program begins. */
 static void run_under_filter(char **arguments) {
   struct sock_fprog program = begin_filter();
   add_calls("membarrier,mincore,process_vm_readv,sched_yield", action_of(arguments[1]));

@@ -65,7 +65,7 @@ class Outcome:
 
 
 def libraries_of(file: Path) -> list[Path]:
-    """What the dynamic linker loads for it, itself included; nothing for what is not dynamic."""
+    """The files that the dynamic linker loads for it, itself included; none for a static program."""
     listed = captured(["ldd", file]).stdout
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
 
@@ -119,7 +119,7 @@ PART = re.compile(r"^\x1e(?P<what>begin|kernel|end|done) ?(?P<rest>.*)\n", re.M)
 
 
 def outcomes(jobs: Sequence[Job], said: str) -> list[Outcome]:
-    """What `init` said of each:
+    """The lines of `init` about each:
     begin NAME, the program's output; kernel, its messages; end STATUS SERVED SECONDS."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     name = ""

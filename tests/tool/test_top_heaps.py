@@ -27,7 +27,7 @@ ALLOCATED = HEAPS.columns.index("allocated")
 
 
 def cells(screen: str, name: str) -> list[str]:
-    """What stands in the row of the heap of this name."""
+    """The cells in the row of the heap of this name."""
     (row,) = (line for line in screen.splitlines() if name in line)
     return row[row.index(name) + len(name) :].split()
 
@@ -63,7 +63,7 @@ def names(app: TopApp) -> list[str]:
 
 
 def test_sorting(with_heaps: Start) -> None:
-    """What some heaps do not have sorts as less than what others have."""
+    """A missing figure sorts below all others."""
     made = ["“cache”", ODD_TEXT, "“heap 3”", "“main loop”"]
 
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
@@ -103,7 +103,7 @@ def test_another_process_has_its_own_tables(with_heaps: Start, busy: subprocess.
 
 
 def moment_between(target: Any, *steps: Callable[[], object]) -> Moment:  # noqa: ANN401
-    """What a watch sees that looks before and after these steps."""
+    """The moment of a watch that looks before and after these steps."""
     watch = Watch(target)
     assert watch.poll() is None
     for step in steps:
