@@ -142,15 +142,8 @@ def run_jobs(kernel_image: Path, jobs: Sequence[Job], files: Iterable[Path], fol
     """Boots the kernel; `folder` is an empty one for the machine's files."""
     initramfs, console, results = folder / "initramfs", folder / "console", folder / "results"
     write_initramfs(initramfs, jobs, files)
-    words = [
-        "qemu-system-x86_64",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        PROCESSOR,
-        "-smp",
-        str(os.cpu_count() or 1),
-    ]
+    words = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR]
+    words += ["-smp", str(os.cpu_count() or 1)]
     words += ["-m", str(MEMORY_MIB), "-nodefaults", "-display", "none", "-no-reboot"]
     words += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
     words += ["-kernel", str(kernel_image), "-initrd", str(initramfs), "-append", COMMAND_LINE]

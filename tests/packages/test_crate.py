@@ -64,16 +64,7 @@ def names_in(file: Path) -> set[str]:
 
 
 def test_they_hold_the_sources_of_the_tree(crates: Packed) -> None:
-    words = [
-        "git",
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "src",
-        "include",
-        "cmake/whole.ld",
-    ]
+    words = "git ls-files --cached --others --exclude-standard src include cmake/whole.ld".split()
     listed = captured(words, cwd=ROOT, check=True).stdout.split()
     names = names_in(crates.files["hakmem-sys"])
     assert {name.removeprefix("c/") for name in names if name.startswith("c/")} == set(listed)
