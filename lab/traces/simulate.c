@@ -104,13 +104,17 @@ static void judge(struct run *run, struct cache *cache, uint16_t thread, unsigne
 
 static void refill(struct run *run, struct cache *cache, uint16_t thread, unsigned class) {
   judge(run, cache, thread, class);
-  bool owns = run->slabs.owns[thread][class];
-  if (!owns || (!run->slabs.lists[thread][class] && slabs_claim(&run->slabs, thread, class)))
+  bool owns = run->slabs.owns[thread][class], keeps_lines = run->policy.keeps_lines;
+  if (owns && !run->slabs.lists[thread][class] && slabs_claim(&run->slabs, thread, class))
     visit(run, thread, class);
-  for (uint32_t left = cache->capacity / 2; left; left--) {
-    cache->blocks[cache->count++] =
-        slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, run->policy.keeps_lines);
-    cache->held_bytes += (int64_t)class_bytes(class);
+  for (size_t left = cache->capacity / 2; left;) {
+    size_t count = slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, keeps_lines,
+                              cache->blocks + cache->count, left);
+    cache->count += (uint32_t)count;
+    cache->held_bytes += (int64_t)(count * class_bytes(class));
+    if (!owns) visit(run, thread, class);
+    left = owns ? left - count
+                : 0; /* of the commons one word is enough: the next refill may find a fuller one */
   }
 }
 

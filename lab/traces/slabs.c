@@ -62,15 +62,24 @@ static bool is_shared(const struct slab *slab, size_t index, uint16_t thread) {
   return has_other(slab, lines.first, thread) || has_other(slab, lines.last, thread);
 }
 
-/* The lowest free block that may be handed out; the capacity where there is none. */
+/* The free blocks of a word that may be handed out. */
+static uint64_t free_of_word(const struct slab *slab, size_t word, uint16_t thread,
+                             bool keeps_lines) {
+  size_t count = slab->capacity - word * 64;
+  uint64_t free = ~slab->taken[word] & low_bits(count < 64 ? (unsigned)count : 64);
+  if (!keeps_lines) return free;
+  for (uint64_t left = free; left; left &= left - 1) {
+    unsigned bit = lowest_bit(left);
+    if (is_shared(slab, word * 64 + bit, thread)) free &= ~(UINT64_C(1) << bit);
+  }
+  return free;
+}
+
+/* The lowest word that has any; at or above the capacity where there is none. */
 static size_t find(const struct slab *slab, uint16_t thread, bool keeps_lines) {
-  for (size_t word = 0; word * 64 < slab->capacity; word++)
-    for (uint64_t free = ~slab->taken[word]; free; free &= free - 1) {
-      size_t index = word * 64 + (size_t)__builtin_ctzll(free);
-      if (index >= slab->capacity) break;
-      if (!keeps_lines || !is_shared(slab, index, thread)) return index;
-    }
-  return slab->capacity;
+  size_t word = 0;
+  while (word * 64 < slab->capacity && !free_of_word(slab, word, thread, keeps_lines)) word++;
+  return word;
 }
 
 static void touch(struct slabs *slabs, struct slab *slab, size_t index) {
@@ -96,22 +105,31 @@ static void count_lines(struct slab *slab, size_t index, uint16_t thread, int ch
 /* With `keeps_lines` a slab may have free blocks and none for this thread: only so many of them are looked at. */
 enum { LOOKS_MAX = 8 };
 
-struct block slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
-                        bool keeps_lines) {
-  struct slab *slab = slabs->lists[owner][class];
-  size_t index = 0;
-  for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++)
-    if ((index = find(slab, thread, keeps_lines)) < slab->capacity) break;
-  if (!slab || index >= slab->capacity) {
-    slab = fresh(slabs, owner, class);
-    index = 0;
-  }
+static void take_one(struct slabs *slabs, struct slab *slab, uint16_t thread, size_t index) {
   slabs->shared_lines += is_shared(slab, index, thread);
   slab->taken[index / 64] |= UINT64_C(1) << index % 64;
   count_lines(slab, index, thread, 1);
   touch(slabs, slab, index);
   if (!--slab->free_count) unlist(slabs, slab);
-  return (struct block){slab, (uint32_t)index};
+}
+
+size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
+                  bool keeps_lines, struct block *blocks, size_t most) {
+  struct slab *slab = slabs->lists[owner][class];
+  size_t word = 0, count = 0;
+  for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++)
+    if ((word = find(slab, thread, keeps_lines)) * 64 < slab->capacity) break;
+  if (!slab || word * 64 >= slab->capacity) {
+    slab = fresh(slabs, owner, class);
+    word = 0;
+  }
+  for (uint64_t free = free_of_word(slab, word, thread, keeps_lines); free && count < most;
+       free &= free - 1) {
+    size_t index = word * 64 + lowest_bit(free);
+    take_one(slabs, slab, thread, index);
+    blocks[count++] = (struct block){slab, (uint32_t)index};
+  }
+  return count;
 }
 
 void slabs_give(struct slabs *slabs, struct block block) {

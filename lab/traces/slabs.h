@@ -48,10 +48,10 @@ struct slabs {
   uint64_t shared_lines; /* blocks handed out on a line of which another thread had a block */
 };
 
-/* Takes a block for the thread from slabs of `owner`; with `keeps_lines`, none on a line of which another thread has a block. A fresh
- * slab is taken where no other has one. */
-struct block slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
-                        bool keeps_lines);
+/* Takes up to `most` blocks for the thread, all from one word of a bitmap, as one atomic exchange could; returns their number, at least 1.
+ * The slab is one of `owner`, a fresh one where none has any. With `keeps_lines`, no block is on a line of which another thread has one. */
+size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
+                  bool keeps_lines, struct block *blocks, size_t most);
 void slabs_give(struct slabs *slabs, struct block block);
 /* The thread owns slabs of the class: one of the commons with free blocks becomes its own; false where there is none. */
 bool slabs_claim(struct slabs *slabs, uint16_t thread, unsigned class);
