@@ -1,1 +1,1 @@
-"""Recordings of allocations, replayed on simulated heaps: what a policy would need, before it is built."""
+"""Recordings of allocations, replayed on simulated heaps: the needs of a policy, before it is built."""

@@ -195,7 +195,7 @@ static struct live *add(uint64_t address) {
   return live;
 }
 
-/* Those behind it in its run of occupied places move up. */
+/* Those after it in its run of occupied places move up. */
 static void remove_live(struct live *live) {
   size_t hole = (size_t)(live - table);
   table_count--;
@@ -266,7 +266,7 @@ int main(int argc, char **argv) {
   }
   const struct header *header = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
   if (header == MAP_FAILED || header->magic != TRACE_MAGIC) {
-    fprintf(stderr, "simulate: %s is no recording\n", argv[1]);
+    fprintf(stderr, "simulate: %s is not a recording\n", argv[1]);
     return 2;
   }
   printf("policy\tlive MiB\ttouched MiB\tratio\tvisits/1000\ttransfers/1000\tshared lines/1000\n");

@@ -102,7 +102,7 @@ static void count_lines(struct slab *slab, size_t index, uint16_t thread, int ch
 
 /* ---- for caches --------------------------------------------------------------------------------------------- */
 
-/* With `keeps_lines` a slab may have free blocks and none for this thread: only so many of them are looked at. */
+/* With `keeps_lines` a slab may have free blocks and none for this thread: at most LOOKS_MAX are looked at. */
 enum { LOOKS_MAX = 8 };
 
 static void take_one(struct slabs *slabs, struct slab *slab, uint16_t thread, size_t index) {

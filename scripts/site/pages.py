@@ -199,7 +199,7 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text()
 
 
-# A search shows options before the design behind them, and files of the tree last.
+# A search shows options before the pages on design, and files of the tree last.
 RANK_OF_OPTIONS, RANK_OF_FILES = 3, 0.1
 
 

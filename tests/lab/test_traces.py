@@ -62,7 +62,7 @@ def test_wrong_input(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no recording" * 100)
     for words, message in (
-        ([str(text), "cache=8"], "is no recording"),
+        ([str(text), "cache=8"], "is not a recording"),
         ([], "usage: simulate recording policy"),
         ([str(write(tmp_path / "a.trace", [])), "cash=8"], "a policy is cache=KiB"),
     ):
