@@ -53,8 +53,8 @@ set(worth_a_thread_sanitizer test_concurrency test_lock test_named_heap_threads)
 # The thread sanitizer sees a race in the first rounds or not at all, and makes each forty times as long.
 set(rounds 25000)
 if(HAK_SANITIZE STREQUAL "thread")
-  set(rounds 10000)
-  set(argument_of_test_concurrency 40000)
+  set(rounds 5000)
+  set(argument_of_test_concurrency 20000)
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)

@@ -3,7 +3,7 @@
     build/tests/NAME        what a command makes; NAME has a digest of the command
     build/tests/NAME.run    the run that made it last; locked while one is at it
 
-A program may be running while somebody needs it, too: its file is replaced only where it changes.  Without
+A program may be running while another test needs it: its file is replaced only where it changes.  Without
 its file /proc/PID/maps calls it deleted, and a core dump of it has no names."""
 
 import fcntl
@@ -24,7 +24,7 @@ RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 
 
 class Compiler:
-    """What one run of pytest has made in a folder."""
+    """The files that one run of pytest has made in a folder."""
 
     def __init__(self, folder: Path, run: str = RUN) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class Compiler:
 
     @contextmanager
     def _turn(self, output: Path) -> Iterator[bool]:
-        """Nobody else makes it meanwhile.  Whether this run has made it already."""
+        """No other run makes it meanwhile.  Whether this run has made it already."""
         with output.with_name(f"{output.name}.run").open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)

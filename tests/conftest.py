@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / target.FOLDER
 DEFAULT_TIMEOUT_S = 120.0
 CXX_SUFFIXES = {".cc", ".cpp", ".cxx"}
+LINKING_ONLY = ("-l", "-Wl,", "-static", "-pie", "-rdynamic")  # flags whose objects are those without them
 
 Command = Sequence[str | Path]
 
@@ -162,7 +163,7 @@ def compile_c(cc: str, cxx: str) -> Compile:
         standard = "-std=gnu++17" if is_cxx else "-std=gnu17"
         keep = ["-fno-builtin"] if "clang" in driver else ["-fno-builtin", "-fno-allocation-dce"]
         words = [str(flag) for flag in flags]
-        linked = [word for word in words if not word.startswith("-") or word.startswith(("-l", "-Wl,"))]
+        linked = [word for word in words if not word.startswith("-") or word.startswith(LINKING_ONLY)]
         fixed = [standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", "-U_FORTIFY_SOURCE"]
         command = [*target.command_of(driver), *fixed, *keep]
         command += [f"-I{ROOT / 'include'}", *(word for word in words if word not in linked)]

@@ -199,6 +199,14 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text()
 
 
+# A search shows options before the pages on design, and files of the tree last.
+RANK_OF_OPTIONS, RANK_OF_FILES = 3, 0.1
+
+
+def ranked(text: str, rank: float) -> str:
+    return f"---\nsearch: {{boost: {rank}}}\n---\n{text}"
+
+
 def site(nav: list[Any]) -> dict[str, str | Path]:
     """All files of the site: a page's text, or where a picture is."""
     titles = dict(entries(nav))
@@ -210,12 +218,12 @@ def site(nav: list[Any]) -> dict[str, str | Path]:
         if PurePosixPath(page).suffix in PICTURES:
             found[page] = ROOT / page
             continue
-        text = (
-            with_links_led(page, text_of(page), titles)
-            if page in titles
-            else source_page(page[: -len(".md")])
-        )
-        found[page] = text
+        if page in titles:
+            text = with_links_led(page, text_of(page), titles)
+            found[page] = ranked(text, RANK_OF_OPTIONS) if page == "docs/OPTIONS.md" else text
+        else:
+            text = source_page(page[: -len(".md")])
+            found[page] = ranked(text, RANK_OF_FILES)
         waiting.extend(sorted(link for link in links_of(page, text) if not is_external(link)))
     return found
 

@@ -1,8 +1,8 @@
-"""What the machines of tests/aarch64 consist of, from Debian's and Ubuntu's mirrors: fetched and unpacked
+"""The parts of the machines of tests/aarch64, from Debian's and Ubuntu's mirrors: fetched and unpacked
 into build/arm64, not installed.  apt does it, so that what comes is signed.
 
 `root()`             Debian's C library of the unit tests, and a shell
-`kernel(page_bytes)` one whose pages have so many bytes: its image and the modules that GUEST_MODULES names
+`kernel(page_bytes)` one with pages of this size: its image and the modules that GUEST_MODULES names
 """
 
 import fcntl
@@ -118,7 +118,7 @@ def _decompressed(content: bytes, suffix: str) -> bytes:
 
 
 def _image(vmlinuz: bytes) -> bytes:
-    """What a boot loader is to load, of a file that may hold it packed (Linux: libstub/zboot-header.S)."""
+    """The image for a boot loader, from a file that may hold it packed (Linux: libstub/zboot-header.S)."""
     at = vmlinuz.find(ZBOOT)
     if at < 0:
         return vmlinuz
@@ -132,7 +132,7 @@ def _image(vmlinuz: bytes) -> bytes:
 
 
 def _keep(folder: Path) -> None:
-    """Of a kernel's packages the image and a few modules, which is a hundredth."""
+    """Only the image and a few modules of a kernel's packages: a hundredth."""
     packages, root = folder / "root", folder / "kept"
     root.mkdir()
     (vmlinuz,) = packages.glob("boot/vmlinuz-*")

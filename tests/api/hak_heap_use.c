@@ -42,7 +42,7 @@ enum { ALIGNMENT = 64, READY = 40, END_BYTES = 64 << 10, NOTHING = -1 };
 
 /* ---- all that allocates ----------------------------------------------------------------------------------------- */
 
-/* Of each entry that the library's own list has, under its two names: a block, by result or by *out. */
+/* Each entry of the library's own list, under its two names, makes a block, by result or by *out. */
 #define FAMILY(residence, result, name, arguments, ...) \
   TAKE(name, name arguments) TAKE(hak_##name, hak_##name arguments)
 #define TAKE(name, call)                                  \
@@ -205,7 +205,7 @@ static char *resize(char *block, size_t size, unsigned way) {
                     : rallocx(block, size, LG_PAGE);
 }
 
-/* Of one heap, while another is in use. */
+/* A block of one heap, while another is in use. */
 static void resize_from(hak_heap *heap, hak_heap *in_use, size_t size) {
   for (unsigned way = 0; way < 5; way++) {
     CHECK(use(heap));
@@ -280,7 +280,7 @@ static void empty_and_destroy(void) {
   CHECK(hak_heap_use(NULL, &before) && before == NULL);
 }
 
-/* Lots of blocks that a profile has counted belong to nobody's heap but the thread's. */
+/* Lots of blocks that a profile has counted belong to the thread's heap alone. */
 static void switch_profile(hak_heap *heap) {
   for (int round = 0; round < 4; round++) {
     if (round & 1) CHECK(use(heap));

@@ -11,7 +11,7 @@ NAMES = ("hakmem", "glibc", "mimalloc")
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 0.0

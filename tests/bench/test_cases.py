@@ -38,7 +38,7 @@ def test_every_goal_is_of_a_case() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_quick_run_asks_for_less(case: Any) -> None:  # noqa: ANN401
-    """Of a fixed amount of work a quick run does a part; the others run for the time of the harness."""
+    """A quick run does a part of a fixed amount of work; the others run for the time of the harness."""
     full, quick = (
         case.command(length.seconds, length.quick) for length in (Length(0.4, False), Length(0.1, True))
     )

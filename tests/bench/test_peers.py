@@ -153,17 +153,7 @@ def test_a_proxy_is_preloaded_with_what_it_needs(tmp_path: Path, monkeypatch: py
         "libproxy.so.2": "int served(void) { return 2; }",
     }
     for name, source in sources.items():
-        words = [
-            "cc",
-            "-shared",
-            "-fPIC",
-            "-xc",
-            "-",
-            "-Wl,--no-as-needed",
-            f"-Wl,-soname,{name}",
-            "-o",
-            name,
-        ]
+        words = [*"cc -shared -fPIC -xc - -Wl,--no-as-needed".split(), f"-Wl,-soname,{name}", "-o", name]
         words += ["-L.", "-l:libitself.so.2"] if "proxy" in name else []
         subprocess.run(words, cwd=tmp_path, input=source, text=True, check=True)
     recipe = Unpacked(("libproxy.so.2", "libitself.so.2"))

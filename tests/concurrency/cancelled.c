@@ -39,9 +39,21 @@ enum { ALIGNMENT = 64 };
 
 /* ---- entries ------------------------------------------------------------------------------------------- */
 
+/* A function that enters itself into the table: the linker lays the section's rows side by side. */
+struct entry {
+  const char *name;
+  void (*call)(void);
+};
+extern const struct entry __start_entries[], __stop_entries[];
+#define ENTRY(name)                                                     \
+  static void call_##name(void);                                        \
+  static const struct entry name##_entry                                \
+      __attribute__((section("entries"), used)) = {#name, call_##name}; \
+  static void call_##name(void)
+
 /* Those that make blocks, each into its place; those that take them. */
 #define MAKER(name, expression)           \
-  static void call_##name(void) {         \
+  ENTRY(name) {                           \
     for (size_t i = 0; i < BLOCKS; i++) { \
       size_t size = size_of(i);           \
       (void)size;                         \
@@ -49,7 +61,7 @@ enum { ALIGNMENT = 64 };
     }                                     \
   }
 #define TAKER(name, statement)            \
-  static void call_##name(void) {         \
+  ENTRY(name) {                           \
     for (size_t i = 0; i < BLOCKS; i++) { \
       size_t size = size_of(i);           \
       (void)size;                         \
@@ -58,7 +70,7 @@ enum { ALIGNMENT = 64 };
     }                                     \
   }
 #define ASKER(name, statement)                \
-  static void call_##name(void) {             \
+  ENTRY(name) {                               \
     for (size_t i = 0; i < BLOCKS / 4; i++) { \
       statement;                              \
     }                                         \
@@ -188,7 +200,7 @@ static void *nothing(void *unused) { return unused; }
 static int nothing_c11(void *unused) { return unused != NULL; }
 static void no_handler(void) {}
 
-static void call_pthread_create(void) {
+ENTRY(pthread_create) {
   pthread_t thread;
   for (int i = 0; i < 20; i++) {
     CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);
@@ -196,7 +208,7 @@ static void call_pthread_create(void) {
   }
 }
 
-static void call_thrd_create(void) {
+ENTRY(thrd_create) {
   thrd_t thread;
   for (int i = 0; i < 20; i++) {
     CHECK(thrd_create(&thread, nothing_c11, NULL) == thrd_success);
@@ -204,28 +216,28 @@ static void call_thrd_create(void) {
   }
 }
 
-static void call_prctl(void) {
+ENTRY(prctl) {
   char name[16];
   CHECK(prctl(PR_GET_NAME, name, 0, 0, 0) == 0);
   CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-static void call___register_atfork(void) {
+ENTRY(__register_atfork) {
   CHECK(__register_atfork(no_handler, no_handler, no_handler, NULL) == 0);
 }
 
-static void call_unshare(void) { CHECK(unshare(0) == 0); }
-static void call_setns(void) { CHECK(setns(-1, 0) == -1); }
+ENTRY(unshare) { CHECK(unshare(0) == 0); }
+ENTRY(setns) { CHECK(setns(-1, 0) == -1); }
 
 /* Of a byte that is there: nothing is said. */
-static void call_hak_report_access(void) {
+ENTRY(hak_report_access) {
   for (size_t i = 0; i < BLOCKS; i++)
     hak_report_access(&(struct hak_access){.function = "memcpy", .pointer = blocks[i], .bytes = 1});
 }
 
 /* ---- what is no entry of its own -------------------------------------------------------------------------- */
 
-static void call_misuse(void) {
+ENTRY(misuse) {
   for (int i = 0; i < 5; i++) {
     char *volatile block = malloc(100000);
     free(block);
@@ -234,127 +246,11 @@ static void call_misuse(void) {
   }
 }
 
-static void call_failing(void) {
+ENTRY(failing) {
   for (int i = 0; i < 5; i++) CHECK(malloc((size_t)1 << 44) == NULL); /* gives all back first */
 }
 
-static void call_exit(void) { exit(0); }
-
-#define ENTRY(name) \
-  { #name, call_##name }
-static const struct entry {
-  const char *name;
-  void (*call)(void);
-} entries[] = {
-    ENTRY(malloc),
-    ENTRY(calloc),
-    ENTRY(realloc),
-    ENTRY(reallocarray),
-    ENTRY(free),
-    ENTRY(cfree),
-    ENTRY(free_sized),
-    ENTRY(free_aligned_sized),
-    ENTRY(aligned_alloc),
-    ENTRY(posix_memalign),
-    ENTRY(memalign),
-    ENTRY(valloc),
-    ENTRY(pvalloc),
-    ENTRY(mallocx),
-    ENTRY(rallocx),
-    ENTRY(xallocx),
-    ENTRY(sallocx),
-    ENTRY(dallocx),
-    ENTRY(sdallocx),
-    ENTRY(nallocx),
-    ENTRY(malloc_usable_size),
-    ENTRY(malloc_object_size),
-    ENTRY(malloc_object_size_fast),
-    ENTRY(hak_report_access),
-    ENTRY(malloc_trim),
-    ENTRY(mallinfo),
-    ENTRY(mallinfo2),
-    ENTRY(mallopt),
-    ENTRY(__libc_mallopt),
-    ENTRY(__libc_mallinfo),
-    ENTRY(malloc_stats),
-    ENTRY(malloc_info),
-    ENTRY(__libc_malloc),
-    ENTRY(__libc_calloc),
-    ENTRY(__libc_realloc),
-    ENTRY(__libc_free),
-    ENTRY(__libc_memalign),
-    ENTRY(__libc_valloc),
-    ENTRY(__libc_pvalloc),
-    ENTRY(__posix_memalign),
-    ENTRY(hak_malloc),
-    ENTRY(hak_calloc),
-    ENTRY(hak_realloc),
-    ENTRY(hak_reallocarray),
-    ENTRY(hak_free),
-    ENTRY(hak_free_sized),
-    ENTRY(hak_free_aligned_sized),
-    ENTRY(hak_aligned_alloc),
-    ENTRY(hak_aligned_calloc),
-    ENTRY(hak_posix_memalign),
-    ENTRY(hak_memalign),
-    ENTRY(hak_valloc),
-    ENTRY(hak_pvalloc),
-    ENTRY(hak_malloc_usable_size),
-    ENTRY(hak_good_size),
-    ENTRY(hak_rezalloc),
-    ENTRY(hak_malloc_site),
-    ENTRY(hak_expand),
-    ENTRY(hak_purge),
-    ENTRY(hak_profile_start),
-    ENTRY(hak_profile_stop),
-    ENTRY(hak_owns),
-    ENTRY(hak_version),
-    ENTRY(hak_stats_print),
-    ENTRY(hak_stats_json),
-    ENTRY(hak_heap_new),
-    ENTRY(hak_heap_of_thread),
-    ENTRY(hak_heap_of),
-    ENTRY(hak_heap_malloc),
-    ENTRY(hak_heap_calloc),
-    ENTRY(hak_heap_aligned_alloc),
-    ENTRY(hak_heap_realloc),
-    ENTRY(hak_heap_set_name),
-    ENTRY(hak_heap_set_tag),
-    ENTRY(hak_heap_figures),
-    ENTRY(hak_set_limit),
-    ENTRY(hak_heap_use),
-    ENTRY(hak_heap_free_all),
-    ENTRY(hak_heap_destroy),
-    ENTRY(_Znwm),
-    ENTRY(_Znam),
-    ENTRY(_ZnwmRKSt9nothrow_t),
-    ENTRY(_ZnamRKSt9nothrow_t),
-    ENTRY(_ZnwmSt11align_val_t),
-    ENTRY(_ZnamSt11align_val_t),
-    ENTRY(_ZnwmSt11align_val_tRKSt9nothrow_t),
-    ENTRY(_ZnamSt11align_val_tRKSt9nothrow_t),
-    ENTRY(_ZdlPv),
-    ENTRY(_ZdaPv),
-    ENTRY(_ZdlPvm),
-    ENTRY(_ZdaPvm),
-    ENTRY(_ZdlPvRKSt9nothrow_t),
-    ENTRY(_ZdaPvRKSt9nothrow_t),
-    ENTRY(_ZdlPvSt11align_val_t),
-    ENTRY(_ZdaPvSt11align_val_t),
-    ENTRY(_ZdlPvmSt11align_val_t),
-    ENTRY(_ZdaPvmSt11align_val_t),
-    ENTRY(_ZdlPvSt11align_val_tRKSt9nothrow_t),
-    ENTRY(_ZdaPvSt11align_val_tRKSt9nothrow_t),
-    ENTRY(pthread_create),
-    ENTRY(thrd_create),
-    ENTRY(__register_atfork),
-    ENTRY(unshare),
-    ENTRY(setns),
-    ENTRY(prctl),
-    ENTRY(misuse),
-    ENTRY(failing),
-    ENTRY(exit),
-};
+ENTRY(exit) { exit(0); }
 
 /* ---- the program ------------------------------------------------------------------------------------------- */
 
@@ -403,11 +299,11 @@ static void all_goes_on(void) {
 }
 
 int main(int count, char **arguments) {
-  const struct entry *entry = entries;
+  const struct entry *entry = __start_entries;
   for (; count > 1 && strcmp(entry->name, arguments[1]) != 0; entry++)
-    CHECK(entry + 1 < entries + COUNT_OF(entries));
+    CHECK(entry + 1 < __stop_entries);
   if (count == 1) {
-    for (; entry < entries + COUNT_OF(entries); entry++) puts(entry->name);
+    for (; entry < __stop_entries; entry++) puts(entry->name);
     return 0;
   }
   alarm(HANG_S);

@@ -1,4 +1,4 @@
-/* hakmem's helper thread is nobody's business.  argv[1] says what a program does that has one:
+/* hakmem's helper thread disturbs no program.  argv[1] says what a program does that has one:
  *   ends       main leaves by pthread_exit, the last worker returns: the process ends, at once and with status 0
  *   unshare    after the join, what only a process with one thread may do
  *   inherits   a worker of real-time priority, pinned to one processor, makes the helper start

@@ -15,11 +15,11 @@ MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and
 @pytest.mark.parametrize(
     ("mode", "forks", "function", "options"),
     [
-        ("preload", "1000", "fork", {}),
+        ("preload", "600", "fork", {}),
         ("preload", "200", "fork", {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"}),
         pytest.param("preload-debug", "200", "fork", {}, marks=MORE),
         pytest.param("static", "200", "fork", {"HAKMEM_DECAY_MS": "0"}, marks=MORE),
-        ("preload", "600", "_Fork", {}),
+        ("preload", "400", "_Fork", {}),
         ("preload", "200", "_Fork", {"HAKMEM_HARDEN": "1"}),
         ("preload-debug", "400", "clone", {"HAKMEM_DECAY_MS": "1"}),
         pytest.param("static", "400", "_Fork", {}, marks=MORE),

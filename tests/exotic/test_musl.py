@@ -14,14 +14,7 @@ from results import captured
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = "musl-gcc"
 FLAGS = ["-std=gnu17", "-O1", "-g", "-D_GNU_SOURCE", "-Isrc", "-Iinclude", "-Itests", "-fPIC", "-pthread"]
-LIBRARY_FLAGS = [
-    "-DHAK_DEBUG=1",
-    "-fvisibility=hidden",
-    "-ftls-model=initial-exec",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-]
+LIBRARY_FLAGS = "-DHAK_DEBUG=1 -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror".split()
 NOT_BUILTIN = [f"-fno-builtin-{name}" for name in ("malloc", "calloc", "realloc", "free")]
 
 pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"not installed: {COMPILER}")

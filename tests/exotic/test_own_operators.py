@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from modes import assert_clean
+from modes import INCLUDE_TESTS, assert_clean
 from results import Compile, Run, captured
 
 HERE = Path(__file__).resolve().parent
@@ -83,12 +83,13 @@ def test_a_program_with_none_has_those_of_the_archive(
     compiler: str, linked: str, static_lib: Path, compile_c: Compile, run_program: Run
 ) -> None:
     """Not those of the C++ library's archive, which are not weak."""
-    program = compile_c(EARLY, SIZED, linked, PROGRAM, "-DNO_PLAIN", static_lib, compiler=compiler)
+    words = [SIZED, linked, PROGRAM, "-DNO_PLAIN"]
+    program = compile_c(EARLY, INCLUDE_TESTS, *words, static_lib, compiler=compiler)
     names = captured(["nm", program], check=True).stdout
     operators = re.findall(r" (\w) (_Zn[aw]m\w*|_Zd[al]Pv\w*)$", names, re.MULTILINE)
     assert len(operators) == OPERATORS
     assert {kind for kind, _ in operators} == {"W"}
-    assert_clean(run_program(EARLY, "static", SIZED, linked, PROGRAM, "-DNO_PLAIN", compiler=compiler))
+    assert_clean(run_program(EARLY, "static", *words, compiler=compiler))
 
 
 def test_without_the_c_plus_plus_library(run_program: Run) -> None:

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -58,7 +59,7 @@ static const struct call {
     CALL(rt_sigreturn),
 };
 static const char own_calls[] = "write,exit,exit_group,rt_sigreturn";
-/* Of a program that starts threads. */
+/* The calls of a program that starts threads. */
 static const char thread_calls[] = "clone,clone3,set_robust_list,rseq,rt_sigprocmask";
 
 static struct sock_filter filter[FILTER_MAX];
@@ -118,7 +119,7 @@ static void confine(const char *action, const char *how, const char *allowed, bo
   }
 }
 
-/* As a service manager does it: what services are not thought to need ends the process; then the program begins. */
+/* As a service manager does it: a call that services hardly need ends the process; then the program begins. */
 static void run_under_filter(char **arguments) {
   struct sock_fprog program = begin_filter();
   add_calls("membarrier,mincore,process_vm_readv,sched_yield", action_of(arguments[1]));
@@ -137,13 +138,11 @@ static void run_under_filter(char **arguments) {
 static const size_t sizes[] = {16,       100,       1000,    5000,    30000,  60 * KIB,
                                60 * KIB, 200 * KIB, 1 * MIB, 2 * MIB, 5 * MIB};
 
-static void spin_ms(int64_t milliseconds) {
-  struct timespec begin, now;
-  clock_gettime(CLOCK_MONOTONIC, &begin);
-  do {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-  } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
-           milliseconds);
+/* By the one call that sleeps and that all filters let pass. */
+static void sleep_ms(long milliseconds) {
+  static const uint32_t word;
+  const struct timespec span = {.tv_nsec = milliseconds * 1000000};
+  CHECK(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &span, NULL, 0) == -1);
 }
 
 static void *allocate_and_free(void *unused) {
@@ -158,7 +157,7 @@ static void *allocate_and_free(void *unused) {
     for (size_t i = 0; i < BLOCKS; i++) {
       free(blocks[(i * 7) % BLOCKS]);
     }
-    spin_ms(ROUND_MS);
+    sleep_ms(ROUND_MS);
   }
   for (int i = 0; i < 1000; i++) {
     free(malloc(100000)); /* density is looked at, now and then */
@@ -228,7 +227,7 @@ int main(int count, char **arguments) {
   }
   all_loads(has_threads);
   if (had_threads && !has_threads) {
-    spin_ms(DECAY_MS); /* there is nothing left to do for threads of the library */
+    sleep_ms(DECAY_MS); /* there is nothing left to do for threads of the library */
     all_loads(has_threads);
   }
   return 0;

@@ -122,8 +122,13 @@ def goes_through(
     return run
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", WAYS)
+# A way is how the filter is noticed, a mode decides which calls are made then: two rows of each are whole.
+KILLED = [
+    (way, mode) for way in WAYS for mode in MODES if way in ("prctl", "fork") or mode in ("default", "rounds")
+]
+
+
+@pytest.mark.parametrize(("way", "mode"), KILLED)
 def test_filters_that_kill(way: str, mode: str, goes_through: Callable[..., None]) -> None:
     for threads in ("single", "threads"):
         goes_through("kill", way, threads, MODES[mode])

@@ -28,7 +28,7 @@
 
 enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
 
-/* Some time after the machine was started: ages reach back behind it. */
+/* Some time after the machine was started: ages reach back beyond it. */
 #define FIRST_NS (UINT64_C(1000000) * 1000000000)
 #define DEFAULT_RANDOM UINT64_C(0x1234567)
 
@@ -215,7 +215,7 @@ static bool find_occupied(void) {
   return false;
 }
 
-/* What a test has really mapped is found, too. */
+/* Real mappings of a test are found, too. */
 bool os_is_occupied(const void *address, size_t bytes) {
   check_preconditions(address, bytes);
   int saved_errno = errno;
@@ -237,7 +237,7 @@ static enum os_map_result map_charged(void *address, size_t bytes, int protectio
   return result;
 }
 
-/* What was reserved is not charged, so giving it back discharges nothing. */
+/* Reserved memory is not charged, so giving it back discharges nothing. */
 enum { RESERVED_MAX = 64 };
 static ATOMIC(void *) reserved_places[RESERVED_MAX];
 
@@ -345,7 +345,7 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
     store_relaxed(has_no_huge_page(at), !want);
 }
 
-/* What is left of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
+/* The rest of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
  * owner gives the rest back, and with it all that was charged. */
 static enum os_change lose(void *address, size_t bytes) {
   if (!half_of(bytes)) return OS_REFUSED;
@@ -440,7 +440,7 @@ bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
 void os_confine(void) { os_fake.is_confined = true; }
 bool os_is_confined(void) { return os_fake.is_confined; }
-/* Of the whole machine: no process needs to announce that it wants it. */
+/* For the whole machine: no process needs to register for it. */
 bool os_fence_other_threads(void) {
   return !os_fake.is_confined && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
@@ -472,7 +472,7 @@ void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
 void os_wake_one(ATOMIC(uint32_t) *word) { (void)word; }
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   (void)word, (void)most_ms;
-  return false; /* who waits yields */
+  return false; /* a waiting thread yields */
 }
 bool os_give_word(ATOMIC(uint32_t) *word) {
   (void)word;

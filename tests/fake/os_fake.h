@@ -1,6 +1,6 @@
-/* os_fake.h: what tests may ask of the fake operating system, and what it tells them.
+/* os_fake.h: the fake operating system: what tests set in it, and what they read from it.
  *
- * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is told
+ * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is asked
  * to, charges address space and commit against limits, holds time still and remembers what was said
  * on standard error.  Controls are changed while one thread runs. */
 #ifndef HAK_TESTS_OS_FAKE_H
@@ -28,26 +28,26 @@ enum { OS_FAKE_WRITTEN_BYTES = 8192 };
 
 struct os_fake {
   /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
-   * are refused; with fail_one_in above 1 only one in so many of them, chosen by fail_seed. */
+   * are refused; with fail_one_in above 1 only one in that number, chosen by fail_seed. */
   uint32_t failing_kinds;
   uint64_t fail_first, fail_last;
   uint64_t fail_one_in, fail_seed;
   /* Refused calls do as much of their work as their contract allows: half of it, or it loses a mapping. */
   bool does_half;
-  /* os_map_at finds the next so many places occupied. */
+  /* os_map_at finds this number of places occupied. */
   ATOMIC(uint64_t) occupied_places;
-  /* The next calls of os_map_at end together: each when so many have come. */
+  /* The next calls of os_map_at end together: each when this number has come. */
   uint64_t maps_that_meet;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
-  uint64_t data_limit_bytes;   /* as RLIMIT_DATA, which is told and not kept; UINT64_MAX for none */
+  uint64_t data_limit_bytes;   /* as RLIMIT_DATA: reported, not enforced; UINT64_MAX for none */
   uint64_t commit_limit_bytes; /* as CommitLimit under overcommit_memory=2 */
   bool is_overcommit_strict;
   bool are_huge_pages_always;
   bool is_multi_threaded;
   bool is_confined;
   size_t page_bytes;
-  uint64_t random; /* what os_random returns next; then counts up */
+  uint64_t random; /* the next number of os_random; then counts up */
   char **environment;
   const char *const *files; /* path, content, path, content, …, NULL: all that os_read_file finds */
   unsigned processor_count;

@@ -65,7 +65,7 @@ class Outcome:
 
 
 def libraries_of(file: Path) -> list[Path]:
-    """What the dynamic linker loads for it, itself included; nothing for what is not dynamic."""
+    """The files that the dynamic linker loads for it, itself included; none for a static program."""
     listed = captured(["ldd", file]).stdout
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
 
@@ -119,7 +119,7 @@ PART = re.compile(r"^\x1e(?P<what>begin|kernel|end|done) ?(?P<rest>.*)\n", re.M)
 
 
 def outcomes(jobs: Sequence[Job], said: str) -> list[Outcome]:
-    """What `init` said of each:
+    """The lines of `init` about each:
     begin NAME, the program's output; kernel, its messages; end STATUS SERVED SECONDS."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     name = ""
@@ -142,15 +142,8 @@ def run_jobs(kernel_image: Path, jobs: Sequence[Job], files: Iterable[Path], fol
     """Boots the kernel; `folder` is an empty one for the machine's files."""
     initramfs, console, results = folder / "initramfs", folder / "console", folder / "results"
     write_initramfs(initramfs, jobs, files)
-    words = [
-        "qemu-system-x86_64",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        PROCESSOR,
-        "-smp",
-        str(os.cpu_count() or 1),
-    ]
+    words = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR]
+    words += ["-smp", str(os.cpu_count() or 1)]
     words += ["-m", str(MEMORY_MIB), "-nodefaults", "-display", "none", "-no-reboot"]
     words += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
     words += ["-kernel", str(kernel_image), "-initrd", str(initramfs), "-append", COMMAND_LINE]

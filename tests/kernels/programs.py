@@ -1,4 +1,4 @@
-"""What runs on the other kernels: programs of the other tests, as those run them, on the library that `make`
+"""The programs for other kernels: those of the other tests, as those run them, on the library that `make`
 built.
 
 `jobs(...)` builds them.  TELLING are those where kernels differ most; `make test-kernels` runs all.
@@ -57,7 +57,7 @@ def api_programs() -> Iterator[Program]:
 
 
 def huge_page_programs() -> Iterator[Program]:
-    """What memory costs in each mode, and what gives it back."""
+    """The memory's cost in each mode, and the ways to give it back."""
     for mode in ("always", "madvise", "never"):
         for what in ("small", "sparse", "dense"):
             is_telling = mode == "always" or what == "sparse"
@@ -174,7 +174,7 @@ def outside_files(compile_c: Compile, lib: Path) -> list[Path]:
 
 
 def wrong_outside(said: str) -> str:
-    """What is wrong in what the tool said of a program with BLOCKS; nothing when all is right."""
+    """The faults in the tool's answer about a program with BLOCKS; empty when all is right."""
     try:
         stat, why = map(json.loads, said.splitlines())
     except ValueError:

@@ -3,19 +3,12 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/sizes.h"
 #include "memory/rss.h"
 
 enum { STEPS = 192, COSTS_MAX_MIB = 16 };
-
-static size_t faults(void) {
-  struct rusage usage;
-  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  return (size_t)usage.ru_minflt;
-}
 
 /* Asked by the kernel: no fault. */
 static void require_closed(volatile const char *address) {

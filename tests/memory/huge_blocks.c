@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
@@ -29,12 +28,6 @@ static void require_touched(const char *block, size_t bytes, size_t until) {
   for (size_t i = 0; i < TOUCHED && place_of(i, bytes) < until; i++) {
     CHECK(block[place_of(i, bytes)] == (char)(i + 1));
   }
-}
-
-static size_t faults(void) {
-  struct rusage usage;
-  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  return (size_t)usage.ru_minflt;
 }
 
 static size_t start_bytes, start_faults, counted;

@@ -1,4 +1,4 @@
-/* pages.h: what bounds of resident memory allow where pages have more than 4 KiB. */
+/* pages.h: bounds of resident memory where pages have more than 4 KiB. */
 #ifndef TESTS_MEMORY_PAGES_H
 #define TESTS_MEMORY_PAGES_H
 
@@ -8,7 +8,7 @@
 
 static inline size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* So many bytes in whole pages. */
+/* This number of bytes in whole pages. */
 static inline size_t in_pages(size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
@@ -21,7 +21,7 @@ static inline size_t more_for_records(size_t slab_bytes) {
   return page_bytes() == 4 * KIB ? 0 : superslabs * (RECORD_KIB - USED_KIB) * KIB;
 }
 
-/* Some that touch so many pages each. */
+/* The allowance for `count` touched pages. */
 static inline size_t more_for_pages(size_t count) { return count * (page_bytes() - 4 * KIB); }
 
 #endif

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/check.h"
@@ -23,6 +24,13 @@ static inline size_t rss_bytes(void) {
   const char *line = strstr(text, "\nRss:");
   CHECK(line != NULL);
   return strtoull(line + strlen("\nRss:"), NULL, 10) * 1024;
+}
+
+/* Of pages, so far. */
+static inline size_t faults(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return (size_t)usage.ru_minflt;
 }
 
 #endif

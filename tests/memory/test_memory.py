@@ -1,4 +1,4 @@
-"""Resident memory follows live memory, whoever frees it and whenever."""
+"""Resident memory follows live memory, whichever thread frees it and whenever."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 HELPER = DECAY | {"HAKMEM_HELPER_THREAD": "1"}
 ALONE = DECAY | {"HAKMEM_HELPER_THREAD": "0"}  # else it may be at it while the program looks
-NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # what must be reused is not given back meanwhile
+NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # memory to be reused is not given back meanwhile
 
 # One size of each tier.
 SIZES = ["64", "4000", "100000", "2000000"]

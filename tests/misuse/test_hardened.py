@@ -1,4 +1,4 @@
-"""HAKMEM_HARDEN: what it finds beyond the default, at the latest when the block is used again."""
+"""HAKMEM_HARDEN: the misuses found beyond the default, at the latest when the block is used again."""
 
 import re
 import signal
@@ -92,7 +92,7 @@ def test_guards_weaken_nothing(name: str, run_program: Run) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("size", [8, 24, 64, 1000, 4096, 20000, 100000, 262144])
 def test_a_stray_write_is_found(size: int, level: str, run_program: Run) -> None:
-    """At the write, where nobody has the memory, or when the block is freed."""
+    """At the write, where the memory is free, or when the block is freed."""
     offsets = (-MIB, -32, -16, -1, size, size + 31, size - 1 + MIB)
     found = {offset: run_with(run_program, "stray_write", level, size, offset) for offset in offsets}
     assert all(status in STOPS for status in found.values()), found
@@ -107,7 +107,7 @@ def test_a_write_after_free_is_found_by_the_next_call(size: int, run_program: Ru
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("heap", [[], ["mine"]], ids=["malloc", "heap"])
 def test_of_two_who_free_at_once_one_is_told(heap: list[str], level: str, run_program: Run) -> None:
-    """And nothing else is said: who comes second touches nothing."""
+    """And nothing else is said: the second thread touches nothing."""
     env = {"HAKMEM_HARDEN": level, "HAKMEM_ON_MISUSE": "warn"}
     program = HERE / "double_free_by_two_at_once.c"
     result = run_program(program, "linked", "-pthread", args=heap, stats=False, env=env)

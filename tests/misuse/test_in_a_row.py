@@ -16,27 +16,11 @@ MODES = ("preload", "preload-debug", "static")
 TINY, MID, LARGE, BIG = (0, 8, 64, 1000), (5000, 30000), (100000, 1000000), (3000000,)
 SLABS, ALL = TINY + MID, TINY + MID + LARGE + BIG
 
-WAYS = (
-    "free",
-    "realloc",
-    "free_realloc",
-    "delete",
-    "delete_array",
-    "nothrow_delete",
-    "aligned_delete",
-    "sized_delete",
-    "sized_delete_array",
-    "sized_aligned_delete",
-    "delete_sized_delete",
-    "free_sized",
-    "free_aligned_sized",
-    "hak_free",
-    "another_class_between",
-    "churn_between",
-    "of_its_new_holder",
-    "realloc_of_freed",
-    "usable_size_of_freed",
-)
+WAYS = """
+    free realloc free_realloc delete delete_array nothrow_delete aligned_delete sized_delete
+    sized_delete_array sized_aligned_delete delete_sized_delete free_sized free_aligned_sized hak_free
+    another_class_between churn_between of_its_new_holder realloc_of_freed usable_size_of_freed
+""".split()
 # Frees before it: to a full magazine of every capacity; to the first block of a remote-free buffer, its last,
 # and those that are reused under the first lease.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)

@@ -1,4 +1,4 @@
-"""Hardened mode: what is found is told with the call stack of who found it."""
+"""Hardened mode: a misuse is reported with the call stack of the thread that found it."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ HARDEN = {"HAKMEM_HARDEN": "1"}
 # The names of functions can be found, and each has a frame.
 NAMED = ("-rdynamic", "-fno-optimize-sibling-calls", "-fno-inline")
 FRAME = r"hakmem:     #(\d+) 0x[0-9a-f]+ (\S+)\+0x[0-9a-f]+(?: \((\w+)\+0x[0-9a-f]+\))?"
-# What is found when main is over; whether any frame is left then is the C library's business.
+# Found when main is over: whether any frame is left then depends on the C library.
 WITHOUT_MAIN = {"misaligned_at_thread_exit", "double_free_at_thread_exit", "double_free_of_ended_thread"}
 
 
 def functions_of(lines: list[str]) -> list[str]:
-    """Of the stack that begins with the first of these lines; the frames are numbered."""
+    """The frames of the stack that begins with the first of these lines; they are numbered."""
     assert re.fullmatch(r"hakmem:   \w+(?:\[\])? by thread \d+:", lines[0]), lines
     frames = [re.fullmatch(FRAME, line) for line in lines[1:]]
     assert all(frames), lines

@@ -6,12 +6,6 @@
 
 static struct slab *slab;
 
-static void drain(struct owner *owner) {
-  latch_take(owner);
-  pending_drain_class(owner, CLASS_32K, UINT64_MAX);
-  latch_give(owner);
-}
-
 static void free_block_0(void) { free_remotely(slab, 1); }
 static void free_block_1(void) { free_remotely(slab, 2); }
 
@@ -53,8 +47,8 @@ static void check_all_drained(uint64_t live) {
   require_owned(slab, owner, live);
   /* Where it stands in the map, and how many its owner has. */
   MODEL_REQUIRE(owner_map_entry(slab->base) == (owner->tag | CLASS_32K));
-  drain(&one); /* sends on what is not its own */
-  drain(&two);
+  drain_owner(&one); /* sends on what is not its own */
+  drain_owner(&two);
   slab_collect(slab, owner);
   MODEL_REQUIRE(slab->local[0] == (low_bits(SLAB_BLOCKS) & ~live));
 }
@@ -182,7 +176,7 @@ static void check_sweep(void) {
   }
   require_owned(slab, &one, 0);
   check_hint();
-  drain(&one);
+  drain_owner(&one);
   MODEL_REQUIRE(slab->free_local == SLAB_BLOCKS);
 }
 

@@ -37,12 +37,6 @@ static void borrow(void) {
   note_got(blocks, borrowed);
 }
 
-static void drain(struct owner *owner) {
-  latch_take(owner);
-  pending_drain_class(owner, CLASS_32K, UINT64_MAX);
-  latch_give(owner);
-}
-
 /* ---- a lender works while another borrows, and what was borrowed goes home ---------------------------------- */
 
 static void set_up_lender(void) {
@@ -77,7 +71,7 @@ static void check_lender(void) {
   require_ready(&one);
   require_ready(&two);
   require_owned(slab, &one, 0xFC | all_got());
-  drain(&one);
+  drain_owner(&one);
   MODEL_REQUIRE(slab->local[0] == (3 & ~all_got()));
   MODEL_REQUIRE(load_relaxed(&one.bytes_out) ==
                 (int64_t)(SLAB_BLOCKS - slab->free_local) * slab->block_bytes);
@@ -103,7 +97,7 @@ static void check_ending(void) {
   require_owned(slab, &one, 0xFC | all_got());
   if (slab->free_local || load_relaxed(&slab->remote[0]))
     MODEL_REQUIRE(load_relaxed(&orphan_mask) >> CLASS_32K & 1);
-  drain(&one);
+  drain_owner(&one);
   MODEL_REQUIRE(slab->local[0] == (3 & ~all_got()));
 }
 
@@ -147,8 +141,8 @@ static void check_each_other(void) {
   require_ready(&two);
   require_owned(slab, &one, 0xFE | all_got());
   require_owned(other_slab, &two, 0xFE | borrowed_by_one);
-  drain(&one);
-  drain(&two);
+  drain_owner(&one);
+  drain_owner(&two);
   MODEL_REQUIRE(slab->local[0] == (1 & ~all_got()));
   MODEL_REQUIRE(other_slab->local[0] == (1u ^ borrowed_by_one));
 }
@@ -177,7 +171,7 @@ static void fetch_slab(void) {
   latch_give(&two);
 }
 
-static void work_once(void) { drain(&one); }
+static void work_once(void) { drain_owner(&one); }
 
 static void check_release(void) {
   require_ready(&one);
@@ -187,7 +181,7 @@ static void check_release(void) {
     MODEL_REQUIRE(slab == other_slab);
   } else if (load_relaxed(&slab->owner) == &one) {
     require_owned(slab, &one, 0);
-    drain(&one);
+    drain_owner(&one);
     MODEL_REQUIRE(slab->free_local == SLAB_BLOCKS);
   } else {
     require_in_pool(slab);

@@ -133,7 +133,7 @@ static void check_heaps(void) {
   MODEL_REQUIRE((live | free_bits | in_magazines()) == low_bits(SLAB_BLOCKS));
   bool is_on_offer = load_relaxed(&owner->state) != OWNER_RUNNING;
   if (is_on_offer && free_bits) MODEL_REQUIRE(load_relaxed(&orphan_mask) >> CLASS_32K & 1);
-  /* What is on its way arrives. */
+  /* Blocks on their way arrive. */
   for (struct owner *each = owners_first(); each; each = each->next_of_all)
     pending_drain_class(each, CLASS_32K, UINT64_MAX);
   for (struct owner *each = owners_first(); each; each = each->next_of_all)
@@ -142,7 +142,7 @@ static void check_heaps(void) {
   MODEL_REQUIRE(load_relaxed(&slab->remote[0]) == 0 && load_relaxed(&slab->queued) == 0);
 }
 
-/* ---- the own thread wakes a dormant heap while somebody adopts from it --------------------------------------------------- */
+/* ---- the own thread wakes a dormant heap while another adopts from it --------------------------------------------------- */
 
 enum { CLASS_1K = TINY_CLASS_COUNT - 1 };
 static void *tiny_block;
@@ -192,7 +192,7 @@ static void live(void) {
   int *block = heap_malloc_slow(STEPPED_MAX_BYTES,
                                 heap_place(heap_of_thread, class_of_size(STEPPED_MAX_BYTES)));
   MODEL_REQUIRE(block && block != blocks[0]);
-  *block = 2; /* nobody else has it */
+  *block = 2; /* no other thread has it */
   heap_free_slow(blocks[0]);
   heap_free_slow(block);
   end_this_thread();
@@ -243,7 +243,7 @@ static void use_starter(void) {
   MODEL_REQUIRE(supply_fill(&supply) == 1);
   latch_give(&shared->owner);
   block = slots[0];
-  *(int *)block = model_self(); /* nobody else has it */
+  *(int *)block = model_self(); /* no other thread has it */
   blocks[model_self()] = block;
   if (model_self() == 0) {
     MODEL_REQUIRE(starter_give(owner_map_entry((uintptr_t)block), block));
@@ -255,14 +255,14 @@ static void check_starter(void) {
   struct slab *shared = slab_of_block((uintptr_t)blocks[1]);
   struct owner *owner = load_relaxed(&shared->owner);
   MODEL_REQUIRE(heap_of_owner(owner) != heaps[0] && heap_of_owner(owner) != heaps[1]);
-  unsigned nurseries = 0; /* the second one, made in vain, is parked */
+  unsigned starters = 0; /* the second one, made and not needed, is parked */
   for (struct owner *each = owners_first(); each; each = each->next_of_all) {
     require_ready(each);
     bool is_user = heap_of_owner(each) == heaps[0] || heap_of_owner(each) == heaps[1];
-    nurseries +=
+    starters +=
         !is_user && each != &first_heap->owner && load_relaxed(&each->state) == OWNER_RUNNING;
   }
-  MODEL_REQUIRE(nurseries == 1);
+  MODEL_REQUIRE(starters == 1);
   MODEL_REQUIRE(shared->free_local + 1 == shared->capacity);
 }
 

@@ -32,7 +32,7 @@ static const struct superslab *superslab_of(const struct slab *slab) {
   return superslab_of_granule(granule_of(slab->base));
 }
 
-/* Adds slots to those that somebody has: nobody else may have them. */
+/* Adds slots to those of a thread: no other thread may have them. */
 static void claim(uint32_t *claimed, uint32_t slots) {
   MODEL_REQUIRE((*claimed & slots) == 0);
   *claimed |= slots;
@@ -53,7 +53,7 @@ static void check_slots(uint32_t live) {
   uint32_t claimed = held_in(superslab);
   claim(&claimed, live);
   claim(&claimed, slots_unused(load_relaxed(&superslab->slots)));
-  /* Whoever asks gets what is left, and only then something new. */
+  /* A request gets a left slot first, and only then a new one. */
   struct slab *slab;
   uint32_t taken = live | held_in(superslab);
   for (unsigned class = CLASS_28K; class <= CLASS_32K; class ++)
@@ -122,7 +122,7 @@ static void set_up_last_runs(void) {
   release_slab(prepared[2], 0, &strays[0]);
 }
 
-/* Of two SuperSlabs: each slot in one hand, and kept ones wholly free. */
+/* Two SuperSlabs: each slot has one holder, and kept ones are wholly free. */
 static void check_superslabs(void) {
   const struct superslab *first = superslab_of(prepared[1]);
   uint32_t claimed = held_in(first);
@@ -186,7 +186,7 @@ static void acquire_and_release(void) {
   release(held[thread][0]);
 }
 
-/* Two out, the first of them back: what the other thread saw is there again. */
+/* Two out, the first of them back: the other thread sees the same value again. */
 static void acquire_two_release_one(void) {
   unsigned thread = (unsigned)model_self();
   acquire(CLASS_8K);
@@ -222,7 +222,7 @@ static void purge(void) {
   slab_pool_purge(&round);
 }
 
-/* Nobody has what the system takes the pages of. */
+/* No thread holds the slots whose pages the system takes. */
 static void look_at_purge(uintptr_t address, size_t bytes) {
   for (uintptr_t end = address + bytes; address < end; address += GRANULE_BYTES) {
     const struct slab *slab = slab_of_granule(granule_of(address));

@@ -4,11 +4,7 @@
 
 static struct slab *slab, *second_slab;
 
-static void drain(void) {
-  latch_take(&one);
-  pending_drain_class(&one, CLASS_32K, UINT64_MAX);
-  latch_give(&one);
-}
+static void drain(void) { drain_owner(&one); }
 
 /* ---- two threads free blocks of one slab, its owner collects and drains ------------------------------------ */
 
@@ -33,7 +29,7 @@ static void collect_and_drain(void) {
 static void check_edge(void) {
   require_ready(&one);
   require_owned(slab, &one, 0xFC);
-  /* Both blocks are there for the owner, or on their way to him. */
+  /* Both blocks are there for the owner, or on their way to it. */
   MODEL_REQUIRE(!load_relaxed(&slab->remote[0]) || is_queued_with(slab, &one));
   drain();
   MODEL_REQUIRE(slab->free_local == 2);
@@ -146,7 +142,7 @@ static const struct model_mutant queue_mutants[] = {
     {"the rest of the queue forgotten", {{"pending_next", "or", "ready_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
-/* ---- the last blocks come while the owner releases the slab, and somebody owns it anew ------------------------ */
+/* ---- the last blocks come while the owner releases the slab, and another owns it anew ------------------------ */
 
 static struct slab *again; /* the slab that thread 2 got from the pool */
 

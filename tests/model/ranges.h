@@ -1,4 +1,4 @@
-/* ranges.h: what scenarios of ranges share: counters and a row of takings for each thread, and the laws of the arenas. */
+/* ranges.h: the common parts of scenarios of ranges: counters and a row of takings for each thread, and the laws of the arenas. */
 #ifndef MODEL_RANGES_H
 #define MODEL_RANGES_H
 
@@ -8,7 +8,7 @@
 #include "pool/range.h"
 
 static struct counters strays[MODEL_THREADS_MAX];
-/* What each thread took: a row for each, so that two who have the same range show as a race. */
+/* The ranges that each thread took: a row for each, so that two who have the same range show as a race. */
 static size_t taken[MODEL_THREADS_MAX];
 
 static inline struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
@@ -18,7 +18,7 @@ static inline void ranges_set_up(void) {
   for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
 }
 
-/* A live range that nobody had before. */
+/* A live range of untouched memory. */
 static inline size_t take_fresh(size_t granules) {
   struct range_request request = {granules, 1, 0, 0};
   size_t granule = range_take_fresh(&request, mine());

@@ -21,7 +21,7 @@ enum {
 
 static struct owner one = {.number = 1, .tag = 1u << MAP_TAG_SHIFT};
 static struct owner two = {.number = 2, .tag = 2u << MAP_TAG_SHIFT};
-/* Of threads that only free. */
+/* Counters of threads that only free. */
 static struct counters strays[MODEL_THREADS_MAX];
 
 static inline void set_up_pool(void) {
@@ -33,7 +33,7 @@ static inline void set_up_owners(void) {
   set_up_pool();
   owner_register(&two);
   owner_register(&one);
-  /* Nobody looks for garbage here: the word is one more that all would meet at. */
+  /* No thread looks for garbage here: all would meet at that word as well. */
   store_relaxed(&purge_state, PURGE_ARMED);
 }
 
@@ -53,9 +53,15 @@ static inline struct slab *own_full_slab(struct owner *owner, unsigned class) {
   return slab;
 }
 
-/* The other way a thread comes by blocks: they are freed remotely by whoever does not own them. */
+/* The other way a thread comes by blocks: others free them remotely. */
 static inline void free_remotely(struct slab *slab, uint64_t bits) {
   slab_free_remote(slab, 0, bits, &strays[model_self()]);
+}
+
+static inline void drain_owner(struct owner *owner) {
+  latch_take(owner);
+  pending_drain_class(owner, CLASS_32K, UINT64_MAX);
+  latch_give(owner);
 }
 
 static inline bool is_in_queue(const struct slab *slab, const struct slab *queued) {
@@ -78,7 +84,7 @@ static inline bool is_listed_with(const struct slab *slab, const struct owner *o
   return false;
 }
 
-/* The laws of superslab.h and owner.h for a slab that somebody owns; `live` blocks are not free. */
+/* The laws of superslab.h and owner.h for a slab with an owner; `live` blocks are not free. */
 static inline void require_owned(const struct slab *slab, struct owner *owner, uint64_t live) {
   uint64_t local = slab->local[0], remote = load_relaxed(&slab->remote[0]);
   MODEL_REQUIRE(load_relaxed(&slab->owner) == owner);
@@ -89,7 +95,7 @@ static inline void require_owned(const struct slab *slab, struct owner *owner, u
   MODEL_REQUIRE(slab->is_listed == is_listed_with(slab, owner));
   bool is_current = owner->bins[slab->class].current == slab;
   MODEL_REQUIRE(!local || is_current || slab->is_listed);
-  /* What others freed is on its way to the owner, who can see that it is. */
+  /* Blocks that others freed are on their way to the owner, which can see that. */
   bool is_queued = false;
   for (struct owner *each = owners_first(); each; each = each->next_of_all)
     is_queued |= is_queued_with(slab, each);

@@ -2,7 +2,7 @@
 installed.  And programs that others built for Alpine, out of their wheels on PyPI.
 
 `fetch(musl)` returns a Root; `Root.build(...)` makes a program that runs on that musl, `Root.loader` runs one
-that somebody else made."""
+that was made elsewhere."""
 
 import fcntl
 import shutil
@@ -19,7 +19,7 @@ STORE = ROOT / "build" / "musls"
 TREE = ROOT / "build" / "wheels" / "musllinux-x86_64"  # of scripts/wheel
 MULTIARCH = "usr/lib/x86_64-linux-musl"
 COMPILE = ["-std=gnu17", "-O1", "-D_GNU_SOURCE", "-pthread", "-fno-builtin", "-Iinclude", "-Itests"]
-# What musl-tools has for the musl that is installed, for another one's files.
+# As musl-tools has it for the musl that is installed, for another one's files.
 SPECS = """\
 %rename cpp_options old_cpp_options
 
@@ -87,7 +87,7 @@ class Root:
         return self.path / "libc.musl-x86_64.so.1"
 
     def build(self, source: Path, output: Path, *linked: str | Path) -> Path:
-        specs = output.with_suffix(".specs")  # nobody else's, who may build at the same time
+        specs = output.with_suffix(".specs")  # its own: others may build at the same time
         specs.write_text(SPECS.format(root=self.path, lib=self.path / MULTIARCH, loader=self.loader))
         words = ["gcc", *COMPILE, source, *linked, "-o", output, "-specs", specs]
         run(*words, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""The Rust crates, as they would be uploaded: what is in them, how they compile, a program on them."""
+"""The Rust crates, as they would be uploaded: their content, how they compile, a program on them."""
 
 import json
 import re
@@ -34,9 +34,9 @@ TYPES = {
     "bool": "bool",
     "": "void",
 }
-# What a build says that is not a question of the code it makes: where files are, warnings, debug information.
+# Flags of a build that do not change the code it makes: where files are, warnings, debug information.
 NOT_CODE = re.compile(r"-I|-W|-w$|-g|-M[DTF]")
-# What is so anyway, and is said or not.
+# Defaults, which a build may name or not.
 IMPLIED = {"-m64", "-march=x86-64", "-std=gnu17"}
 # Declared in the header under another project's names.
 OF_HARDENED_MALLOC = {"malloc_object_size", "malloc_object_size_fast"}
@@ -64,16 +64,7 @@ def names_in(file: Path) -> set[str]:
 
 
 def test_they_hold_the_sources_of_the_tree(crates: Packed) -> None:
-    words = [
-        "git",
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "src",
-        "include",
-        "cmake/whole.ld",
-    ]
+    words = "git ls-files --cached --others --exclude-standard src include cmake/whole.ld".split()
     listed = captured(words, cwd=ROOT, check=True).stdout.split()
     names = names_in(crates.files["hakmem-sys"])
     assert {name.removeprefix("c/") for name in names if name.startswith("c/")} == set(listed)
@@ -161,7 +152,7 @@ def test_declarations_are_those_of_the_header(cc: str) -> None:
 
 
 def flags(words: list[str]) -> set[str]:
-    """Of one compilation, what decides about the code."""
+    """The words of one compilation that decide about the code."""
     rest = iter(words)
     kept = set()
     for word in rest:
@@ -178,7 +169,7 @@ def source(words: list[str]) -> str:
 
 
 def compiled_by_cmake() -> list[list[str]]:
-    """What is in libhakmem.a, but for the C library's names; in the linker's order."""
+    """The sources of libhakmem.a, but for the C library's names; in the linker's order."""
     commands = json.loads((ROOT / "build/compile_commands.json").read_text())
     mark = "/hakmem_objects.dir/"
     objects = [shlex.split(one["command"])[1:] for one in commands if mark in one["command"]]

@@ -1,4 +1,4 @@
-"""What `make test-packages` asks of the Rust crates beyond test_crate.py: their own tests in every form,
+"""The tests of the Rust crates in `make test-packages`, beyond test_crate.py: their own tests in every form,
 linters, the oldest compiler that they promise, other targets, other allocators in the same process."""
 
 import json
@@ -82,7 +82,8 @@ def test_layout_is_rustfmts() -> None:
 
 
 def test_their_own_tests_under_the_address_sanitizer() -> None:
-    """Of the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it."""
+    """For the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it. The program's
+    `malloc` is the sanitizer's."""
     packed()
     name = captured(["gcc", "-print-file-name=libasan.so"], check=True)
     runtime = Path(name.stdout.strip()).resolve()  # it has to come first
@@ -94,7 +95,7 @@ def test_their_own_tests_under_the_address_sanitizer() -> None:
         "CARGO_TARGET_DIR": str(TARGET / "asan"),
         "SHADOW_STEPS": "5000",
     }
-    words = ["test", "--workspace", "--tests", "--target", host()]
+    words = ["test", "--workspace", "--tests", "--no-default-features", "--target", host()]
     done(cargo(*words, cwd=RUST, env=environment))
 
 
@@ -199,7 +200,7 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
     for package in tmp_path.glob("*.deb"):
         subprocess.run(["dpkg", "-x", package, root], check=True)
     package = use(crates, tmp_path / "consumer")
-    # The registry's format is younger than this cargo: what it needs lies beside, as `cargo vendor` puts it.
+    # The registry's format is younger than this cargo: the crates lie beside, as `cargo vendor` puts it.
     shutil.copy(crates.unpacked("hakmem-sys") / "Cargo.lock", package)
     config = done(cargo("vendor", "vendor", cwd=package))
     (package / ".cargo").mkdir()

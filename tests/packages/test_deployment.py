@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(2000)
 
 
 def instructions(name: str) -> list[tuple[str, str]]:
-    """Of a Dockerfile: keyword and the rest, with lines that go on joined."""
+    """The lines of a Dockerfile: keyword and the rest, with lines that go on joined."""
     text = (PACKAGING / "docker" / name).read_text()
     without_comments = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
     joined = re.sub(r"\\\n", "", without_comments)
@@ -42,7 +42,7 @@ def instructions(name: str) -> list[tuple[str, str]]:
 
 @dataclass
 class Image:
-    """What a Dockerfile makes of a root: its commands are run there, as the builder would."""
+    """The root that a Dockerfile makes: its commands are run there, as the builder would."""
 
     root: Path
     context: Path
@@ -127,7 +127,7 @@ def shell_in(root: Path) -> Callable[[str, dict[str, str]], str]:
     return shell
 
 
-# What every program in an image of these prints at its end.
+# Each program in one of these images prints it at its end.
 SERVED = "fetched past the magazines"
 
 
@@ -227,7 +227,7 @@ def test_kubernetes_takes_it(tmp_path: Path) -> None:
 
 
 def verified(folder: Path, drop_in: str) -> str:
-    """What systemd says of a service with this drop-in."""
+    """systemd's words about a service with this drop-in."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed (Debian's package systemd)")
     (folder / "app.service.d").mkdir()

@@ -17,23 +17,11 @@ from typing import Any
 import pytest
 from results import captured
 
-COPIED = (
-    "LICENSE",
-    "include/hakmem/hakmem.h",
-    "python/hakmem/__init__.py",
-    "python/pyproject.toml",
-    "rust/Cargo.lock",
-    "rust/Cargo.toml",
-    "rust/hakmem/Cargo.toml",
-    "rust/hakmem-sys/Cargo.toml",
-    "scripts/dist",
-    "scripts/epoch.py",
-    "scripts/pack-crates",
-    "scripts/release-check",
-    "scripts/requirements.txt",
-    "scripts/sbom.py",
-    "scripts/version",
-)
+COPIED = """
+    LICENSE include/hakmem/hakmem.h python/hakmem/__init__.py python/pyproject.toml rust/Cargo.lock
+    rust/Cargo.toml rust/hakmem/Cargo.toml rust/hakmem-sys/Cargo.toml scripts/dist scripts/epoch.py
+    scripts/pack-crates scripts/release-check scripts/requirements.txt scripts/sbom.py scripts/version
+""".split()
 SUITES = ("unit-debug", "unit-thread", "unit-address", "pytest", "pytest-alone")
 WORDS_OF_GIT = {
     f"GIT_{who}_{what}": value

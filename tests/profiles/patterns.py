@@ -54,7 +54,7 @@ PATTERNS = (
 
 @dataclass
 class Sums:
-    """Of one site: bytes and blocks, and their variances; that of the blocks only where samples are known."""
+    """One site's bytes and blocks, with their variances; that of the blocks only where samples are known."""
 
     bytes: float = 0.0
     blocks: float = 0.0
@@ -71,7 +71,7 @@ class Sums:
 
 @dataclass
 class Row:
-    """Of one site of a pattern: what is true, and what was estimated."""
+    """One site of a pattern: the true figures and the estimated ones."""
 
     true: Sums = field(default_factory=Sums)
     found: Sums = field(default_factory=Sums)
@@ -86,7 +86,7 @@ class Row:
 
 @dataclass
 class Found:
-    """Of all rounds: live blocks summed over the rounds; made and freed ones at the end."""
+    """Figures of all rounds: live blocks summed over the rounds; made and freed ones at the end."""
 
     live: dict[str, Row] = field(default_factory=lambda: {name: Row() for name in SITES})
     made: dict[str, Row] = field(default_factory=lambda: {name: Row() for name in SITES})
@@ -168,7 +168,7 @@ class Program:
         return found
 
     def names(self, process: Outside) -> list[str]:
-        """Of each site of the tables, the function that it is in; "" of others."""
+        """The function that each site of the tables is in; "" for others."""
 
         def name_of(frames: list[int]) -> str:
             for frame in frames[:8]:
@@ -187,7 +187,7 @@ def running(program: Path, library: Path, pattern: Pattern) -> Iterator[Program]
 
 
 def run(program: Path, library: Path, pattern: Pattern, samples: int) -> Found:
-    """As many rounds as take so many samples."""
+    """Rounds until this number of samples is taken."""
     found = Found()
     with running(program, library, pattern) as child:
         if pattern.forks:

@@ -1,4 +1,4 @@
-"""A site that has all of the few samples of a class: others may hold blocks of it that nobody saw."""
+"""A site that has all of the few samples of a class: others may hold blocks of it that were not sampled."""
 
 import math
 import re
@@ -41,10 +41,10 @@ def test_it_is_exact_when_each_block_was_sure_to_be_sampled() -> None:
     assert share_of(every, every, 3.0 * BLOCK_BYTES).interval == (3 * BLOCK_BYTES, 3 * BLOCK_BYTES)
     large = of_samples(3, block_bytes=100 * RATE_BYTES)
     assert interval_text(share_of(large, large, 300.0 * RATE_BYTES)) == "exact"
-    # Of blocks that are sampled nearly always, 97.5 %, one more would have been seen.
+    # If blocks are sampled nearly always, 97.5 %, one more would have been seen.
     nearly = of_samples(20, block_bytes=4 * RATE_BYTES)
     assert interval_text(share_of(nearly, nearly, 20.4 * 4 * RATE_BYTES)) == "exact"
-    # Of those that are missed now and then, one or two may be another's: 0.2² is 4 %, 0.2³ less than 2.5 %.
+    # If they are missed now and then, one or two may be another's: 0.2² is 4 %, 0.2³ less than 2.5 %.
     missed = of_samples(20, rate_bytes=BLOCK_BYTES, block_bytes=round(BLOCK_BYTES * -math.log(0.2)))
     low, high = share_of(missed, missed, 25.0).interval
     assert (high, math.ceil(low)) == (25, 23)
@@ -102,7 +102,7 @@ def test_few_samples_do_not_differ_for_sure() -> None:
 
 
 def grown(samples: int, live_bytes: tuple[int, int]) -> Growth:
-    """The one site with samples; the class had, and has, so many live bytes."""
+    """The one site with samples, in a class with these live bytes, before and now."""
     one = Sample.of(stack_of(0), 11, BLOCK_BYTES, BLOCK_BYTES, RATE_BYTES, age_ms=10)
     readings = []
     for made, live, ended_s in (([], live_bytes[0], 2.0), ([one] * samples, live_bytes[1], 3.0)):

@@ -38,7 +38,7 @@ def class_count(load: Load, live_blocks: int, before_blocks: int) -> ClassCount:
 
 
 def world(random: np.random.Generator, came: int, went: int, unseen_freed: int = 0) -> Grown:
-    """A site of which so many blocks came and went since the first reading, and as many of nobody's."""
+    """A site whose blocks came and went since the first reading, and as many blocks without a site."""
     kept, new, old = (Load(KEEPER, 4096, number) for number in (30000, came, went))
     common, fresh, gone = (drawn([load], random) for load in (kept, new, old))
     common = aged(common, random, 1000.0)
@@ -88,7 +88,7 @@ def test_a_site_that_grows_is_certain() -> None:
 
 
 def test_blocks_that_replace_older_ones_are_not_certain() -> None:
-    """As many of nobody's were freed: the class has not grown."""
+    """As many blocks without a site were freed: the class has not grown."""
     random = np.random.default_rng(4)
     certain = [only(world(random, 8000, 0, unseen_freed=8000)) for _ in range(50)]
     assert all(site.is_significant for site in certain)
@@ -103,7 +103,7 @@ def test_chance_is_no_growth() -> None:
 
 
 def test_two_sites_of_one_class() -> None:
-    """One grows, another frees what it had before the first reading, which nobody saw being allocated."""
+    """One grows, another frees what it had before the first reading, before sampling began."""
     random = np.random.default_rng(6)
     load = Load(KEEPER, 4096, 8000)
     other = Load(TURNER, 4096, 8000)
@@ -148,7 +148,7 @@ def test_a_share_of_a_class_covers_the_truth() -> None:
 
 
 def test_no_site_grew_by_more_than_is_live() -> None:
-    """Of a core, too, where it is not known what its class grew: a few samples stand for too much."""
+    """In a core, too, where the growth of the class is unknown: a few samples stand for too much."""
     random = np.random.default_rng(12)
     load = Load(KEEPER, 4096, 500)
     fresh = aged(drawn([load] * 4, random), random, SECONDS)
@@ -240,7 +240,7 @@ def test_a_leak_amid_what_is_freed() -> None:
 
 
 def test_a_collector_that_comes_by_every_few_seconds() -> None:
-    """What it has not freed yet is not older than what it has freed before, or not far."""
+    """Its live blocks are not older than its freed ones, or not far."""
     random = np.random.default_rng(5)
     found = lives(random, random.uniform(3000, 6000, 400), 10000)
     assert found.last_freed_ms == 8192
@@ -265,7 +265,7 @@ def test_all_were_freed() -> None:
 
 
 def test_a_life_too_long_for_the_last_row() -> None:
-    """What was freed there may have been of any age."""
+    """Blocks freed there may have been of any age."""
     made = Survival((0,) * (ROWS - 1) + (3,), (0,) * ROWS, ())
     assert made.last_freed_ms is None
     assert made.older == 0

@@ -124,11 +124,10 @@ def test_lines_and_inlined_calls_by_addr2line(
     assert said == [f"{server}: no lines: {one}; {lines.TO_FIX}" for one in why]
 
 
-def test_a_debug_file_by_its_link(server: Path, call: int, tmp_path: Path) -> None:
-    stripped, debug = tmp_path / "server", tmp_path / ".debug" / "server.debug"
+def test_a_debug_file_by_its_link(server: Path, stripped: Path, call: int, tmp_path: Path) -> None:
+    debug = tmp_path / ".debug" / "server.debug"
     debug.parent.mkdir()
     subprocess.run(["objcopy", "--only-keep-debug", server, debug], check=True)
-    subprocess.run(["strip", server, "-o", stripped], check=True)
     subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
     check_lines(named(stripped, call))
 
@@ -145,18 +144,25 @@ def test_a_program_without_debug_information(server: Path, call: int, tmp_path: 
     assert named(stripped, call) == ()
 
 
-def test_functions_in_gnu_debugdata(server: Path, call: int, tmp_path: Path) -> None:
+def test_functions_in_gnu_debugdata(server: Path, stripped: Path, call: int, tmp_path: Path) -> None:
     """As Fedora strips its programs."""
-    inner, packed, stripped = tmp_path / "inner", tmp_path / "packed", tmp_path / "server"
+    inner, packed = tmp_path / "inner", tmp_path / "packed"
     subprocess.run(["objcopy", "-S", "--only-keep-debug", "--keep-symbol=main", server, inner], check=True)
     subprocess.run(["objcopy", "--only-keep-debug", "--strip-debug", server, inner], check=True)
     packed.write_bytes(lzma.compress(inner.read_bytes()))
-    subprocess.run(["strip", server, "-o", stripped], check=True)
     subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={packed}", stripped], check=True)
     assert functions(named(stripped, call)) == [GROW]
     packed.write_bytes(lzma.compress(inner.read_bytes())[:400])
     subprocess.run(["objcopy", f"--update-section=.gnu_debugdata={packed}", stripped], check=True)
     assert named(stripped, call) == ()
+
+
+@pytest.fixture
+def stripped(server: Path, tmp_path: Path) -> Path:
+    """The program as it is delivered: without any name."""
+    path = tmp_path / "server"
+    subprocess.run(["strip", server, "-o", path], check=True)
+    return path
 
 
 def separate(server: Path, root: Path) -> Path:
@@ -414,9 +420,8 @@ def test_a_debuginfod_server_names_a_stripped_program(server: Path, call: int, t
     check_lines(named(stripped, call, debuginfod=Debuginfod(["http://127.0.0.1:1"], 60, cache=cache)))
 
 
-def test_what_no_server_has_stays_without_a_name(server: Path, call: int, tmp_path: Path) -> None:
-    stripped, said = tmp_path / "server", list[str]()
-    subprocess.run(["strip", server, "-o", stripped], check=True)
+def test_what_no_server_has_stays_without_a_name(stripped: Path, call: int, tmp_path: Path) -> None:
+    said: list[str] = []
     with serving(lambda request: request.send_error(404)) as url:
         asked = Debuginfod([url], 60, said.append, tmp_path / "cache")
         assert named(stripped, call, debuginfod=asked) == ()
@@ -429,10 +434,9 @@ def test_what_no_server_has_stays_without_a_name(server: Path, call: int, tmp_pa
     assert not list((tmp_path / "cache").glob("*/*"))
 
 
-def test_a_server_that_never_answers_is_left_in_time(server: Path, call: int, tmp_path: Path) -> None:
+def test_a_server_that_never_answers_is_left_in_time(stripped: Path, call: int, tmp_path: Path) -> None:
     """It takes the connection and says nothing: the time-out ends it."""
-    stripped, said = tmp_path / "server", list[str]()
-    subprocess.run(["strip", server, "-o", stripped], check=True)
+    said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         asked = Debuginfod([url, url], 0.2, said.append, tmp_path / "cache")
@@ -441,10 +445,9 @@ def test_a_server_that_never_answers_is_left_in_time(server: Path, call: int, tm
     assert "timed out" in said[0]
 
 
-def test_a_server_that_drips_is_left_in_time(server: Path, call: int, tmp_path: Path) -> None:
+def test_a_server_that_drips_is_left_in_time(stripped: Path, call: int, tmp_path: Path) -> None:
     """There is always a little more: the time is for the whole file, not for each piece."""
-    stripped, said, is_over = tmp_path / "server", list[str](), threading.Event()
-    subprocess.run(["strip", server, "-o", stripped], check=True)
+    said, is_over = list[str](), threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -465,10 +468,7 @@ def test_a_server_that_drips_is_left_in_time(server: Path, call: int, tmp_path: 
     assert "not complete after 0.3 s" in said[0]
 
 
-def test_a_wrong_file_from_a_server_is_not_believed(server: Path, call: int, tmp_path: Path) -> None:
-    stripped = tmp_path / "server"
-    subprocess.run(["strip", server, "-o", stripped], check=True)
-
+def test_a_wrong_file_from_a_server_is_not_believed(stripped: Path, call: int, tmp_path: Path) -> None:
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.end_headers()

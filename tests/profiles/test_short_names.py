@@ -116,22 +116,7 @@ def test_a_name_without_end_loses_its_middle() -> None:
 def test_any_text_is_shortened() -> None:
     """Names come from files: whatever they hold, there is an answer, and it fits."""
     random.seed(7)
-    pieces = [
-        "<",
-        ">",
-        ",",
-        "(",
-        ")",
-        " ",
-        "::",
-        "operator",
-        "std::vector",
-        "a",
-        "{lambda(int)#1}",
-        "\0",
-        "->",
-        "[abi:x]",
-    ]
+    pieces = [*"<>,() a\0", "::", "operator", "std::vector", "{lambda(int)#1}", "->", "[abi:x]"]
     for _ in range(5000):
         text = "".join(random.choices(pieces, k=random.randrange(60)))
         assert len(short_name(text)) <= NAME_LENGTH_MAX

@@ -1,4 +1,4 @@
-"""What belongs in one folder stays there: compiler-specific code in base/, the system in os/.
+"""Code that belongs in one folder stays there: compiler-specific code in base/, the system in os/.
 
 Tests read the code without comments and string literals."""
 
@@ -15,16 +15,8 @@ COMPILER_SPECIFIC = re.compile(
 )
 
 # Standard headers that neither call the system nor need it.
-PLAIN_HEADERS = {
-    "errno.h",
-    "limits.h",
-    "stdarg.h",
-    "stdbool.h",
-    "stddef.h",
-    "stdint.h",
-    "string.h",
-}
-# What a layer may include beyond those: base/ wraps the atomics, api/ and fortify/ need the declarations of
+PLAIN_HEADERS = {"errno.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
+# Allowed to a layer beyond those: base/ wraps the atomics, api/ and fortify/ need the declarations of
 # what they replace; fortify/, a library of its own, has no os/ below it and finds what it replaces itself.
 REPLACED_BY_FORTIFY = {"stdio.h", "stdlib.h", "strings.h", "sys/socket.h", "unistd.h", "wchar.h"}
 ALSO_ALLOWED = {
@@ -64,7 +56,7 @@ def test_system_headers_are_in_os(path: Path) -> None:
 
 @pytest.mark.parametrize("layer", ["heap", "api"])
 def test_no_conditional_compilation_inside_functions(layer: str) -> None:
-    """The layers of the fast paths: what a reader sees is what every build runs."""
+    """The layers of the fast paths: every build runs the code as a reader sees it."""
     paths = [path for path in SOURCES if layer_of(path) == layer]
     assert paths
     assert not [fault for path in paths for fault in conditionals_inside_functions(path)]

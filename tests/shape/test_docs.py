@@ -1,4 +1,4 @@
-"""What the pages say and something else knows: links, names of files and options, figures, numbers."""
+"""Statements of the pages that can be compared: links, names of files and options, figures, numbers."""
 
 import functools
 import re
@@ -18,7 +18,7 @@ PAGES = sorted(
     ).stdout.split()
     if (ROOT / name).exists()
 )
-# What was true once: names in these pages are those of their time.
+# History: names in these pages are those of their time.
 HISTORY = {"CHANGELOG.md", "PERFORMANCE.md"}
 # Where a page's `folder/file.c` may begin.
 BESIDE = re.compile(
@@ -81,7 +81,7 @@ def known_names() -> set[str]:
 
 
 def is_known(name: str) -> bool:
-    """Of a name that Prometheus shows, a table has a part."""
+    """A table has a part of the name that Prometheus shows."""
     table = re.sub(
         r"^hakmem_(?:cgroup_|heap_|ranges_|limit_)?|(?:_bytes|_blocks|_ratio)?(?:_total)?$", "", name
     )

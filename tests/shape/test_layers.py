@@ -7,29 +7,10 @@ import pytest
 from results import captured
 from shape.sources import SRC, layer_of, name_of, sources
 
-LAYERS = (
-    "base",
-    "os",
-    "stack",
-    "report",
-    "config",
-    "map",
-    "pool",
-    "slab",
-    "profile",
-    "large",
-    "foreign",
-    "guard",
-    "hardened",
-    "cache",
-    "named",
-    "reclaim",
-    "checked",
-    "heap",
-    "observe",
-    "api",
-    "fortify",
-)  # low to high
+LAYERS = """
+    base os stack report config map pool slab profile large foreign guard hardened cache named reclaim
+    checked heap observe api fortify
+""".split()  # low to high
 # The public header is the top: it may be known where the public functions and their report are made.
 PUBLIC_HEADER_LAYERS = ("observe", "api")
 

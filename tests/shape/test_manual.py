@@ -1,4 +1,4 @@
-"""What scripts/manual.py makes of a header file: groups, types, structs, texts that stand alone."""
+"""scripts/manual.py on a header file: groups, types, structs, texts that stand alone."""
 
 import manual
 import roff

@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
     idle(purge);
     samples_kib[rounds] = rss_bytes() / KIB;
   }
-  /* What goes back later is not lost: a loaded machine's rounds by age come late. */
+  /* Memory that goes back later is not lost: a loaded machine's rounds by age come late. */
   for (size_t i = rounds - 1; i-- > 0;)
     if (samples_kib[i] > samples_kib[i + 1]) samples_kib[i] = samples_kib[i + 1];
   double drift = drift_kib(samples_kib + rounds / 2, rounds - rounds / 2);
@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
       printf("%zu\n", samples_kib[i]);
     }
   }
-  fflush(stdout); /* what was seen, whatever is said of it */
+  fflush(stdout); /* the figures come before any complaint */
   CHECK_MSG(drift < (rounds < ROUNDS_LONG ? SHORT_DRIFT_MAX_KIB : DRIFT_MAX_KIB),
             "%.0f KiB more at the end", drift);
   return 0;

@@ -81,7 +81,7 @@ class Outside:
         return addresses, 2.0 ** (keys >> shift).astype(float), samples[is_live]
 
     def live_bytes(self, block_bytes: int) -> float:
-        """What the samples say is live of this size, allocated while the profile was on."""
+        """Live bytes of this size by the samples, allocated while the profile was on."""
         _, doubled, samples = self.samples()
         weights = samples["block_bytes"] * doubled / probability(samples)
         return float(weights[samples["block_bytes"] == block_bytes].sum())
@@ -100,7 +100,7 @@ class Outside:
     # ---- writing
 
     def write(self, record: str, field: str, value: int, at: int = 0) -> None:
-        """A field that the library marks as writable; `at` is the record's address if it is no root."""
+        """A field that the library marks as writable; `at` is the record's address if it is not a root."""
         schema = self.target.schema
         entry = schema.records[record].fields[field]
         assert entry.meta.role == "writable", f"{record}.{field}"
@@ -118,7 +118,7 @@ class Outside:
         return generation
 
     def heap_addresses(self) -> list[int]:
-        """Of all heaps there have ever been; they stay."""
+        """The addresses of all heaps that were ever made; they stay."""
         schema, memory = self.target.schema, self.target.memory
         found = []
         owner = int.from_bytes(memory.read(schema.root("owners"), 8), "little")
@@ -129,7 +129,7 @@ class Outside:
         return found
 
     def poke(self, heaps: Sequence[int]) -> None:
-        """Their threads come the slow way at their next free; to a heap that nobody has it does nothing."""
+        """Their threads come the slow way at their next free; for a heap without a thread it does nothing."""
         place = self.target.schema.offset("heap", "poke")
         byte = bytes([self.target.schema.constant("heap_poke")])
         for heap in heaps:
@@ -149,7 +149,7 @@ class Outside:
         return generation
 
     def switch_and_wait(self, is_on: bool, heaps: int = 1, **how: float) -> None:
-        """Until so many heaps have followed, poked again and again."""
+        """Until this number of heaps has followed, poked again and again."""
         generation = self.switch(is_on, **how)
 
         def have_followed() -> bool:

@@ -17,7 +17,7 @@ from switch.spoken import spoken_to
 HERE = Path(__file__).parent
 PLUGIN = HERE.parent / "concurrency" / "plugin.c"
 SWITCHES = int(os.environ.get("PROFILE_SWITCHES", "10000"))
-LOOKS = 200  # before a change is told again: the threads that were told may sleep
+LOOKS = 200  # before a change is repeated: the threads poked first may sleep
 FORGET_EVERY = 100  # switches: threads begin and end meanwhile
 PATIENCE_S = 300.0
 DEEDS = ("turns", "exceptions", "loads", "forks", "signals", "raised", "cancelled", "threads")
@@ -109,7 +109,7 @@ class Switcher:
         while not self._is(status):
             looks += 1
             if looks % LOOKS == 0:
-                assert time.monotonic() < deadline, f"nobody follows switch {self.count}"
+                assert time.monotonic() < deadline, f"no heap follows switch {self.count}"
                 self._heaps = self._process.heap_addresses()
                 self._tell()
                 os.sched_yield()
@@ -117,7 +117,7 @@ class Switcher:
 
 
 def assert_all_go_on(storm: Storm) -> None:
-    """Nobody hangs: each does what it does once more, and again."""
+    """No thread hangs: each does its work once more, and again."""
     before = storm.deeds()
     wait_for(lambda: all(storm.deeds()[deed] > before[deed] + 1 for deed in DEEDS), f"all of {before}")
 

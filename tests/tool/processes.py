@@ -34,7 +34,7 @@ def hakmem(*arguments: object, status: int = 0, limit_s: int = LIMIT_S) -> Endin
 
 
 def hakmem_json(*arguments: object) -> Any:  # noqa: ANN401 - whatever the command prints
-    """What `hakmem … --json` says."""
+    """The answer of `hakmem … --json`."""
     return json.loads(hakmem(*arguments, "--json").stdout)
 
 
@@ -47,7 +47,7 @@ def running(
 ) -> Iterator[subprocess.Popen[str]]:
     """A program on hakmem, from the moment that it has printed the line `ready` to the end of the block.
 
-    What it printed before is in `process.said`."""
+    The lines before that are in `process.said`."""
     process = subprocess.Popen(
         [str(word) for word in command],
         env=preload_environment(lib) | dict(environment or {}),
@@ -88,27 +88,27 @@ def running_redis(server: Path, lib: Path) -> Iterator[tuple[subprocess.Popen[st
 
 
 def redis_load(port: int, *arguments: str) -> subprocess.Popen[bytes]:
-    """A redis-benchmark that runs until somebody ends it."""
+    """A redis-benchmark that runs until the test ends it."""
     words = ["redis-benchmark", "-p", str(port), "-q", *arguments]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def free_port() -> int:
-    """A port that nobody listens at now."""
+    """A port without a listener."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens."""
+    """Whether the port has a listener."""
     with socket.socket() as one:
         one.settimeout(1)
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_until(is_so: Callable[[], object], complaint: str, patience_s: float = PATIENCE_S) -> Any:  # noqa: ANN401
-    """What `is_so` says as soon as it says something; the test fails if that takes too long."""
+    """The first true answer of `is_so`; the test fails if that takes too long."""
     until_s = time.monotonic() + patience_s
     while not (answer := is_so()):
         if time.monotonic() > until_s:

@@ -2,6 +2,7 @@
 
 `terminal("top", …)`     a fixture; its `press` and `wait_for` are a user's hands and eyes"""
 
+import asyncio
 import shlex
 import subprocess
 import uuid
@@ -9,8 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hakmem.target.target import open_process
+from hakmem.views.top import TopApp
 from results import Find, captured
 from textual.pilot import Pilot
+from textual.widgets import DataTable
 from tool.forked import tool_environment
 from tool.processes import TOOL, wait_until
 
@@ -88,3 +92,19 @@ async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
             return
         await pilot.pause(0.05)
     pytest.fail("the app did not come so far")
+
+
+def by_pilot(
+    act: Callable[[TopApp, Pilot[None]], object], *pids: int, size: tuple[int, int] = (COLUMNS, ROWS)
+) -> None:
+    """Runs the app without a terminal; `act` is a coroutine function of it and its pilot."""
+
+    async def run() -> None:
+        app = TopApp([open_process(pid) for pid in pids], 0.1)
+        async with app.run_test(size=size) as pilot:
+            if len(pids) == 1:
+                await until(pilot, lambda: app.query_one(DataTable).row_count > 0)
+            await act(app, pilot)  # type: ignore[misc]
+        app.leave_sites()
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from results import Compile, Find, captured
 from tool.forked import tool_environment
-from tool.processes import (
-    TOOL,
-    answers,
-    free_port,
-    hakmem,
-    hakmem_json,
-    running,
-    wait_until,
-)
+from tool.processes import TOOL, answers, free_port, hakmem, hakmem_json, running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -34,21 +27,27 @@ def known(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Where an exporter listens."""
+@contextmanager
+def exporting(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """An exporter, and where it listens."""
     port = free_port()
     with subprocess.Popen(
-        [*TOOL, "export", "--classes", "--listen", f"127.0.0.1:{port}"],
+        [*TOOL, "export", "--listen", f"127.0.0.1:{port}", *options],
         env=tool_environment(),
         stderr=subprocess.PIPE,
         text=True,
     ) as exporter:
         try:
             wait_until(lambda: answers(port), "the exporter does not answer")
-            yield f"http://127.0.0.1:{port}/metrics"
+            yield exporter, f"http://127.0.0.1:{port}/metrics"
         finally:
-            exporter.terminate()
+            exporter.kill()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with exporting("--classes") as (_, where):
+        yield where
 
 
 def get(address: str, accept: str = "text/plain") -> tuple[str, str]:

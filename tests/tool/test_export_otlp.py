@@ -6,9 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -18,11 +17,13 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
-from results import Compile, captured
+from results import captured
 from tool.conftest import Tool
 from tool.forked import tool_environment
-from tool.processes import TOOL, free_port, running
-from tool.test_export import PROGRAMS
+from tool.processes import TOOL, free_port
+from tool.test_export import known
+
+__all__ = ["known"]
 
 REASON = "OpenTelemetry's libraries are not in this environment"
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason=REASON)
@@ -70,12 +71,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Not on standard error."""
-
-
-@pytest.fixture(scope="module")
-def known(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAMS / "known.c")], lib, {"HAKMEM_DECAY_MS": "86400000"}) as process:
-        yield process
 
 
 def of_process(metric: Any, pid: int) -> list[Any]:  # noqa: ANN401 - protobuf's

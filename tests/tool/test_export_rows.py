@@ -1,4 +1,4 @@
-"""`hakmem export --by` and `--top`: what is summed, and that nothing is lost or counted twice."""
+"""`hakmem export --by` and `--top`: the sums, in which nothing is lost or counted twice."""
 
 import shutil
 import subprocess
@@ -79,7 +79,7 @@ def test_a_process_that_is_gone_has_no_container(tmp_path: Path) -> None:
 
 
 class Process:
-    """What rows want to know of a process."""
+    """The figures of a process that rows are made of."""
 
     def __init__(self, start_ticks: int) -> None:
         self.start_ticks = start_ticks
@@ -105,7 +105,7 @@ class Machine:
         self.totals = Totals()
 
     def scrape(self, *processes: tuple[Any, str, int, float]) -> dict[str, dict[tuple[str, ...], float]]:
-        """Of target, command, RSS and counter; {name: {labels: value}}."""
+        """Rows of (target, command, RSS, counter): {name: {labels: value}}."""
         members = [Member(one, str(one.pid), command, rss) for one, command, rss, _ in processes]
         rows = rows_of(members, self.grouping)
         self.totals.forget([one for one, *_ in processes], self.grouping)
@@ -178,7 +178,7 @@ def test_the_largest_have_rows_and_sums_are_the_same() -> None:
 
 
 def test_a_process_that_becomes_large_takes_nothing_along() -> None:
-    """The sum of all rows grows by what was counted, whoever is in which row; no row falls."""
+    """The sum of all rows grows by what was counted, whichever row a process is in; no row falls."""
     machine, a, b = Machine(top=1), target(1), target(2)
     sizes_and_counts = [(5, 1, 100, 10), (1, 5, 110, 20), (5, 1, 120, 30), (1, 5, 130, 40)]
     before: dict[tuple[str, ...], float] = {}
@@ -240,7 +240,7 @@ def pair(
 
 
 def collected(targets: list[Target], grouping: Grouping) -> Any:  # noqa: ANN401 - of prometheus_client
-    """Of these processes alone."""
+    """The series of these processes alone."""
     collector = HakmemCollector(grouping=grouping, has_classes=True)
     collector._fleet.targets = lambda: targets  # type: ignore[method-assign]
     return {family.name: family for family in collector.collect()}

@@ -2,8 +2,6 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,29 +19,11 @@ from profiles.worlds import Load, drawn, profile_of, stack_of
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 from results import Find, captured
-from tool.forked import tool_environment
-from tool.processes import TOOL, answers, free_port, hakmem, running, wait_until
-from tool.test_export import OPENMETRICS, Families, families, get, openmetrics_parser, value
+from tool.processes import hakmem, running, wait_until
+from tool.test_export import OPENMETRICS, Families, exporting, families, get, openmetrics_parser, value
 
 KEEPS = "keeps"
 PATIENCE_S = 60.0
-
-
-@contextmanager
-def exporting(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """An exporter, and where it listens."""
-    port = free_port()
-    with subprocess.Popen(
-        [*TOOL, "export", "--listen", f"127.0.0.1:{port}", *options],
-        env=tool_environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as exporter:
-        try:
-            wait_until(lambda: answers(port), "the exporter does not answer", PATIENCE_S)
-            yield exporter, f"http://127.0.0.1:{port}/metrics"
-        finally:
-            exporter.kill()
 
 
 def rows(found: Families, metric: str, process: subprocess.Popen[str]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""hakmem leaks: what a program has lost is found; what it can still reach is never definitely lost."""
+"""hakmem leaks: lost blocks are found; a block that is still reachable is never definitely lost."""
 
 import json
 import os
@@ -36,7 +36,7 @@ SEED = 5
 MIB = 1 << 20
 SLOW_S = 200  # six scans of a program that keeps a loaded machine busy
 SERVER_LOST = 10000
-SCAN = ("--no-profile",)  # what grows is in test_leaks_sites.py
+SCAN = ("--no-profile",)  # growing sites are in test_leaks_sites.py
 
 
 def unreached(*words: object) -> Any:  # noqa: ANN401 - what `hakmem leaks --json` says
@@ -129,7 +129,7 @@ def test_as_text(lost: subprocess.Popen[str]) -> None:
 def test_a_core(lost: subprocess.Popen[str], tmp_path: Path) -> None:
     answer = unreached(dumped(lost.pid, tmp_path))
     known = known_of(lost)
-    # What epoll keeps for the program is not in a dump.
+    # The pointers that epoll keeps are not in a dump.
     assert answer["definite"]["blocks"] == sum(count for _, count in known.values()) + 1
     assert answer["is_core"]
     assert answer["unseen_registers"] == 0
@@ -147,7 +147,7 @@ def test_classes_of_lost_objects(lib: Path, compile_c: Compile) -> None:
 
 
 def test_lost_python_objects(lib: Path) -> None:
-    """What a faulty extension does: one reference too many."""
+    """As a faulty extension does: one reference too many."""
     code = """
 import ctypes, time
 take = ctypes.pythonapi.Py_IncRef
@@ -352,7 +352,7 @@ def test_terabytes_that_are_only_reserved(lib: Path, compile_c: Compile) -> None
     if release < (6, 7):
         pytest.skip("this kernel has no PAGEMAP_SCAN")
     if Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2":
-        pytest.skip("strict overcommit: so much cannot be reserved")
+        pytest.skip("strict overcommit: that much cannot be reserved")
     with running([compile_c(PROGRAMS / "sparse.c")], lib) as process:
         answer = unreached(process.pid, "--freeze")
     assert 38 <= answer["definite"]["blocks"] <= 40
@@ -422,7 +422,7 @@ def test_a_stopped_process_stays_stopped(lib: Path, compile_c: Compile) -> None:
 def test_swapped_memory_makes_nothing_definite(
     lost: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What points from there cannot be seen."""
+    """Pointers in them cannot be seen."""
     from hakmem.blocks import regions
 
     read = regions.read_entries

@@ -29,7 +29,7 @@ RATE = 64 << 10
 PATIENCE_S = 60.0  # so soon a leak has to be named
 # With R as it adapts a loaded machine gives fewer samples; with a given one the test knows how many come.
 WATCH = ("--for", "12s", "--period", "8192", "--wait", "100ms")
-BLIND_BYTES, BLIND_S = 1 << 30, 8  # one sample in so many: of a leak there is none
+BLIND_BYTES, BLIND_S = 1 << 30, 8  # the bytes a sample: a leak has none
 BLIND = ("--for", f"{BLIND_S}s", "--period", BLIND_BYTES, "--wait", "100ms", "--json")
 
 
@@ -98,7 +98,7 @@ def assert_lost_at_rate(answer: dict[str, Any], growth: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def watched(tool: Tool, leaky_program: Path, lib: Path) -> dict[str, str]:
-    """What was said of several processes, watched at once: who watches mostly sleeps."""
+    """Answers about several processes, watched at once: a watcher mostly sleeps."""
     hardened = {"HAKMEM_HARDEN": "1"}
     programs: dict[str, tuple[list[str | Path], dict[str, str]]] = {
         "lost": ([leaky_program], {}),
@@ -148,7 +148,7 @@ def test_what_is_lost_is_named(answer: Any) -> None:  # noqa: ANN401
 
 def test_sessions_that_replace_older_ones_are_not_named(answer: Any) -> None:  # noqa: ANN401
     growth = site_of(answer, "session")["growth"]
-    assert growth["is_significant"], "new sessions are seen, and old ones are nobody's"
+    assert growth["is_significant"], "new sessions are seen, and old ones have no site"
     assert not growth["is_certain"]
     freed = site_of(answer, "answer")["survival"]
     assert freed["freed_samples"] > 1000
@@ -172,7 +172,7 @@ def test_in_hardened_mode(watched: dict[str, str]) -> None:
 
 
 def test_growth_that_no_sample_shows(watched: dict[str, str]) -> None:
-    """It is counted exactly; what may be missing, and what to do, is told."""
+    """It is counted exactly; the answer says what may be missing, and what to do."""
     answer = json.loads(watched["blind"])
     verdict = answer["verdict"]
     assert verdict.startswith("Size classes grew by"), verdict
@@ -293,7 +293,7 @@ def test_only_what_nothing_reaches(tool: Tool, leaky: subprocess.Popen[str]) -> 
 
 
 def test_a_process_that_refuses_profiles(tool: Tool, leaky_program: Path, lib: Path) -> None:
-    """What can be told is told."""
+    """All that can be known is reported."""
     with running([leaky_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         answer = leaks(tool, process.pid, "--for", "1s", "--freeze")
     assert answer["growth"] is None
@@ -309,7 +309,7 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
 
 
 def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.Popen[str]) -> None:
-    """What was gathered so far is told."""
+    """The figures so far are reported."""
     words = [str(tool.path), "leaks", str(leaky.pid), "--for", "1h", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")

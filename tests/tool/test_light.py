@@ -1,4 +1,4 @@
-"""What a command imports: the tool starts quickly because most need little.  No time is measured."""
+"""The imports of a command: the tool starts quickly because most need little.  No time is measured."""
 
 import json
 import os
@@ -50,13 +50,13 @@ def test_nothing_heavy(arguments: tuple[str, ...]) -> None:
 
 
 def test_ps_without_hakmem(on_hakmem: StartOnHakmem) -> None:
-    """Files are looked into, and a table is printed."""
+    """Files are read, and a table is printed."""
     other = on_hakmem(["sleep", "300"], library=None)
     assert imported("ps", pids=(other.pid,)) <= {"rich"}
 
 
 def test_run(lib: Path) -> None:
-    """What must not be imported before the program is started."""
+    """Modules that must not be imported before the program is started."""
     script = SCRIPT.replace(
         "from hakmem.cli",
         "import hakmem.commands.run as run\nrun.launch = lambda *_: sys.exit()\nfrom hakmem.cli",

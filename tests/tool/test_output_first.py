@@ -1,4 +1,4 @@
-"""What cannot be written is told before the work; what was sampled is kept when writing fails after it."""
+"""An output that cannot be written fails before the work; samples are kept when writing fails after it."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from tool.forked import Ending
 from tool.processes import running, wait_until
 from tool.test_output import FULL, NEEDS_ROOT, node
 
-LONG = "50s"  # longer than a test may take: nobody waits for it
+LONG = "50s"  # longer than a test may take: no test waits for it
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_one_file_that_fails_costs_no_other(tool: Tool, sites: subprocess.Popen[
 def test_a_terminal_that_is_gone_costs_no_file(
     tool: Tool, sites: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    """Standard output is a pipe that nobody reads any more."""
+    """Standard output is a pipe without a reader."""
     path = tmp_path / "x.json"
     words = [tool.path, "profile", str(sites.pid), "--for", "1s", "--period", "4096", "-o", path]
     reading, writing = os.pipe()

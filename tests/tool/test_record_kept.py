@@ -1,4 +1,4 @@
-"""What `hakmem record` has seen is kept, whatever ends it; a recording is read as far as it was written."""
+"""The samples of `hakmem record` are kept, whatever ends it; a recording is read as far as it was written."""
 
 import collections
 import contextlib
@@ -205,7 +205,7 @@ def test_a_reader_that_leaves_ends_it(busy: subprocess.Popen[str]) -> None:
 
 
 def test_cut_anywhere(run: Path, tmp_path: Path) -> None:
-    """Every length is read up to its last whole line; without a whole header it is no recording."""
+    """Every length is read up to its last whole line; without a whole header it is not a recording."""
     data, path = run.read_bytes(), tmp_path / "cut.json"
     ends = [place + 1 for place, byte in enumerate(data) if byte == ord("\n")]
     near = {end + step for end in ends for step in range(-3, 3)}

@@ -1,4 +1,4 @@
-"""Who cannot be looked into, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
+"""Processes that cannot be read, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ NOBODY = 65534
 YAMA = ("ptrace_scope",) if PTRACE_SCOPE.exists() else ()  # named only where it exists
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
-# Everything is imported before the user changes: nobody may not read this checkout.
+# Everything is imported before the user changes: the user nobody may not read this checkout.
 AS_NOBODY = f"""
 import os, sys
 import hakmem.commands.stat, hakmem.target.locate, hakmem.views.screen, hakmem.views.snapshot_text

@@ -40,7 +40,7 @@ def ends(compiled: Compile) -> Path:
 
 
 def bytes_of(profile: Profile, function: str) -> float:
-    """What samples of stacks with this function stand for."""
+    """The bytes that samples of stacks with this function stand for."""
 
     def has(stack: tuple[int, ...]) -> bool:
         return any(
@@ -294,7 +294,7 @@ def test_what_cannot_be_run(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    """What was gathered is kept elsewhere, and the program's status stays."""
+    """The samples are kept elsewhere, and the program's status stays."""
     full = tmp_path / "x.pb.gz"
     full.symlink_to("/dev/full")
     ended = tool("run", "--profile", "-o", full, "--", ends, "exit", TMPDIR=str(tmp_path))
@@ -305,7 +305,7 @@ def test_a_disk_that_is_full(tool: Tool, ends: Path, tmp_path: Path) -> None:
 
 
 def test_an_older_library(tool: Tool, compiled: Compile, tmp_path: Path) -> None:
-    """Of another format: the program runs, and it is told why nothing was written."""
+    """A library of another format: the program runs, and a message says why nothing was written."""
     other = compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
     ended = tool("run", "--profile", "-o", tmp_path / "x.json", "--", "sleep", "3", HAKMEM_LIBRARY=str(other))
     assert ended.status == 0, ended.stderr

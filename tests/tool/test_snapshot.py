@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot
 from hakmem.census.snapshot import open_process, take
 from results import Compile, Find, captured
@@ -32,7 +33,7 @@ STATIC = {
 }
 
 
-TRAILER_BYTES = 8  # of src/hardened/trailer.h: what hardened mode adds to each block
+TRAILER_BYTES = 8  # of src/hardened/trailer.h: added to each block in hardened mode
 SLAB_MAX_BYTES = 32 << 10
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
 READY_BYTES = 128 << 10  # beside that: of each class, of src/cache/quarantine.c
@@ -101,12 +102,12 @@ def test_behind_the_memory_of_others(compiled: Compile, stepper: Start) -> None:
     check_shadow(program)
     begin = time.monotonic()
     snapshot_of(program.pid)
-    assert time.monotonic() - begin < 60  # what lies between is not read
+    assert time.monotonic() - begin < 60  # the time between is not read
 
 
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
 def test_hardened_blocks_match_a_shadow_count(compiled: Compile, stepper: Start, who: str) -> None:
-    """What is freed waits in its thread's quarantine, and is not live; blocks above 32 KiB are Big ones."""
+    """A freed block waits in its thread's quarantine, and is not live; blocks above 32 KiB are Big ones."""
     is_remote = who == "other thread"
     words = [compiled("blocks"), *(["-r"] if is_remote else []), *ARGUMENTS]
     program = stepper(words, "begun", **QUIET, HAKMEM_HARDEN="1")
@@ -156,7 +157,7 @@ def test_both_forms_agree(compiled: Compile, stepper: Start, who: str) -> None:
     quick, full = take(target, "counters"), take(target)
     assert quick.counters == full.counters
     assert quick.memory.cached_bytes == full.memory.cached_bytes
-    assert full.memory.cached_bytes > 0 or remote  # what an ended thread had cached went home
+    assert full.memory.cached_bytes > 0 or remote  # the cache of an ended thread went home
     waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
     assert (waiting_bytes > 0) == (who == "other thread")
     assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
@@ -164,7 +165,7 @@ def test_both_forms_agree(compiled: Compile, stepper: Start, who: str) -> None:
 
 def test_json_brings_the_same_snapshot_back(compiled: Compile, stepper: Start) -> None:
     snapshot = snapshot_of(stepper([compiled("blocks")], "begun").pid)
-    assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
+    assert built(Snapshot, json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
 @pytest.mark.parametrize("harden", [0, 1])

@@ -6,7 +6,7 @@ import pty
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.forked import tool_environment
 from tool.processes import TOOL, running, wait_until
-from tool.terminals import Open, terminal, until
+from tool.terminals import Open, by_pilot, terminal, until
 
 __all__ = ["terminal"]
 
@@ -94,17 +94,6 @@ def test_another_process_after_one_has_ended(
     assert "has ended" not in text
 
 
-def by_pilot(act: Callable[[TopApp, Pilot[None]], object], *pids: int, size: tuple[int, int]) -> None:
-    import asyncio
-
-    async def run() -> None:
-        app = TopApp([open_process(pid) for pid in pids], 0.1)
-        async with app.run_test(size=size) as pilot:
-            await act(app, pilot)  # type: ignore[misc]
-
-    asyncio.run(run())
-
-
 def test_commands_with_brackets_are_text(busy: subprocess.Popen[str]) -> None:
     """They were read as markup: "[/]" ended top."""
 
@@ -117,7 +106,7 @@ def test_commands_with_brackets_are_text(busy: subprocess.Popen[str]) -> None:
         assert "[red]x[/] [/bold] [link=x]" in str(prompt)
         app.end(app.watch_, "an error [/] of [Errno 5]")  # type: ignore[arg-type]
 
-    by_pilot(act, busy.pid, size=(100, 30))
+    by_pilot(act, busy.pid)
 
 
 def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
@@ -132,7 +121,7 @@ def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
         await until(pilot, lambda: not isinstance(app.screen, ChooseProcess))
         await pilot.pause(0.3)
 
-    by_pilot(act, busy.pid, size=(100, 30))
+    by_pilot(act, busy.pid)
 
 
 def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
@@ -145,7 +134,7 @@ def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
             await pilot.resize_terminal(columns, 30)
             await until(pilot, lambda wanted=rows: len({tile.region.y for tile in gauges}) == wanted)  # type: ignore[misc]
 
-    by_pilot(act, busy.pid, size=(100, 30))
+    by_pilot(act, busy.pid)
 
 
 @pytest.mark.parametrize("key", ["question_mark", "h"])
@@ -159,7 +148,7 @@ def test_help(busy: subprocess.Popen[str], key: str) -> None:
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, Help))
 
-    by_pilot(act, busy.pid, size=(100, 30))
+    by_pilot(act, busy.pid)
 
 
 # ---- narrow, dumb, gone -----------------------------------------------------------------------------

@@ -1,19 +1,16 @@
 """`hakmem top`: in a real terminal (tmux), by textual's own pilot, and as plain tables."""
 
-import asyncio
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem.target.target import open_process
 from hakmem.views.top import ChooseProcess, TopApp
 from hakmem.views.watching import VIEWS
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.processes import hakmem, running
-from tool.terminals import COLUMNS, ROWS, Open, terminal, until
+from tool.terminals import Open, by_pilot, terminal, until
 
 __all__ = ["terminal"]
 
@@ -77,19 +74,6 @@ def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Open) -
 # ---- by textual's pilot -----------------------------------------------------------------------------
 
 
-def by_pilot(pids: list[int], act: Callable[[TopApp, Pilot[None]], object]) -> None:
-    """Runs the app without a terminal; `act` is a coroutine function of it and its pilot."""
-
-    async def run() -> None:
-        app = TopApp([open_process(pid) for pid in pids], 0.1)
-        async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
-            if len(pids) == 1:
-                await until(pilot, lambda: app.query_one(DataTable).row_count > 0)
-            await act(app, pilot)  # type: ignore[misc]
-
-    asyncio.run(run())
-
-
 def column(app: TopApp, place: int) -> list[str]:
     """The texts of a column."""
     table = app.query_one(DataTable)
@@ -104,7 +88,7 @@ def test_every_view_has_its_columns_and_rows(busy: subprocess.Popen[str]) -> Non
             assert len(table.columns) == len(view.columns)
             assert table.row_count > 0, view.name
 
-    by_pilot([busy.pid], act)
+    by_pilot(act, busy.pid)
 
 
 def test_sorting(busy: subprocess.Popen[str]) -> None:
@@ -117,7 +101,7 @@ def test_sorting(busy: subprocess.Popen[str]) -> None:
         await pilot.press("r")
         assert column(app, 0) == sorted(names)
 
-    by_pilot([busy.pid], act)
+    by_pilot(act, busy.pid)
 
 
 def test_pausing(busy: subprocess.Popen[str]) -> None:
@@ -132,7 +116,7 @@ def test_pausing(busy: subprocess.Popen[str]) -> None:
         await pilot.press("p")
         await until(pilot, lambda: app.watch_ is not None and app.watch_.history[-1] is not seen)
 
-    by_pilot([busy.pid], act)
+    by_pilot(act, busy.pid)
 
 
 def test_pace(busy: subprocess.Popen[str]) -> None:
@@ -142,7 +126,7 @@ def test_pace(busy: subprocess.Popen[str]) -> None:
         await pilot.press("plus")
         assert app.interval_s == pytest.approx(0.2)
 
-    by_pilot([busy.pid], act)
+    by_pilot(act, busy.pid)
 
 
 def test_rates_are_those_of_the_process(busy: subprocess.Popen[str]) -> None:
@@ -154,7 +138,7 @@ def test_rates_are_those_of_the_process(busy: subprocess.Popen[str]) -> None:
         assert rates.remote_frees_per_s > 0
         assert all(rate >= 0 for rate in rates.counters.values())
 
-    by_pilot([busy.pid], act)
+    by_pilot(act, busy.pid)
 
 
 def test_leaving_the_choice_leaves_top(busy: subprocess.Popen[str]) -> None:
@@ -163,7 +147,7 @@ def test_leaving_the_choice_leaves_top(busy: subprocess.Popen[str]) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: not app.is_running)
 
-    by_pilot([busy.pid, busy.pid], act)
+    by_pilot(act, busy.pid, busy.pid)
 
 
 # ---- without a terminal -----------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The tab of heaps in `hakmem top`: in a real terminal, by textual's own pilot, and as a plain table."""
 
-import asyncio
 import subprocess
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.conftest import Start
 from tool.processes import hakmem
-from tool.terminals import Open, terminal, until
+from tool.terminals import Open, by_pilot, terminal, until
 from tool.test_heaps import CACHE_BLOCKS, CACHE_BYTES, ODD_TEXT, told
 
 __all__ = ["terminal"]
@@ -28,7 +27,7 @@ ALLOCATED = HEAPS.columns.index("allocated")
 
 
 def cells(screen: str, name: str) -> list[str]:
-    """What stands in the row of the heap of this name."""
+    """The cells in the row of the heap of this name."""
     (row,) = (line for line in screen.splitlines() if name in line)
     return row[row.index(name) + len(name) :].split()
 
@@ -58,23 +57,13 @@ def test_the_table_comes_with_the_first_heap(with_heaps: Start, terminal: Open) 
 # ---- by textual's pilot ------------------------------------------------------------------------------
 
 
-def by_pilot(pid: int, act: Callable[[TopApp, Pilot[None]], Any]) -> None:
-    async def run() -> None:
-        app = TopApp([open_process(pid)], 0.1)
-        async with app.run_test(size=(WIDE, 30)) as pilot:
-            await until(pilot, lambda: app.query_one(DataTable).row_count > 0)
-            await act(app, pilot)
-
-    asyncio.run(run())
-
-
 def names(app: TopApp) -> list[str]:
     table = app.query_one(DataTable)
     return [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
 
 
 def test_sorting(with_heaps: Start) -> None:
-    """What some heaps do not have sorts as less than what others have."""
+    """A missing figure sorts below all others."""
     made = ["“cache”", ODD_TEXT, "“heap 3”", "“main loop”"]
 
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
@@ -90,7 +79,7 @@ def test_sorting(with_heaps: Start) -> None:
         await pilot.press("s", "r")
         assert names(app)[:2] == ["“main loop”", "“cache”"], "by tag"
 
-    by_pilot(with_heaps().pid, act)
+    by_pilot(act, with_heaps().pid, size=(WIDE, 30))
 
 
 def test_another_process_has_its_own_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
@@ -107,14 +96,14 @@ def test_another_process_has_its_own_tables(with_heaps: Start, busy: subprocess.
         await pilot.press("6", "tab")
         assert app.tables.shown is TABLES[0]
 
-    by_pilot(with_heaps().pid, act)
+    by_pilot(act, with_heaps().pid, size=(WIDE, 30))
 
 
 # ---- without a terminal ------------------------------------------------------------------------------
 
 
 def moment_between(target: Any, *steps: Callable[[], object]) -> Moment:  # noqa: ANN401
-    """What a watch sees that looks before and after these steps."""
+    """The moment of a watch that looks before and after these steps."""
     watch = Watch(target)
     assert watch.poll() is None
     for step in steps:
@@ -172,4 +161,4 @@ def test_plain_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
     assert "“cache”" in text
     assert ODD_TEXT in text
     assert "… and 14 more" in text
-    assert "heap" not in hakmem("top", busy.pid, "--once", "--interval", "100ms").stdout.split("refills")[0]
+    assert "“" not in hakmem("top", busy.pid, "--once", "--interval", "100ms").stdout

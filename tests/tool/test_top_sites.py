@@ -1,12 +1,10 @@
 """The tab of sites in `hakmem top`: in a real terminal, and by textual's own pilot."""
 
-import asyncio
 import os
 import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,12 +20,13 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.leases import ends_by_itself
 from tool.processes import hakmem, running, wait_until
-from tool.terminals import Open, terminal, until
+from tool.terminals import Open, by_pilot, terminal, until
 
 __all__ = ["terminal"]
 
 KEEPS = "keeps (sites.c:"
 UNNAMED = re.compile(r"sites\S*\+0x")
+SIZE = (120, 30)
 TAB = str(TABLES.index(SITES) + 1)
 
 
@@ -147,17 +146,6 @@ def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
 # ---- by textual's pilot -----------------------------------------------------------------------------
 
 
-def by_pilot(pid: int, act: Callable[[TopApp, Pilot[None]], object], columns: int = 120) -> None:
-    async def run() -> None:
-        app = TopApp([open_process(pid)], 0.1)
-        async with app.run_test(size=(columns, 30)) as pilot:
-            await until(pilot, lambda: app.query_one(DataTable).row_count > 0)
-            await act(app, pilot)  # type: ignore[misc]
-        app.leave_sites()
-
-    asyncio.run(run())
-
-
 def texts(app: TopApp) -> list[list[str]]:
     table = app.query_one(DataTable)
     return [[str(cell) for cell in table.get_row_at(row)] for row in range(table.row_count)]
@@ -191,7 +179,7 @@ def test_rows_add_up_and_sort(sites: subprocess.Popen[str]) -> None:
         names = [row[2] for row in texts(app)]
         assert names == sorted(names, reverse=True)
 
-    by_pilot(sites.pid, act)
+    by_pilot(act, sites.pid, size=SIZE)
 
 
 def test_growth_from_now_on(sites: subprocess.Popen[str]) -> None:
@@ -207,7 +195,7 @@ def test_growth_from_now_on(sites: subprocess.Popen[str]) -> None:
         await pilot.press("p")
         await until(pilot, lambda: any(KEEPS in row[2] and "+" in row[1] for row in texts(app)))
 
-    by_pilot(sites.pid, act)
+    by_pilot(act, sites.pid, size=SIZE)
 
 
 def test_resizing(sites: subprocess.Popen[str]) -> None:
@@ -219,7 +207,7 @@ def test_resizing(sites: subprocess.Popen[str]) -> None:
             await until(pilot, lambda wanted=columns: app.size.width == wanted)  # type: ignore[misc]
         assert texts(app)
 
-    by_pilot(sites.pid, act)
+    by_pilot(act, sites.pid, size=SIZE)
 
 
 def test_a_slow_reading_stalls_nothing(sites: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +236,7 @@ def test_a_slow_reading_stalls_nothing(sites: subprocess.Popen[str], monkeypatch
         await until(pilot, lambda: any(KEEPS in row[2] for row in texts(app)))
 
     try:
-        by_pilot(sites.pid, act)
+        by_pilot(act, sites.pid, size=SIZE)
     finally:
         go_on.set()
 
@@ -274,7 +262,7 @@ def test_the_table_does_not_wait_for_names(
         assert not any(UNNAMED.search(row[2]) for row in texts(app))
 
     try:
-        by_pilot(sites.pid, act)
+        by_pilot(act, sites.pid, size=SIZE)
     finally:
         go_on.set()
 

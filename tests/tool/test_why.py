@@ -116,7 +116,7 @@ def test_lines_hold_what_they_say(
 
 
 def test_freed_and_cached_blocks_of_a_class_add_up(known: tuple[dict[str, int], Answer, int]) -> None:
-    """To the block: what is freed lies in its slab or in a magazine, nowhere else."""
+    """To the block: a freed one lies in its slab or in a magazine, nowhere else."""
     said, answer, _ = known
     free = of_blocks(answer, "free blocks in used slabs", 1024)
     freed_blocks = (free["capacity_blocks_per_slab"] - free["live_blocks_per_slab"]) * free["slabs"]
@@ -149,7 +149,7 @@ def test_untouched_blocks_are_not_resident(known: tuple[dict[str, int], Answer, 
 
 
 def test_untouched_memory_is_told_apart(lib: Path, compile_c: Compile) -> None:
-    """Of blocks above 64 KiB, too: live exceeds RSS."""
+    """Blocks above 64 KiB, too: live exceeds RSS."""
     with running([compile_c(PROGRAMS / "huge.c")], lib) as process:
         answer = hakmem_json("why", process.pid)
         assert 0.99 * HUGE_BYTES < answer["not_resident_live_bytes"] < 1.01 * HUGE_BYTES
@@ -197,7 +197,7 @@ def test_text_fits_the_terminal(known: tuple[dict[str, int], Answer, int]) -> No
 
 
 def test_hardened(lib: Path, compile_c: Compile) -> None:
-    """What waits in quarantine has a line of its own; quarantined ranges have no pages."""
+    """Memory in quarantine has a line of its own; quarantined ranges have no pages."""
     hardened = {**NEVER_PURGED, "HAKMEM_HARDEN": "1"}
     with running([compile_c(PROGRAMS / "known.c")], lib, hardened) as process:
         said = {name: int(size) for name, size in (row.split() for row in process.said)}
@@ -280,7 +280,7 @@ def test_forked_child(lib: Path) -> None:
     reason="no transparent huge pages here",
 )
 def test_huge_pages(lib: Path, compile_c: Compile) -> None:
-    """What only huge pages made resident has a line of its own."""
+    """Memory that only huge pages made resident has a line of its own."""
     with running([compile_c(PROGRAMS / "known.c")], lib, {**NEVER_PURGED, "HAKMEM_THP": "1"}) as process:
         smaps = Path(f"/proc/{process.pid}/smaps").read_text()
         huge_kib = sum(int(row.split()[1]) for row in smaps.splitlines() if row.startswith("AnonHugePages:"))

@@ -1,4 +1,4 @@
-/* src/map/commit and src/config/limits: what is counted as held, and what the limits do with it. */
+/* src/map/commit and src/config/limits: the memory counted as held, and the limits on it. */
 #include "map/commit.h"
 
 #include "heaps.h"
@@ -90,7 +90,7 @@ CHILD_TEST(count_ranges_exactly) {
   }
 }
 
-/* What the system does not take back is held on. */
+/* Memory that the system does not take back stays held. */
 CHILD_TEST(count_refused_purges) {
   start(NULL);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
@@ -116,7 +116,7 @@ CHILD_TEST(end_when_all_is_refused) {
   os_fake_fail(1u << OS_CALL_PURGE | 1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
   hak_purge(true);
   require_exact();
-  REQUIRE(!hak_malloc((size_t)1 << 32)); /* gives addresses back, in vain */
+  REQUIRE(!hak_malloc((size_t)1 << 32)); /* gives addresses back, without effect */
   require_exact();
   os_fake_fail(1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
   REQUIRE(!hak_malloc((size_t)1 << 32)); /* pages at least */
@@ -322,7 +322,7 @@ static void require_said(const char *line) {
   os_fake_forget_written();
 }
 
-/* What is wrong is said, and what holds now. */
+/* The report names the fault, and the limit in force. */
 CHILD_TEST(refuse_what_cannot_be_meant) {
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=0"}, NULL);
   REQUIRE(limits.hard_bytes == 0);

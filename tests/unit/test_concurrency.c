@@ -251,7 +251,8 @@ static void purge_and_look(struct worker *worker) {
     if (!hak_owns(block)) abort();
     free_block(block);
     glibc_figures_take(&figures);
-    if (hak_stats_json(json, sizeof json) >= sizeof json) abort();
+    /* Seldom: it reads of other threads what the figures do, and then writes text for most of the time. */
+    if (iteration % 8 == 0 && hak_stats_json(json, sizeof json) >= sizeof json) abort();
   }
 }
 

@@ -1,4 +1,4 @@
-/* src/slab/adopt: an owner's own visit to its slabs ends after so many, and finds wholly free ones without a walk. */
+/* src/slab/adopt: an owner's own visit to its slabs is bounded, and finds wholly free ones without a walk. */
 #include "owners.h"
 
 enum { SLABS = 600, VISITED = 512 };
@@ -57,7 +57,7 @@ CHILD_TEST(release_all) {
   REQUIRE(owner_is_valid(&mine) && load_relaxed(&bin()->slab_count) == 0);
 }
 
-/* What others have freed is collected in parts; the rest waits in the queue. */
+/* Remotely freed blocks are collected in parts; the rest waits in the queue. */
 CHILD_TEST(drain_in_parts) {
   owners_set_up();
   for (unsigned index = 0; index < SLABS; index++) {
@@ -84,7 +84,7 @@ CHILD_TEST(release_current) {
   REQUIRE(!bin()->current);
 }
 
-/* At once, although it was queued by whoever freed its last block. */
+/* At once, although the thread that freed its last block queued it. */
 CHILD_TEST(release_current_that_is_queued) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_4K);

@@ -8,7 +8,7 @@ static struct counters counters;
 CHILD_TEST(fork_with_the_latch) {
   owners_set_up();
   latch_take(&mine);
-  latch_fork_begin(&mine); /* waits for nobody */
+  latch_fork_begin(&mine); /* waits for no thread */
   REQUIRE(!latch_try(&mine));
   latch_fork_end(&mine);
   REQUIRE(!latch_try(&mine)); /* the thread that was interrupted goes on with it */
@@ -19,7 +19,7 @@ CHILD_TEST(fork_with_the_latch) {
 static int in_child(void) {
   uint32_t before = thread_number();
   thread_number_forget();
-  REQUIRE(!lock_reset_in_child(&lock)); /* what it guards is this thread's still */
+  REQUIRE(!lock_reset_in_child(&lock)); /* its data is this thread's still */
   REQUIRE(thread_number() != before && load_relaxed(&lock.word) == thread_number());
   lock_give(&lock);
   REQUIRE(!load_relaxed(&lock.word));
@@ -34,7 +34,7 @@ CHILD_TEST(fork_with_a_lock) {
   lock_give(&lock);
 }
 
-/* A thread forks that has never asked for its number, in a child of a fork: what it inherits is no number of its own. */
+/* A thread forks that has never asked for its number, in a child of a fork: the inherited number is not its own. */
 CHILD_TEST(fork_without_a_number) {
   uint32_t number = thread_number();
   thread_number_forget();            /* after the first fork */

@@ -38,7 +38,7 @@ static void require_all_is_well(void) {
 
 enum { EXIT_NOT_REFUSED = 3 };
 
-/* What the library is told before it starts: as it is by default, hardened, with sampled guards. */
+/* The options of the library: the defaults, hardened, with sampled guards. */
 enum mode { MODE_DEFAULT, MODE_HARDENED, MODE_GUARDED, MODE_COUNT };
 
 static void choose_mode(enum mode mode) {
@@ -49,7 +49,7 @@ static void choose_mode(enum mode mode) {
   os_fake.environment = environments[mode];
 }
 
-/* What the children were refused, by kind. */
+/* The refusals of all children, by kind. */
 static struct tally { ATOMIC(uint64_t) runs, refused[OS_CALL_COUNT]; } * tally;
 
 BEFORE(all) {
@@ -110,7 +110,8 @@ TEST(one_call_refused) {
 
 TEST(all_calls_refused_from_one_on) {
   uint64_t call = 1;
-  while (stands(MODE_DEFAULT, call, UINT64_MAX)) call++;
+  /* Two neighbours differ in one call, which one_call_refused has; 3 is odd: both ways come in turns. */
+  while (stands(MODE_DEFAULT, call, UINT64_MAX)) call += getenv("ALL") ? 1 : 3;
   assert_true(call >= 20 && call <= CALLS_MAX);
 }
 
@@ -165,7 +166,7 @@ TEST(one_kind_refused) {
   }
 }
 
-/* Last: every kind of call was refused somewhere, and how often all in all. */
+/* Last: every kind of call was refused somewhere, and how often in total. */
 TEST(every_kind_was_refused) {
   for (unsigned kind = 0; kind < OS_CALL_COUNT; kind++)
     if (!load_relaxed(&tally->refused[kind])) fail_msg("no call of kind %u was refused", kind);

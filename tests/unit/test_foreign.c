@@ -1,4 +1,4 @@
-/* Somebody else maps memory where a SuperSlab or a range has given its addresses back (src/pool). */
+/* Foreign code maps memory where a SuperSlab or a range has given its addresses back (src/pool). */
 #include <sys/mman.h>
 
 #include "child.h"
@@ -64,7 +64,7 @@ static bool is_used(uintptr_t chunk) {
   return false;
 }
 
-/* Every other one has a page of somebody else: the others serve, then new ones; those are left alone for good. */
+/* Every other one has a foreign page: the others serve, then new ones; those are left alone for good. */
 CHILD_TEST(superslabs) {
   set_up();
   acquire_all(SUPERSLABS);
@@ -137,7 +137,7 @@ CHILD_TEST(page_in_range) {
   uint64_t calls = map_calls();
   REQUIRE(take(1) != range + FOREIGN && map_calls() <= calls + 1); /* it is not tried … */
   os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
-  /* … before it is time, and then not in vain for ever; the CLEAN ones come first. */
+  /* … before it is time, and then with an end; the CLEAN ones come first. */
   while (mapped_bytes() != 0) {
     struct range_sizes sizes;
     range_measure(&sizes);
@@ -177,7 +177,7 @@ CHILD_TEST(many_pages_in_ranges) {
     unmap_foreign(granule_address(granule) + 3 * PAGE);
 }
 
-/* A chunk that was refused after it was mapped is given back once: what others map there then stays. */
+/* A chunk that was refused after it was mapped is given back once: a foreign mapping there then stays. */
 CHILD_TEST(refused_after_mapping) {
   set_up();
   size_t range = take(1);

@@ -69,7 +69,7 @@ CHILD_TEST(keep_small) {
   require_laws();
 }
 
-/* Nothing is lost on the way through batches: what is out is live or in magazines. */
+/* Nothing is lost on the way through batches: each block is live or in a magazine. */
 CHILD_TEST(conserve) {
   start_library();
   uint64_t random = 42;
@@ -102,7 +102,7 @@ CHILD_TEST(gather_before_fresh) {
   REQUIRE(last->handed_out == handed_out && counted(COUNT_refills) == refills + 1);
 }
 
-/* What lies still goes back, and so do the slots. */
+/* Idle blocks go back, and so do the slots. */
 CHILD_TEST(shrink_when_idle) {
   start_library();
   for (unsigned round = 0; round < 40; round++) {
@@ -154,7 +154,7 @@ CHILD_TEST(flush_scattered) {
   REQUIRE(look().slab_bytes_out == 0);
 }
 
-/* Runs of so many neighbours, out of one half of the blocks and the other in turns. */
+/* Runs of `run` neighbours, out of one half of the blocks and the other in turns. */
 static void give_in_runs(unsigned count, unsigned run) {
   for (unsigned first = 0; first < count / 2; first += run) {
     for (unsigned at = first; at < first + run; at++) hak_free(blocks[at]);
@@ -319,7 +319,7 @@ static void *take_a_few(void *size) {
   return NULL;
 }
 
-/* What a thread that ended has freed waits for the first one, which sleeps. */
+/* The frees of an ended thread wait for the first thread, which sleeps. */
 static uint64_t borrowed_by_a_thread(size_t size) {
   start_library();
   take(size, SWING);
@@ -351,7 +351,7 @@ CHILD_TEST(grow_with_what_others_own) {
   on_a_thread(swing_with_blocks_of_main, NULL);
 }
 
-/* Who frees a few of others' blocks gets no remote-free buffer. */
+/* A thread that frees a few of others' blocks gets no remote-free buffer. */
 CHILD_TEST(send_a_few_home) {
   size_t size = 32;
   start_library();
@@ -376,7 +376,7 @@ REPORT_TEST(double_free_in_the_remote_buffer, "hakmem: double free of 0x",
   hak_purge(true);
 }
 
-/* The slab is given back to the pool between the two: its owner is nobody then. */
+/* The slab is given back to the pool between the two: it has no owner then. */
 REPORT_TEST(double_free_around_a_release, "hakmem: double free of 0x",
             "(mid class 40, of thread ") {
   start_library();

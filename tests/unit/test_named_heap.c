@@ -52,7 +52,7 @@ CHILD_TEST(records) {
   REQUIRE(make(NULL)->owner.number == MANY + 1);
 }
 
-/* Pages of records that are not used go back, and whoever still looks finds no heap; they are counted again when heaps need them. */
+/* Pages of records that are not used go back, and a late look finds no heap; they are counted again when heaps need them. */
 CHILD_TEST(records_go_back) {
   static struct hak_heap *heaps[MANY];
   start_library();
@@ -77,7 +77,7 @@ CHILD_TEST(records_go_back) {
 
 /* ---- blocks --------------------------------------------------------------------------------------------------------- */
 
-/* Nobody adopts the heap's slabs, and it takes none in which others' blocks are: after its end all of them are free. */
+/* No heap adopts its slabs, and it takes none with others' blocks: after its end all of them are free. */
 CHILD_TEST(apart) {
   start_library();
   struct hak_heap *heap = make("apart");
@@ -137,7 +137,7 @@ CHILD_TEST(free_while_taken) {
   REQUIRE(slabs_of(heap) <= slabs + MANY / slab_shapes[CLASS_64].capacity + 1);
 }
 
-/* What rests in the heap goes back to the system, and the heap goes on. */
+/* Idle memory of the heap goes back to the system, and the heap goes on. */
 CHILD_TEST(sweep) {
   start_library();
   struct hak_heap *heap = make("swept");
@@ -171,7 +171,7 @@ CHILD_TEST(without_memory) {
 
 enum { ANOTHER = 12345 }; /* a thread that is not here */
 
-/* What threads that meet at the latch take: it lies apart, and is the heap's in every other way. */
+/* The block of a thread that meets another at the latch: it lies apart, and is the heap's in every other way. */
 static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
   store_relaxed(&heap->owner.latch, ANOTHER);
   *block = hak_heap_malloc(heap, 64);

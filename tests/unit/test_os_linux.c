@@ -25,7 +25,7 @@ static unsigned char *free_place(size_t bytes) {
   return place;
 }
 
-/* A filter may have been there before the program was; what is confined asks nobody. */
+/* A filter may have been there before the program was; a confined process makes no call to find out. */
 CHILD(check_under_a_filter) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -78,7 +78,7 @@ enum { HAS_CALLS_OF_ITS_OWN = true }; /* the sanitizer, which a filter might mee
 enum { HAS_CALLS_OF_ITS_OWN = false };
 #endif
 
-/* The first test: what is known of filters stays known. */
+/* The first test: knowledge of filters is kept. */
 TEST(confinement) {
   if (!HAS_CALLS_OF_ITS_OWN) assert_child_succeeds(check_under_a_filter, NULL);
   assert_child_succeeds(know_the_thread, NULL);
@@ -329,7 +329,7 @@ static void *wake(void *unused) {
 
 TEST(wait) {
   os_wait(&word, 1, 0);  /* another value: returns at once */
-  os_wait(&word, 0, 10); /* nobody wakes: returns in the end */
+  os_wait(&word, 0, 10); /* no wake-up: returns in the end */
   assert_true(os_thread_start(wake, NULL));
   while (load_acquire(&word) == 0) os_wait(&word, 0, 0);
 }
@@ -364,7 +364,7 @@ TEST(modules) {
   assert_true(os_first_stack_end() > (uintptr_t)os_environment()[0]);
 }
 
-/* A program that has used up all keys before hakmem asks for its own: nobody else's is touched. */
+/* A program that has used up all keys before hakmem asks for its own: no foreign key is touched. */
 CHILD_TEST(no_key_left) {
   pthread_key_t key;
   REQUIRE(pthread_key_create(&first_key, NULL) == 0);

@@ -78,7 +78,7 @@ CHILD_TEST(begin_anew_when_taken_from) {
   REQUIRE(slab_take(slab, &mine, &block, 1) == 1 && !slab->has_free_pages);
   REQUIRE(look_after_ms(1) && slab->waiting_pages == 6);
   REQUIRE(look_after_ms(DECAY - 1) && given_bytes() == 0);
-  put_blocks(slab, 0, 1); /* what comes back does not matter */
+  put_blocks(slab, 0, 1); /* a free does not matter */
   REQUIRE(!look_after_ms(1) && given_bytes() == 2 * PAGE);
 }
 
@@ -110,7 +110,7 @@ CHILD_TEST(keep_crossed_pages) {
   REQUIRE(look() && slab->waiting_pages == 3);
 }
 
-/* The last page ends behind the last block; and as many pages as a slab may have. */
+/* The last page ends after the last block; and as many pages as a slab may have. */
 CHILD_TEST(know_the_last_page) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_96);
@@ -126,7 +126,7 @@ CHILD_TEST(know_the_last_page) {
   REQUIRE(slab->waiting_pages == ~UINT64_C(0) << slab->block_bytes / PAGE);
 }
 
-/* What remote frees brought is free only when it has been collected. */
+/* Remotely freed blocks are free only when they have been collected. */
 CHILD_TEST(wait_for_remote_blocks) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
@@ -169,7 +169,7 @@ CHILD_TEST(give_little_at_a_time) {
   REQUIRE(!look_within(SIZE_MAX, 2) && calls() == 3 && given_bytes() == 3 * PAGE);
 }
 
-/* Locked pages stay, and nobody asks again before they have been used. */
+/* Locked pages stay, and are not tried again before they have been used. */
 CHILD_TEST(bear_a_refusal) {
   owners_set_up();
   struct slab *slab = slab_with_free_pages(1);
@@ -184,7 +184,7 @@ CHILD_TEST(bear_a_refusal) {
   REQUIRE(look() && !look_after_ms(DECAY) && given_bytes() == PAGE);
 }
 
-/* Who idles has had no use for them for as long. */
+/* An idle thread has had no use for them for as long. */
 CHILD_TEST(take_from_who_idles) {
   owners_set_up();
   slab_with_free_pages(1);

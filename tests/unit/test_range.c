@@ -14,7 +14,7 @@ static struct counters counters;
 
 static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
-/* What has been used first, as the tiers above do. */
+/* Used memory first, as the tiers above do. */
 static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
   struct range_request request = {granules, alignment_granules, home, 0};
   return range_take(&request, &counters);
@@ -71,7 +71,7 @@ CHILD_TEST(tight_fit) {
   REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 3);
 }
 
-/* A freed range and the untouched one behind it: only what lacks is fresh. */
+/* A freed range and the untouched one above it: only the missing part is fresh. */
 CHILD_TEST(joint_fit) {
   set_up();
   size_t wall = take(1), last = take(8);
@@ -84,7 +84,7 @@ CHILD_TEST(joint_fit) {
   REQUIRE(wall == joint - 1 && measure().dirty_bytes == 12 * GRANULE_BYTES);
 }
 
-/* What the process grows by goes back elsewhere, as far as time has earned it. */
+/* Growth is purged elsewhere, as far as time has earned it. */
 CHILD_TEST(offset_growth) {
   set_up();
   size_t small = take(3), wall = take(1), large = take(8), end = take(1);
@@ -127,7 +127,7 @@ CHILD_TEST(extend_and_shrink) {
   REQUIRE(range_info(a)->granules == 1 && take(11) == a + 1);
 }
 
-/* Into a freed neighbour and the untouched one behind it. */
+/* Into a freed neighbour and the untouched one above it. */
 CHILD_TEST(extend_over_two) {
   set_up();
   size_t a = take(4), b = take(4);
@@ -144,7 +144,7 @@ CHILD_TEST(extend_over_old_pages) {
   memset(bytes_of(b), 1, GRANULE_BYTES);
   give(b);
   REQUIRE(range_extend(a, 6, &counters));
-  REQUIRE(!range_info(a)->is_zero); /* what was taken in is not */
+  REQUIRE(!range_info(a)->is_zero); /* the neighbour's pages are not */
 }
 
 /* ---- purge ------------------------------------------------------------------------------------------------ */
@@ -168,7 +168,7 @@ CHILD_TEST(purge_by_age) {
   REQUIRE(clean == a && range_info(clean)->is_zero);
 }
 
-/* A round ends after so many calls; the next goes on with what is oldest. */
+/* A round ends after its number of calls; the next goes on with the oldest range. */
 CHILD_TEST(purge_in_parts) {
   enum { RANGES = 10, PART = 4 };
   size_t freed[RANGES];
@@ -193,7 +193,7 @@ CHILD_TEST(purge_in_parts) {
   REQUIRE(measure().dirty_bytes == 0);
 }
 
-/* What is freed while a round is at work has its own age. */
+/* A range freed during a round has its own age. */
 CHILD_TEST(freed_since_the_round_began) {
   set_up();
   size_t a = take(4);
@@ -236,7 +236,7 @@ CHILD_TEST(purge_refused) {
   REQUIRE(again == a && !range_info(again)->is_zero && *bytes_of(a) == 7);
 }
 
-/* What was given back and is used again is counted, granule by granule, once. */
+/* Purged granules that are used again are counted once each. */
 CHILD_TEST(use_after_purge) {
   set_up();
   size_t first = take(40), end = take(1);
@@ -312,7 +312,7 @@ CHILD_TEST(other_homes) {
   size_t a = take_from(8, 1, 0);
   size_t b = take_from(8, 1, 1);
   range_give(a, 0, &counters);
-  REQUIRE(take_from(8, 1, 1) == a); /* what one arena has free serves all */
+  REQUIRE(take_from(8, 1, 1) == a); /* a free range of one arena serves all */
   range_give(b, 0, &counters);
   REQUIRE(take_from(8, 1, 0) == b);
 }
@@ -442,7 +442,7 @@ static void cut_off_while_giving(size_t granule) {
   REQUIRE(sem_wait(&is_cut_off) == 0);
 }
 
-/* In the child the arena's lists are half changed, and nobody will give its lock back. */
+/* In the child the arena's lists are half changed, and no thread will release its lock. */
 static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
   signal(SIGSEGV, SIG_DFL);
   alarm(10);
@@ -455,7 +455,7 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
   REQUIRE(!range_extend(live, 9, &counters));
   range_shrink(live, 4, &counters);
   REQUIRE(range_info(live)->granules == 4 && bytes_of(live)[0] == 7);
-  give(live); /* of no arena: its pages go, nobody gets it again */
+  give(live); /* of no arena: its pages go, it is not used again */
   REQUIRE(bytes_of(live)[0] == 0 && take(4) != live && take(1) != live);
   give(fresh);
   REQUIRE(take(8) == fresh);

@@ -1,4 +1,4 @@
-/* src/pool/range_cut: what is known of a huge range does not grow with it, and it is cut, merged, grown and given back as any
+/* src/pool/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any
  * other. */
 #include "pool/arena.h"
 
@@ -84,7 +84,7 @@ CHILD_TEST(known_in_hardened_mode) {
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
 }
 
-/* What is left of a block that was freed does not hide a younger one that begins inside it. */
+/* The rest of a freed block does not hide a younger one that begins inside it. */
 CHILD_TEST(known_behind_a_freed_block) {
   enum { PART = 16 };
   set_up();
@@ -196,7 +196,7 @@ static uint64_t refaulted_granules(void) {
   return load_relaxed(&totals.refaulted_bytes) / GRANULE_BYTES;
 }
 
-/* What went back counts once when it is used again, and what was never used does not. */
+/* Purged memory counts once when it is used again, and untouched memory does not. */
 CHILD_TEST(used_again) {
   set_up();
   size_t first = take(GRANULES);
@@ -211,7 +211,7 @@ CHILD_TEST(used_again) {
   REQUIRE(take(GRANULES - inside - 10) == rest && refaulted_granules() == GRANULES - inside);
 }
 
-/* Somebody has mapped something in the middle of its addresses: halves serve on. */
+/* A foreign mapping lies in the middle of its addresses: halves serve on. */
 CHILD_TEST(occupied_in_the_middle) {
   set_up();
   size_t first = take(GRANULES);

@@ -44,7 +44,7 @@ CHILD_TEST(a_place_that_others_took_is_left) {
   memset((void *)chunk_address(0), 1, CHUNK_BYTES); /* it is there */
 }
 
-/* A draw that ends at an occupied place is no verdict: while nobody has a chunk the next attempt draws again. */
+/* A draw that ends at an occupied place is no verdict: until a chunk exists the next attempt draws again. */
 CHILD_TEST(draw_again) {
   REQUIRE(window_init(64 * GIB));
   uintptr_t drawn = window.base;
@@ -99,7 +99,7 @@ CHILD_TEST(growing_when_refused) {
   REQUIRE(grow(2, 0) == NO_CHUNK);
   REQUIRE(grow(2, 0) == 1); /* the addresses were put back */
   store_relaxed(&os_fake.occupied_places, 2);
-  REQUIRE(grow(1, 0) == 7); /* past what belongs to somebody else, with a step as wide */
+  REQUIRE(grow(1, 0) == 7); /* past a foreign mapping, with a step as wide */
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 1);
   REQUIRE(grow(64, 0) == NO_CHUNK);
   REQUIRE(grow(64, 0) == 8);
@@ -152,7 +152,7 @@ CHILD_TEST(operators_are_diverted) {
 
 #define TIB (1024 * GIB)
 
-/* Of somebody else; ends at what is there already. */
+/* A foreign mapping; ends at the next one. */
 static void map_foreign(uintptr_t at, size_t bytes) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   REQUIRE(mmap((void *)at, bytes, PROT_NONE, flags, -1, 0) == (void *)at);
@@ -203,7 +203,7 @@ TEST(walls) {
   }
 }
 
-/* Half of all addresses lie behind any base that is drawn, or a window of any size has as much again to be drawn in. */
+/* Half of all addresses lie above any base that is drawn, or a window of any size has as much again to be drawn in. */
 CHILD_TEST(draw_low) {
   uintptr_t end = os_user_address_end(), highest = 0;
   const uint64_t sizes[] = {GIB, 64 * GIB, TIB};
@@ -233,7 +233,7 @@ CHILD_TEST(pass_a_wall_to_the_end) {
   check_entries(chunk);
 }
 
-/* What others have does not count for its size. */
+/* Foreign mappings do not count for its size. */
 CHILD_TEST(use_all_of_it) {
   REQUIRE(window_init(64 << 20));
   size_t seen = 0;
@@ -243,7 +243,7 @@ CHILD_TEST(use_all_of_it) {
   REQUIRE(grow(1, 0) == NO_CHUNK && seen > 10);
 }
 
-/* The map of owners has no place to grow: what it covers can be used, and the rest is refused without a wait. */
+/* The map of owners has no place to grow: the part that it covers can be used, the rest is refused without a wait. */
 CHILD_TEST(maps_walled_in) {
   REQUIRE(window_init(64 << 20));
   uintptr_t map_end = (uintptr_t)window.owner_map + 32 * GRANULES_PER_CHUNK * sizeof(uint32_t);
@@ -257,7 +257,7 @@ CHILD_TEST(maps_walled_in) {
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
 }
 
-/* Of both maps' new parts any may be refused: then neither is there, and the next call tries again. */
+/* The new part of either map may be refused: then neither is there, and the next call tries again. */
 CHILD_TEST(maps_refused) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
@@ -308,7 +308,7 @@ CHILD_TEST(refusals_take_nothing) {
   for (unsigned index = 1; index < 32; index++) check_entries(grow(1, 0));
 }
 
-/* What was taken and not used, either: here the records of a new range are refused. */
+/* Chunks taken and not used are given back: the records of a new range are refused. */
 CHILD_TEST(refused_records_take_nothing) {
   REQUIRE(window_init(64 << 20));
   for (unsigned attempt = 0; attempt < 1000; attempt++) {
@@ -321,7 +321,7 @@ CHILD_TEST(refused_records_take_nothing) {
   }
 }
 
-/* What two threads take at once is guarded, too. */
+/* Chunks that two threads take at once are guarded, too. */
 static void *grow_guarded(void *row) {
   for (size_t index = 0; index < CHUNKS_EACH; index++) ((size_t *)row)[index] = grow(2, 1);
   return NULL;
@@ -361,7 +361,8 @@ CHILD_TEST(pass_walls_together) {
   for (size_t thread = 0; thread < THREADS; thread++)
     for (size_t index = 0; index < CHUNKS_EACH; index++) {
       size_t chunk = grown[thread][index];
-      REQUIRE(owner_map_entry(chunk_address(chunk + 1) - 1) == chunk + 1); /* nobody else had it */
+      REQUIRE(owner_map_entry(chunk_address(chunk + 1) - 1) ==
+              chunk + 1); /* nor another thread's */
       REQUIRE(chunk_metadata(chunk) == (void *)chunk);
       owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, 0);
     }

@@ -18,22 +18,12 @@ SOURCES = [
 FLAGS = ("-D_GNU_SOURCE", "-DHAK_DEBUG=0", f"-I{SRC}", "-pthread", "-fPIC", "-fvisibility=hidden")
 
 
-def build_unwinder(folder: Path, compiler: str, *flags: str) -> Path:
+def build_unwinder(folder: Path, compiler: str, *flags: str | Path) -> Path:
     """Its objects in one archive, optimised as in the product."""
     archive = folder / "libunwinder.a"
     for source in SOURCES:
-        words = [
-            *target.command_of(compiler),
-            "-std=gnu17",
-            "-O2",
-            "-g",
-            *FLAGS,
-            *flags,
-            "-c",
-            source,
-            "-o",
-            folder / f"{source.stem}.o",
-        ]
+        words = [*target.command_of(compiler), "-std=gnu17", "-O2", "-g", *FLAGS, *flags]
+        words += ["-c", source, "-o", folder / f"{source.stem}.o"]
         subprocess.run([str(word) for word in words], check=True, timeout=120)
     objects = [str(path) for path in sorted(folder.glob("*.o"))]
     subprocess.run(["ar", "rcs", str(archive), *objects], check=True, timeout=60)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hakmem.base.validity import check
-from hakmem.profile.model import ClassCount, Header, Mode, Rate
+from hakmem.base.validity import built
+from hakmem.profile.model import ClassCount, Header
 
 
 def header_to_json(header: Header) -> dict[str, Any]:
@@ -16,10 +16,7 @@ def header_to_json(header: Header) -> dict[str, Any]:
 
 def header_from_json(data: Mapping[str, Any]) -> Header:
     """ValueError, KeyError or TypeError if it is not a header."""
-    known = {name: data[name] for name in asdict(Header())}
-    header = Header(**known | {"mode": Mode(data["mode"]), "rates": [Rate(**rate) for rate in data["rates"]]})
-    check(header)
-    return header
+    return built(Header, {name: data[name] for name in asdict(Header())})
 
 
 def classes_to_json(classes: list[ClassCount]) -> list[dict[str, int]]:
@@ -28,7 +25,4 @@ def classes_to_json(classes: list[ClassCount]) -> list[dict[str, int]]:
 
 def classes_from_json(data: list[dict[str, int]]) -> list[ClassCount]:
     """ValueError or TypeError if they are not counts."""
-    found = [ClassCount(**item) for item in data]
-    for count in found:
-        check(count)
-    return found
+    return built(list[ClassCount], data)

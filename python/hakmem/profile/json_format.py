@@ -23,7 +23,7 @@ from typing import Any
 
 from hakmem import __version__
 from hakmem.base.errors import HakmemError
-from hakmem.base.validity import check
+from hakmem.base.validity import built
 from hakmem.profile.header_json import classes_from_json, classes_to_json, header_from_json, header_to_json
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Mapping, Profile, Sample, Stack
@@ -122,24 +122,18 @@ def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
 
 def _profile(data: MappingType[str, Any]) -> Profile:
     stacks = [tuple(int(address, 16) for address in stack) for stack in data["stacks"]]
-    profile = Profile(
+    names = built(dict[str, list[Frame]], data["names"])
+    return Profile(
         header=header_from_json(data["header"]),
-        mappings=[_mapping(item) for item in data["mappings"]],
+        mappings=[
+            built(Mapping, {**item, **{name: int(item[name], 16) for name in ADDRESSES}})
+            for item in data["mappings"]
+        ],
         samples=[_sample(row, data["sample_columns"], stacks) for row in data["samples"]],
         allocated=[_sample(row, data["sample_columns"], stacks) for row in data["allocated"]],
         classes=classes_from_json(data["classes"]),
-        names={int(at, 16): tuple(Frame(**frame) for frame in item) for at, item in data["names"].items()},
+        names={int(at, 16): tuple(frames) for at, frames in names.items()},
     )
-    for frames in profile.names.values():
-        for frame in frames:
-            check(frame)
-    return profile
-
-
-def _mapping(item: MappingType[str, Any]) -> Mapping:
-    made = Mapping(**{**item, **{name: int(item[name], 16) for name in ADDRESSES}})
-    check(made)
-    return made
 
 
 def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:

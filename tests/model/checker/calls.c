@@ -1,4 +1,4 @@
-/* calls.c: what the sources call, because they are compiled with -fsanitize=thread and with
+/* calls.c: the functions that the sources call, because they are compiled with -fsanitize=thread and with
  * include/stdatomic.h: every plain access and every atomic operation, and where it stands. */
 #include <stdatomic.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool rule_matches(const struct model_rule *rule, const struct model_site 
          (!rule->object || strstr(site->object, rule->object));
 }
 
-/* What only counts decides nothing, and would make all threads depend on each other. */
+/* A counter decides nothing, and would make all threads depend on each other. */
 static bool is_boring(const struct model_site *site) {
   return strstr(site->object, "counters->value[") || strstr(site->object, "totals.") ||
          strcmp(site->object, "peak") == 0; /* base/counters.h: count_peak */
@@ -39,7 +39,7 @@ void model_at(struct model_site *site) {
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* Outside of runs, and what is nobody's business. */
+/* Outside of runs, and for counters. */
 static uint64_t direct(const struct operation *operation, void *address) {
   uint64_t old = read_memory(address, operation->size);
   if (operation->kind == OP_LOAD) return old;

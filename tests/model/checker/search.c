@@ -7,8 +7,8 @@
 
 #include "checker.h"
 
-/* The second: of one scenario, unless ALL=1.  Every broken variant is found within a fifth of them. */
-enum { OUTCOMES_MAX = 1 << 16, SCHEDULES_QUICK_MAX = 60000 };
+/* The second: of one scenario, unless ALL=1.  Every broken variant is found within a third of them. */
+enum { OUTCOMES_MAX = 1 << 16, SCHEDULES_QUICK_MAX = 40000 };
 
 struct thread threads[THREADS + 1]; /* the last: the checker itself */
 unsigned thread_count;

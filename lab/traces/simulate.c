@@ -1,0 +1,280 @@
+/* simulate.c: replays a recording on simulated heaps, one for each policy, and prints what each needs.
+ *
+ *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] ...
+ *
+ * Each argument after the recording is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
+ * `own` is the number of KiB that a thread must hold of a class, at `steady` refills one after the other, to get slabs of its own
+ * ("own=0": from its first block on, as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
+ * has a block. Blocks above MID_MAX_BYTES count as they are and are in no slab. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "traces/event.h"
+#include "traces/slabs.h"
+
+/* ---- policies ------------------------------------------------------------------------------------------------ */
+
+struct policy {
+  const char *text;
+  size_t cache_bytes, own_bytes; /* own_bytes SIZE_MAX: never */
+  unsigned steady;
+  bool keeps_lines;
+};
+
+static struct policy policy_of(const char *text) {
+  struct policy policy = {
+      .text = text, .cache_bytes = 32 << 10, .own_bytes = SIZE_MAX, .steady = 1};
+  for (const char *at = text; at && *at; at = strchr(at, ','), at += at != NULL) {
+    unsigned long value = 0;
+    if (sscanf(at, "cache=%lu", &value) == 1)
+      policy.cache_bytes = value << 10;
+    else if (sscanf(at, "own=%lu", &value) == 1)
+      policy.own_bytes = value << 10;
+    else if (sscanf(at, "steady=%lu", &value) == 1)
+      policy.steady = (unsigned)value;
+    else if (sscanf(at, "lines=%lu", &value) == 1)
+      policy.keeps_lines = value != 0;
+    else {
+      fprintf(
+          stderr,
+          "simulate: %s: a policy is cache=KiB, own=KiB, steady=N, lines=0|1 with commas between\n",
+          text);
+      exit(2);
+    }
+  }
+  return policy;
+}
+
+/* ---- caches -------------------------------------------------------------------------------------------------- */
+
+struct cache {
+  struct block *blocks; /* the youngest last */
+  uint32_t count, capacity;
+  int64_t held_bytes; /* taken from slabs, less what went back */
+  unsigned streak;    /* refills, or flushes, in a row that speak for a change */
+};
+
+struct run {
+  struct policy policy;
+  struct slabs slabs;
+  struct cache caches[THREAD_MAX][SLAB_CLASS_COUNT];
+  uint16_t last_visitor[SLAB_CLASS_COUNT];
+  uint64_t
+      visits; /* batches to and from slabs that are not the thread's own; of each foreign owner one */
+  uint64_t
+      transfers; /* of them, those whose last one was another thread's: a line of another core */
+};
+
+static void visit(struct run *run, uint16_t thread, unsigned class) {
+  run->visits++;
+  run->transfers += run->last_visitor[class] != thread;
+  run->last_visitor[class] = thread;
+}
+
+static struct cache *cache_of(struct run *run, uint16_t thread, unsigned class) {
+  struct cache *cache = &run->caches[thread][class];
+  if (cache->blocks) return cache;
+  size_t capacity = run->policy.cache_bytes / class_bytes(class);
+  cache->capacity = capacity < 2 ? 2 : capacity > 512 ? 512 : (uint32_t)capacity;
+  if (!(cache->blocks = calloc(cache->capacity, sizeof *cache->blocks))) abort();
+  if (!run->policy.own_bytes) slabs_claim(&run->slabs, thread, class);
+  return cache;
+}
+
+/* Ownership is earned by what a thread holds at its refills, and lost by the same at its flushes, at half of it. */
+static void judge(struct run *run, struct cache *cache, uint16_t thread, unsigned class) {
+  if (!run->policy.own_bytes || run->policy.own_bytes == SIZE_MAX) return;
+  bool owns = run->slabs.owns[thread][class];
+  bool speaks = owns ? cache->held_bytes < (int64_t)run->policy.own_bytes / 2
+                     : cache->held_bytes >= (int64_t)run->policy.own_bytes;
+  cache->streak = speaks ? cache->streak + 1 : 0;
+  if (cache->streak < run->policy.steady) return;
+  cache->streak = 0;
+  if (owns)
+    slabs_release(&run->slabs, thread, class);
+  else
+    slabs_claim(&run->slabs, thread, class);
+}
+
+static void refill(struct run *run, struct cache *cache, uint16_t thread, unsigned class) {
+  judge(run, cache, thread, class);
+  bool owns = run->slabs.owns[thread][class], keeps_lines = run->policy.keeps_lines;
+  if (owns && !run->slabs.lists[thread][class] && slabs_claim(&run->slabs, thread, class))
+    visit(run, thread, class);
+  for (size_t left = cache->capacity / 2; left;) {
+    size_t count = slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, keeps_lines,
+                              cache->blocks + cache->count, left);
+    cache->count += (uint32_t)count;
+    cache->held_bytes += (int64_t)(count * class_bytes(class));
+    if (!owns) visit(run, thread, class);
+    left = owns ? left - count
+                : 0; /* of the commons one word is enough: the next refill may find a fuller one */
+  }
+}
+
+/* The oldest blocks go. Neighbours in the cache often have one owner, so a change of owner counts, not each block. */
+static void flush(struct run *run, struct cache *cache, uint16_t thread, unsigned class,
+                  uint32_t count) {
+  judge(run, cache, thread, class);
+  uint16_t owner = thread;
+  for (uint32_t i = 0; i < count; i++) {
+    struct block block = cache->blocks[i];
+    if (block.slab->owner != owner && (owner = block.slab->owner) != thread)
+      visit(run, thread, class);
+    slabs_give(&run->slabs, block);
+  }
+  cache->held_bytes -= (int64_t)(count * class_bytes(class));
+  cache->count -= count;
+  memmove(cache->blocks, cache->blocks + count, cache->count * sizeof *cache->blocks);
+}
+
+static struct block take(struct run *run, uint16_t thread, unsigned class) {
+  struct cache *cache = cache_of(run, thread, class);
+  if (!cache->count) refill(run, cache, thread, class);
+  return cache->blocks[--cache->count];
+}
+
+static void give(struct run *run, uint16_t thread, unsigned class, struct block block) {
+  struct cache *cache = cache_of(run, thread, class);
+  if (cache->count == cache->capacity) flush(run, cache, thread, class, cache->capacity / 2);
+  cache->blocks[cache->count++] = block;
+}
+
+static void end_thread(struct run *run, uint16_t thread) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    struct cache *cache = &run->caches[thread][class];
+    if (!cache->blocks) continue;
+    flush(run, cache, thread, class, cache->count);
+    slabs_release(&run->slabs, thread, class);
+    free(cache->blocks);
+    *cache = (struct cache){0};
+  }
+}
+
+/* ---- live blocks --------------------------------------------------------------------------------------------- */
+
+struct live {
+  uint64_t address; /* 0: none */
+  uint32_t size;
+  struct block block; /* of slab classes */
+};
+
+static struct live *table;
+static size_t table_size = 1 << 16, table_count;
+
+static size_t place_of(uint64_t address) {
+  size_t i = (address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (table_size - 1);
+  while (table[i].address && table[i].address != address) i = (i + 1) & (table_size - 1);
+  return i;
+}
+
+static void make_table(void) {
+  if (!(table = calloc(table_size, sizeof *table))) abort();
+  table_count = 0;
+}
+
+static struct live *add(uint64_t address) {
+  if (++table_count * 2 > table_size) {
+    struct live *old = table;
+    size_t old_size = table_size;
+    table_size *= 2;
+    make_table();
+    for (size_t i = 0; i < old_size; i++)
+      if (old[i].address) table[place_of(old[i].address)] = old[i], table_count++;
+    free(old);
+    table_count++;
+  }
+  struct live *live = &table[place_of(address)];
+  live->address = address;
+  return live;
+}
+
+/* Those after it in its run of occupied places move up. */
+static void remove_live(struct live *live) {
+  size_t hole = (size_t)(live - table);
+  table_count--;
+  table[hole].address = 0;
+  for (size_t i = (hole + 1) & (table_size - 1); table[i].address; i = (i + 1) & (table_size - 1)) {
+    struct live moved = table[i];
+    table[i].address = 0;
+    table[place_of(moved.address)] = moved;
+  }
+}
+
+/* ---- the replay ---------------------------------------------------------------------------------------------- */
+
+struct figures {
+  uint64_t takes, live_bytes, peak_bytes; /* of slab classes, rounded to their classes */
+};
+
+static void replay_one(struct run *run, const struct event *event, struct figures *figures) {
+  uint16_t thread = event->thread % THREAD_MAX;
+  if (event->operation == OPERATION_THREAD_END) end_thread(run, thread);
+  if (!event->address) return;
+  struct live *live = &table[place_of(event->address)];
+  bool is_in_slab = live->address && live->size <= MID_MAX_BYTES;
+  unsigned class = is_in_slab ? class_of_size(live->size) : 0;
+  if (live->address) { /* its end, or that of a life whose end was not seen */
+    if (is_in_slab) give(run, thread, class, live->block);
+    figures->live_bytes -= is_in_slab ? class_bytes(class) : 0;
+    remove_live(live);
+  }
+  if (event->operation != OPERATION_TAKE) return;
+  live = add(event->address);
+  live->size = event->size;
+  if (event->size > MID_MAX_BYTES) return;
+  class = class_of_size(event->size);
+  live->block = take(run, thread, class);
+  figures->takes++;
+  figures->live_bytes += class_bytes(class);
+  if (figures->live_bytes > figures->peak_bytes) figures->peak_bytes = figures->live_bytes;
+}
+
+static void replay(const struct header *header, struct policy policy) {
+  static const struct event none;
+  struct run *run = calloc(1, sizeof *run);
+  if (!run) abort();
+  run->policy = policy;
+  make_table();
+  struct figures figures = {0};
+  const struct event *events = (const struct event *)(header + 1);
+  uint64_t count = header->count < header->room ? header->count : header->room;
+  for (uint64_t i = 0; i < count; i++)
+    if (memcmp(&events[i], &none, sizeof none) != 0) replay_one(run, &events[i], &figures);
+  double thousands = (double)figures.takes / 1000;
+  double touched = (double)run->slabs.touched_pages * 4096;
+  printf("%-32s\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.3f\n", policy.text,
+         (double)figures.peak_bytes / (1 << 20), touched / (1 << 20),
+         touched / (double)figures.peak_bytes, (double)run->visits / thousands,
+         (double)run->transfers / thousands, (double)run->slabs.shared_lines / thousands);
+  free(table);
+}
+
+int main(int argc, char **argv) {
+  int file = argc > 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+  struct stat stat;
+  if (file < 0 || fstat(file, &stat) != 0 || (size_t)stat.st_size < sizeof(struct header)) {
+    fprintf(stderr,
+            "usage: simulate recording policy...; the recording is a file of recorder.so\n");
+    return 2;
+  }
+  const struct header *header = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (header == MAP_FAILED || header->magic != TRACE_MAGIC) {
+    fprintf(stderr, "simulate: %s is not a recording\n", argv[1]);
+    return 2;
+  }
+  printf("policy\tlive MiB\ttouched MiB\tratio\tvisits/1000\ttransfers/1000\tshared lines/1000\n");
+  for (int i = 2; i < argc; i++) {
+    fflush(stdout);
+    pid_t child = fork(); /* each simulation begins in an empty process */
+    if (!child) replay(header, policy_of(argv[i])), exit(0);
+    int status;
+    if (waitpid(child, &status, 0) < 0 || status) return 1;
+  }
+}
