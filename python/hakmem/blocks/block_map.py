@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.census import Census, ClassCensus
-from hakmem.census.reading import Addresses, Blocks, Integers, Reading, read_full
+from hakmem.census.reading import Blocks, Reading, read_full
+from hakmem.layout.memory import Addresses, Bytes, Integers, Numbers, Records
 from hakmem.layout.occupancy import BITS_PER_WORD, bits_of
 from hakmem.layout.structures import Window
 from hakmem.target.target import Target
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NONE = -1
 SLABS_AT_ONCE = 256
@@ -69,8 +66,8 @@ class BlockMap:
     reading: Reading
     window: Window
     places: Places
-    place_of_granule: NDArray[np.int32]
-    states: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    place_of_granule: Numbers
+    states: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
     caches: dict[State, Blocks] = field(default_factory=dict)  # the contents of heaps' caches
 
     @property
@@ -174,7 +171,7 @@ def _places(reading: Reading, range_classes: Integers) -> Places:
     )
 
 
-def _no_place() -> dict[str, NDArray[Any]]:
+def _no_place() -> dict[str, Records]:
     number = {
         name: np.full(1, value, np.int64)
         for name, value in {
@@ -188,7 +185,7 @@ def _no_place() -> dict[str, NDArray[Any]]:
     return {"starts": np.zeros(1, np.uint64), **number}
 
 
-def _slab_columns(reading: Reading) -> dict[str, NDArray[Any]]:
+def _slab_columns(reading: Reading) -> dict[str, Records]:
     assert reading.walk is not None
     window, slabs = reading.walk.window, reading.walk.superslabs.slabs
     sizes, counts = slabs["block_bytes"].astype(np.int64), slabs["capacity"].astype(np.int64)
@@ -207,7 +204,7 @@ def _slab_columns(reading: Reading) -> dict[str, NDArray[Any]]:
     }
 
 
-def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any]]:
+def _range_columns(reading: Reading, classes: Integers) -> dict[str, Records]:
     """One block each, live or not.  A Large block has its class's size; of a Big one all up to the range's
     end counts."""
     assert reading.walk is not None
@@ -228,7 +225,7 @@ def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any
     }
 
 
-def _place_of_granule(window: Window, reading: Reading, places: Places) -> NDArray[np.int32]:
+def _place_of_granule(window: Window, reading: Reading, places: Places) -> Numbers:
     assert reading.walk is not None
     found = np.zeros(window.granule_count + 1, np.int32)  # the last row is for words outside the window
     first = window.granule_of(places.starts)

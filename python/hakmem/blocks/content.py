@@ -21,7 +21,7 @@ from hakmem.blocks.files import Files
 from hakmem.blocks.pointers import read_pieces
 from hakmem.blocks.python_types import PythonTypes
 from hakmem.blocks.residence import Residence
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Flags, Integers
 
 WORD_BYTES = 8
 HEAD_BYTES = 1024  # of each block are read
@@ -100,7 +100,7 @@ class Contents:
             found[row] = self._one(words[part], is_block[part], is_address[part])
         return found
 
-    def _pointers(self, words: Addresses) -> tuple[np.ndarray, np.ndarray]:
+    def _pointers(self, words: Addresses) -> tuple[Flags, Flags]:
         """Which words point into a live block, and which into any mapping."""
         blocks, _ = self._map.find(words)
         is_block = (
@@ -112,7 +112,7 @@ class Contents:
         row = np.maximum(np.searchsorted(starts, words, "right") - 1, 0)
         return is_block, (words >= starts[row]) & (words < ends[row]) & (words > HEAD_BYTES)
 
-    def _one(self, words: Addresses, is_block: np.ndarray, is_address: np.ndarray) -> Content:
+    def _one(self, words: Addresses, is_block: Flags, is_address: Flags) -> Content:
         filled = int(np.count_nonzero(words))
         if not filled:
             return Content(Kind.ZERO)

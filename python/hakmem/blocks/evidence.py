@@ -11,6 +11,7 @@ from hakmem.blocks.content import Content, Kind
 from hakmem.blocks.growing import Watched
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.sampling import Share, wilson
+from hakmem.layout.memory import Flags
 from hakmem.profile.growth import Grown, Growth, StackKey, growth
 from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.model import Frame, Profile, Stack
@@ -19,8 +20,7 @@ from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 NAMED = (Kind.CXX, Kind.PYTHON)
 TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
@@ -192,9 +192,7 @@ def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hasha
     return known
 
 
-def _lost_by_site(
-    profile: Profile, lost: Sequence[bool] | NDArray[np.bool_], key: StackKey
-) -> dict[Hashable, Lost]:
+def _lost_by_site(profile: Profile, lost: Sequence[bool] | Flags, key: StackKey) -> dict[Hashable, Lost]:
     found: dict[Hashable, Lost] = {}
     for one, is_lost in zip(profile.samples, lost, strict=True):
         found.setdefault(key(one.stack), Lost()).add(one.weight_bytes, bool(is_lost))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +31,8 @@ from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.target import Target, making_sense
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DRAWS = 2000
 ADDRESSES_MAX = 10
@@ -75,7 +72,7 @@ class Leaks(Whose):
     freeze_tells: bool  # blocks are only "perhaps" lost because the process went on
     notes: list[str] = field(default_factory=list)
     # Which of the samples in question (Options.samples) are lost.
-    lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    lost_samples: Flags = field(default_factory=lambda: np.zeros(0, bool))
     sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
 
     def to_json(self) -> dict[str, Any]:
@@ -249,9 +246,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     )
 
 
-def set_aside(
-    block_map: BlockMap, lost: Integers, head_of: Integers, count: int
-) -> tuple[np.ndarray, Integers]:
+def set_aside(block_map: BlockMap, lost: Integers, head_of: Integers, count: int) -> tuple[Flags, Integers]:
     """Which lost blocks are in one of the `count` largest groups; and all groups' heads, largest first."""
     sizes = np.bincount(head_of, block_map.sizes_of(lost), len(lost))
     heads = np.flatnonzero(head_of == np.arange(len(lost)))

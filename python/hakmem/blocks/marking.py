@@ -11,16 +11,12 @@ Law: at the end every live block that is not marked has all its pointers to such
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.blocks.block_map import BlockMap, State
 from hakmem.blocks.pointers import Batch, pointers_in, read_words
-from hakmem.census.reading import Addresses, Integers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hakmem.layout.memory import Addresses, Flags, Integers, Records
 
 EXACT_BYTES = 8  # a pointer to the first bytes is exact: programs keep flags in a pointer's low bits
 EDGES_AT_ONCE = 1 << 24  # kept before those that are settled are dropped
@@ -36,7 +32,7 @@ class Edges:
     sources: Integers
     targets: Integers
 
-    def chosen(self, rows: NDArray[Any]) -> Edges:
+    def chosen(self, rows: Records) -> Edges:
         return Edges(self.sources[rows], self.targets[rows])
 
 
@@ -145,7 +141,7 @@ class Graph:
         self.starts, self.ends = firsts, np.append(firsts[1:], len(sources))
         self.nodes = sources[firsts]
         number = np.int32 if len(firsts) < 1 << 31 else np.int64
-        self.row_of: NDArray[Any] = np.full(block_count, NOBODY, number)
+        self.row_of: Records = np.full(block_count, NOBODY, number)
         self.row_of[self.nodes] = np.arange(len(firsts))
 
     def steps(self, blocks: Integers) -> tuple[Integers, Integers]:
@@ -160,7 +156,7 @@ class Graph:
         return np.repeat(has_any, counts), self.targets[index]
 
 
-def spread(edges: Edges, is_marked: NDArray[np.bool_]) -> None:
+def spread(edges: Edges, is_marked: Flags) -> None:
     """Marks all that can be reached from marked blocks along the edges."""
     rows = np.flatnonzero(~is_marked[edges.targets])
     begun = rows[is_marked[edges.sources[rows]]]
@@ -170,7 +166,7 @@ def spread(edges: Edges, is_marked: NDArray[np.bool_]) -> None:
         walk(Graph(edges.chosen(rows), len(is_marked)), wave, is_marked.view(np.uint8))
 
 
-def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
+def walk(graph: Graph, wave: Integers, labels: Records) -> None:
     """From the blocks of a wave to all that can be reached and has no label (0): each gets that of the
     block it was reached from."""
     while len(wave):
@@ -184,7 +180,7 @@ def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
         wave = distinct(targets)
 
 
-def _one_by_one(graph: Graph, wave: Integers, labels: NDArray[Any]) -> Integers:
+def _one_by_one(graph: Graph, wave: Integers, labels: Records) -> Integers:
     """Until nothing is left, or many are at hand."""
     known, row_of = labels.data, graph.row_of.data
     starts, ends, targets = (column.data for column in (graph.starts, graph.ends, graph.targets))

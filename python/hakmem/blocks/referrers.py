@@ -18,7 +18,7 @@ from hakmem.blocks.pointers import Batch, Found, batches, each, pointers_in, rea
 from hakmem.blocks.regions import Kind, Region, Regions
 from hakmem.blocks.scanning import Scanning
 from hakmem.blocks.threads import Thread, kernel_words
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Flags, Integers
 
 SHOWN_MAX = 32
 STEPS_MAX = 24  # of a path
@@ -95,7 +95,7 @@ class Finder:
         return found
 
     @staticmethod
-    def _chosen(found: Found, is_wanted: np.ndarray) -> Found:
+    def _chosen(found: Found, is_wanted: Flags) -> Found:
         rows = np.flatnonzero(is_wanted[found.blocks])
         return Found(found.batch, found.places[rows], found.blocks[rows], found.into[rows])
 

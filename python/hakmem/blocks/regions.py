@@ -16,8 +16,9 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
-from hakmem.census.reading import Addresses, Integers, Reading
+from hakmem.census.reading import Reading
 from hakmem.census.scan import data_end, is_library, map_addresses
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
@@ -196,7 +197,7 @@ def mappings_of(target: Target) -> list[Mapping]:
 # ---- chunks of the window --------------------------------------------------------------------------
 
 
-def chunk_runs(block_map: BlockMap, is_chosen: np.ndarray) -> list[Interval]:
+def chunk_runs(block_map: BlockMap, is_chosen: Flags) -> list[Interval]:
     """The chosen chunks as intervals of addresses."""
     size, base = block_map.window.chunk_bytes, block_map.base
     starts, ends = page_runs(is_chosen)
@@ -206,7 +207,7 @@ def chunk_runs(block_map: BlockMap, is_chosen: np.ndarray) -> list[Interval]:
     ]
 
 
-def record_chunks(block_map: BlockMap) -> np.ndarray:
+def record_chunks(block_map: BlockMap) -> Flags:
     """The chunks that hold hakmem's records: those that some known record lies in.  Others without blocks are
     foreign."""
     reading, window = block_map.reading, block_map.window
@@ -239,7 +240,7 @@ def profile_tables(reading: Reading) -> Addresses:
     return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
 
 
-def page_runs(chosen: np.ndarray) -> tuple[Integers, Integers]:
+def page_runs(chosen: Flags) -> tuple[Integers, Integers]:
     """Runs of set values: where each starts and ends."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return edges[0::2], edges[1::2]

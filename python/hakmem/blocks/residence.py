@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.pages import PAGE_BYTES, PRESENT, open_pagemap, read_entries
 from hakmem.target.target import Target
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Residence:
@@ -32,18 +27,18 @@ class Residence:
         found = np.where(has_last, wanted, np.minimum(wanted, to_border))
         return np.where(has_first & (wanted > 0), found, 0)
 
-    def is_present(self, pages: Addresses) -> NDArray[np.bool_]:
+    def is_present(self, pages: Addresses) -> Flags:
         """Whether each page, given by its number, is present."""
         memory = self._target.memory
         if isinstance(memory, CoreMemory):
             bounds = np.array(memory.dumped or [(0, 0)], np.uint64)
             addresses = pages * np.uint64(PAGE_BYTES)
             row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
-            is_dumped: NDArray[np.bool_] = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
+            is_dumped: Flags = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
             return is_dumped
         return self._of_process(pages)
 
-    def _of_process(self, pages: Addresses) -> NDArray[np.bool_]:
+    def _of_process(self, pages: Addresses) -> Flags:
         process = self._target.process
         assert process is not None
         with open_pagemap(process) as file:

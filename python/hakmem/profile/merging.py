@@ -6,18 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from hakmem.layout.memory import Doubles, Records, Words
 from hakmem.layout.schema import Schema
 from hakmem.profile.estimate import probabilities
 from hakmem.profile.model import Sample, calls_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
 
 
 class Frames(Protocol):
@@ -33,15 +29,13 @@ class Frames(Protocol):
 class LiveSamples:
     """The places in use of the sampler's table of samples, as columns."""
 
-    rows: NDArray[np.void]
-    sizes: Numbers
-    blocks: Numbers  # that each stands for
+    rows: Records
+    sizes: Doubles
+    blocks: Doubles  # that each stands for
     lost: int  # the site of samples that have none
 
     @classmethod
-    def of(
-        cls, parts: list[tuple[NDArray[np.uint64], NDArray[np.void]]], busy: np.uint64, schema: Schema
-    ) -> LiveSamples | None:
+    def of(cls, parts: list[tuple[Words, Records]], busy: np.uint64, schema: Schema) -> LiveSamples | None:
         """From the keys and samples of its segments; None without a segment."""
         if not parts:
             return None
@@ -84,6 +78,6 @@ def merged(samples: LiveSamples | None, stacks: Mapping[int, Frames]) -> Iterato
         )
 
 
-def _steps(figures: Numbers) -> Numbers:
+def _steps(figures: Doubles) -> Doubles:
     """Four to a doubling."""
     return np.round(np.log2(figures) * 4)

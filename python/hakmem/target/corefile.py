@@ -16,18 +16,14 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
-from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
+from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory, Words
 from hakmem.target.elf import ElfFile, elf_of, open_elf
 from hakmem.target.elf_format import MAGIC, PT_NOTE, ProgramHeader, parsing
 from hakmem.target.process import DELETED, Mapping
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
 OURS = (b"\x1f", b"{")  # a heap profile or a recording begins so
@@ -83,7 +79,7 @@ class CoreMemory(Memory):
 
     # ---- reading -----------------------------------------------------------------------------------
 
-    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+    def gather(self, addresses: Addresses, counts: Words) -> Bytes:
         if sum(counts.tolist()) > READ_BYTES_MAX:
             raise UnreadableError(int(addresses[0]), "no heap is that large; the core is damaged")
         parts = [

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from hakmem.layout.memory import PAGE_BYTES
+from hakmem.layout.memory import PAGE_BYTES, Records
 from hakmem.target.elf_format import (
     CLASS,
     CLASS_64,
@@ -51,9 +50,6 @@ from hakmem.target.elf_format import (
 )
 from hakmem.target.process import Mapping
 from hakmem.target.symbol_table import SYMBOL, SymbolTable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 RELOCATION = struct.Struct("<QQq")  # offset, info (above 32 bits of type: the symbol's number), addend
 SYMBOL_SHIFT = 32
@@ -244,7 +240,7 @@ class ElfFile:
                 if one.flags & SECTION_IS_CODE and one.type == SHT_PROGBITS
             ]
 
-    def symbol_tables(self) -> list[tuple[NDArray[Any], bytes]]:
+    def symbol_tables(self) -> list[tuple[Records, bytes]]:
         """The rows (SYMBOL) and the names of .dynsym and .symtab, where the file has them."""
         with parsing(self.name):
             return [table.parts for table in self._symbol_tables]

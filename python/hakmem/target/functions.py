@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.errors import DamagedFileError
+from hakmem.layout.memory import Records
 from hakmem.target.elf import ElfFile, elf_of
 from hakmem.target.elf_format import UNDEFINED_SECTION
 from hakmem.target.symbol_table import SYMBOL, SYMBOL_FIELDS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FUNCTION_TYPES = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 PREFERRED_BINDINGS = (0, 2, 1)  # of names of one address, the last that is there: local, weak, global
@@ -65,7 +62,7 @@ _ROW = np.dtype([("start", "u8"), ("size", "u8"), ("name", "u4"), ("rank", "u1")
 assert np.dtype(list(SYMBOL_FIELDS)).itemsize == SYMBOL.size  # as in the file
 
 
-def _functions_of(symbols: NDArray[Any], table: int) -> NDArray[Any]:
+def _functions_of(symbols: Records, table: int) -> Records:
     kinds = symbols["info"] & 0xF
     kept = symbols[np.isin(kinds, FUNCTION_TYPES) & (symbols["section"] != UNDEFINED_SECTION)]
     rows = np.empty(len(kept), _ROW)

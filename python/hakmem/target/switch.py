@@ -19,19 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.layout.heaps import FIRST_HEAP_NUMBER, heap_addresses, heap_column
+from hakmem.layout.memory import Records, Words
 from hakmem.layout.schema import MAGIC
-from hakmem.layout.structures import Words
 from hakmem.target.access import gone, refused
 from hakmem.target.target import Target
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CONTROL, STATE = "profile_control", "profile_state"
 NS_PER_MS, MS_PER_S = 1_000_000, 1000
@@ -161,7 +157,7 @@ class Switch:
         seen = self._column(heaps, "profile_generation") == self._record()["generation"]
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
 
-    def _column(self, heaps: Words, *path: str) -> NDArray[Any]:
+    def _column(self, heaps: Words, *path: str) -> Records:
         return heap_column(self.target.memory, self.target.schema, heaps, *path)
 
     def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:

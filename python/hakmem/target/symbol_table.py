@@ -8,14 +8,14 @@ from __future__ import annotations
 import mmap
 import struct
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hakmem.base.lazy import Lazy
+from hakmem.layout.memory import Records
 from hakmem.target.elf_format import STT_FUNC, STT_OBJECT, UNDEFINED_SECTION
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 else:
     np = Lazy("numpy")
 
@@ -40,11 +40,11 @@ class SymbolTable:
         self._data, self._names_at, self._names_end = data, names_at, names_end
 
     @property
-    def parts(self) -> tuple[NDArray[Any], bytes]:
+    def parts(self) -> tuple[Records, bytes]:
         return self._symbols, self._data[self._names_at : self._names_end]
 
     @cached_property
-    def _symbols(self) -> NDArray[Any]:
+    def _symbols(self) -> Records:
         return np.frombuffer(self._rows, np.dtype(list(SYMBOL_FIELDS)))
 
     def defined(self, name: bytes) -> int | None:
@@ -68,11 +68,11 @@ class SymbolTable:
         return [number for number, place in enumerate(names) if place in places]
 
     @cached_property
-    def _by_address(self) -> NDArray[Any]:
+    def _by_address(self) -> Records:
         """The symbols of functions and objects that are defined here."""
         kind = self._symbols["info"] & 15
         named = (kind == STT_OBJECT) | (kind == STT_FUNC)
-        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        chosen: Records = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
         return chosen[np.argsort(chosen["value"], kind="stable")]
 
     def at(self, address: int) -> tuple[str, int] | None:
