@@ -12,9 +12,9 @@ from hakmem.blocks.growing import Watched
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.sampling import Share, wilson
 from hakmem.layout.memory import Flags
-from hakmem.profile.growth import Grown, Growth, StackKey, growth
+from hakmem.profile.growth import Grown, Growth, growth
 from hakmem.profile.labels import DEPTH, Labels
-from hakmem.profile.model import Frame, Profile, Stack
+from hakmem.profile.model import Frame, Profile, Stack, StackKey
 from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
@@ -156,7 +156,7 @@ def gather_evidence(
         name_addresses(before, sources)
         after.names.update(before.names)
     labels = Labels(after, with_internals=with_internals)
-    key = labels.key(depth).of
+    key = labels.key(depth)
     grown, lives = growth(before, after, key), survival(after, key)
     of_site = {site.key: site for site in grown.sites}
     lost_by_site = None if reached is None else _lost_by_site(after, reached.lost_samples, key)

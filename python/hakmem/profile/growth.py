@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,10 +32,9 @@ from hakmem.profile.estimate import (
     share_of,
     unseen_beside,
 )
-from hakmem.profile.model import ClassCount, Profile, Sample, Stack
+from hakmem.profile.model import ClassCount, Profile, Sample, Stack, StackKey, whole_stack
 from hakmem.profile.sites import sums_of
 
-StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
 _ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # a site's new samples, and its ended ones
 
 CERTAIN_SHARE = 0.1  # of what a site grew; counts of a busy process are off by what caches hold
@@ -107,11 +106,6 @@ class Grown:
     def rate(self, value: float) -> float:
         """A second."""
         return value / self.seconds if self.seconds > 0 else 0.0
-
-
-def whole_stack(stack: Stack) -> Hashable:
-    """Each stack is a site of its own."""
-    return stack
 
 
 def growth(before: Profile | None, after: Profile, key: StackKey = whole_stack) -> Grown:

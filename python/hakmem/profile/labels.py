@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import PurePosixPath
 
-from hakmem.profile.model import Frame, Profile, Sample, Stack
+from hakmem.profile.model import Frame, Profile, Stack, StackKey
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import program_frames
 
@@ -75,28 +76,9 @@ class Labels:
             return None
         return files.fullmatch(PurePosixPath(self._mappings[place].path).name)
 
-    def key(self, depth: int) -> SiteKey:
-        """Groups samples by their site: the same in another run of the program, wherever it was loaded."""
-        return SiteKey(self, depth)
-
-
-class SiteKey:
-    """A key for `site_table`."""
-
-    def __init__(self, labels: Labels, depth: int) -> None:
-        self._labels = labels
-        self._depth = depth
-        self._known: dict[Stack, Hashable] = {}
-
-    def __call__(self, sample: Sample) -> Hashable:
-        return self.of(sample.stack)
-
-    def of(self, stack: Stack) -> Hashable:
-        known = self._known.get(stack)
-        if known is None:
-            frames = self._labels.site(stack, self._depth)
-            known = self._known[stack] = tuple(frame.function for frame in frames)
-        return known
+    def key(self, depth: int) -> StackKey:
+        """Groups stacks by their site: the same in another run of the program, wherever it was loaded."""
+        return cache(lambda stack: tuple(frame.function for frame in self.site(stack, depth)))
 
 
 def frame_text(frame: Frame) -> str:

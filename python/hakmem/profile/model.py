@@ -6,7 +6,7 @@ makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from hakmem.target.process import Mapping as ProcessMapping
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
 # function's already.
 Stack = tuple[int, ...]
+StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
 # How many freed samples lived less than 1 ms, less than 2 ms, 4 ms … the last: longer.
 Lifetimes = tuple[int, ...]
 
@@ -191,6 +192,11 @@ def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> li
         for m in maps
         if "x" in m.permissions
     ]
+
+
+def whole_stack(stack: Stack) -> Hashable:
+    """Each stack is a site of its own."""
+    return stack
 
 
 def calls_of(return_addresses: Iterable[int]) -> Stack:

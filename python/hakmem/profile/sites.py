@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
-from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
+from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack, StackKey, whole_stack
 
-Key = Callable[[Sample], Hashable]
 _weight = attrgetter("weight_bytes")
 
 
@@ -111,12 +110,7 @@ class _Stratum:
         return part.times(exact / whole.value)
 
 
-def by_stack(sample: Sample) -> Hashable:
-    """The key of a site that is a whole stack."""
-    return sample.stack
-
-
-def site_table(profile: Profile, key: Key = by_stack) -> SiteTable:
+def site_table(profile: Profile, key: StackKey = whole_stack) -> SiteTable:
     """Its samples, as its mode wants them, grouped by `key`."""
     samples, is_allocated = profile.shown, profile.header.mode is Mode.ALLOCATED
     strata = _strata(samples, profile.classes, is_allocated)
@@ -143,10 +137,10 @@ def sums_of(samples: Iterable[Sample]) -> tuple[Estimate, Estimate, Estimate]:
     return of_bytes.estimate, of_blocks.estimate, rounding.estimate
 
 
-def _sites(samples: Iterable[Sample], strata: dict[int, _Stratum], key: Key) -> Iterable[Site]:
+def _sites(samples: Iterable[Sample], strata: dict[int, _Stratum], key: StackKey) -> Iterable[Site]:
     groups: dict[Hashable, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        groups[key(sample)][sample.class_number].append(sample)
+        groups[key(sample.stack)][sample.class_number].append(sample)
     for name, by_class in groups.items():
         together = [sample for part in by_class.values() for sample in part]
         site = Site(name, max(together, key=_weight).stack, samples=together)
