@@ -16,11 +16,12 @@ import pytest
 from hakmem.profile import lines
 from hakmem.profile.debug_files import Debuginfod
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
-from hakmem.profile.names import Sources, mappings_of_process, name_addresses
+from hakmem.profile.names import Sources, mappings_of, name_addresses
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled, readable_rust
 from hakmem.target.elf import open_elf
 from hakmem.target.functions import functions_of
+from hakmem.target.locate import file_of
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
 from results import Find, captured
@@ -265,7 +266,7 @@ def sleeper() -> Iterator[Process]:
 
 
 def test_mappings_of_a_process_have_build_ids(sleeper: Process) -> None:
-    mappings = mappings_of_process(sleeper)
+    mappings = mappings_of(sleeper.maps(), lambda mapping: file_of(sleeper, mapping))
     libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
     file = open_elf(libc.path)
     assert file is not None

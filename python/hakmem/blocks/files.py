@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
 
 from hakmem.base.errors import DamagedFileError
-from hakmem.census.scan import mapped_file
-from hakmem.target.corefile import CoreMemory
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
 from hakmem.target.mappings import continues_file
@@ -20,9 +17,9 @@ from hakmem.target.target import Target
 class Files:
     """The mappings of a target, by address."""
 
-    def __init__(self, target: Target, mappings: Sequence[Mapping]) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
-        self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
+        self.mappings = sorted(target.maps(), key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self.mappings]
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
@@ -110,17 +107,7 @@ class Files:
     def _open(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
         """The file as ELF, and its load bias; None if it is not one, or cannot be read."""
         if mapping.path not in self._opened:
-            self._opened[mapping.path] = self._opened_now(mapping)
+            if self._target.core is not None and self._target.core.is_missing(mapping):
+                self.missing.add(mapping.file_name)
+            self._opened[mapping.path] = self._target.loaded(mapping)
         return self._opened[mapping.path]
-
-    def _opened_now(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
-        memory, file = self._target.memory, mapped_file(self._target, mapping)
-        if isinstance(memory, CoreMemory) and memory.is_missing(mapping):
-            self.missing.add(mapping.file_name)
-        if file is None or not file.is_ours:
-            return None
-        try:
-            bias = file.load_bias(mapping)
-        except DamagedFileError:
-            return None
-        return None if bias is None else (file, bias)

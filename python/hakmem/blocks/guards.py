@@ -13,9 +13,8 @@ import numpy as np
 
 from hakmem.layout.schema import Schema
 from hakmem.profile.labels import Labels
-from hakmem.profile.live import mappings_of_target
 from hakmem.profile.model import Frame, Profile, Sample
-from hakmem.profile.names import Sources, ignore, name_addresses
+from hakmem.profile.names import Sources, ignore, mappings_of, name_addresses
 from hakmem.target.target import Target
 
 RECORD = "guard_report"
@@ -106,7 +105,7 @@ def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:
 def _named(target: Target, parts: Sequence[tuple[str, np.void]], sources: Sources) -> list[GuardStack]:
     stacks = [_calls(target.schema, what, stack) for what, stack in parts]
     samples = [Sample(calls, 0, 0, 0, 0.0, 0.0) for calls in stacks]
-    profile = Profile(mappings=mappings_of_target(target), samples=samples)
+    profile = Profile(mappings=mappings_of(target.maps(), target.file_of), samples=samples)
     name_addresses(profile, sources)
     labels = Labels(profile)
     return [

@@ -26,7 +26,6 @@ from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
-from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
@@ -220,7 +219,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     definite, perhaps = lost[~is_perhaps], lost[is_perhaps]
     interior = np.flatnonzero(marking.is_live & marking.is_marked & ~marking.is_exact)
     shown = definite if len(definite) else perhaps
-    contents = Contents(block_map, Files(target, mappings_of(target)))
+    contents = Contents(block_map, Files(target))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
     sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
     described = [row for row in options.described if sampled[row] != NONE]

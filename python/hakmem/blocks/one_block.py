@@ -16,7 +16,6 @@ from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State, read_block_
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of, with_contents
-from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.residence import Residence
 from hakmem.blocks.samples import Asked, asked_for
 from hakmem.census.snapshot import STATES
@@ -150,7 +149,7 @@ def _what_is(
     target: Target, address: int, with_path: bool, progress: Progress, moved: Sequence[Path]
 ) -> OneBlock:
     block_map = read_block_map(target)
-    files = Files(target, mappings_of(target))
+    files = Files(target)
     blocks, _ = block_map.find(np.array([address], np.uint64))
     if blocks[0] == NONE:
         return OneBlock(target.pid, address, place_of(block_map, files, address))
@@ -199,7 +198,7 @@ def _path(target: Target, block_map: BlockMap, files: Files, found: OneBlock) ->
         if is_over or found.state is not State.LIVE or not is_moving(target):
             return [], scans
         scans, block_map = scans + 1, read_block_map(target)
-        files = Files(target, mappings_of(target))
+        files = Files(target)
 
 
 # ---- where -----------------------------------------------------------------------------------------

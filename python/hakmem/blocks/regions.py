@@ -19,7 +19,6 @@ from hakmem.blocks.threads import Thread
 from hakmem.census.reading import Reading
 from hakmem.census.scan import data_end, is_library, map_addresses
 from hakmem.layout.memory import Addresses, Flags, Integers
-from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
     PAGE_BYTES,
@@ -87,7 +86,7 @@ class Regions:
         self.swapped_bytes = 0
         self.missing_bytes = 0  # of a core: memory that was not dumped
         self._has_swapped = has_swapped(self.target)
-        self.mappings = mappings_of(self.target)
+        self.mappings = self.target.maps()
         self.heap = self._heap(block_map)
         self.roots = self._roots(block_map, threads)
 
@@ -169,10 +168,9 @@ class Regions:
 
     def _core_runs(self, regions: Iterable[Region]) -> Iterator[Runs]:
         """The dumped parts."""
-        memory = self.target.memory
-        assert isinstance(memory, CoreMemory)
+        assert self.target.core is not None
         for region in regions:
-            dumped = clipped(memory.dumped, region.start, region.end)
+            dumped = clipped(self.target.core.dumped, region.start, region.end)
             missing = region.end - region.start - sum(high - low for low, high in dumped)
             if not region.mapping.is_file and "w" in region.mapping.permissions:
                 self.missing_bytes += missing
@@ -185,13 +183,6 @@ def has_swapped(target: Target) -> bool:
     """Is any of its memory swapped out?  The page map alone does not tell: closed pages (MADV_GUARD_INSTALL)
     look as if they were."""
     return target.process is not None and target.process.figures().swap_bytes > 0
-
-
-def mappings_of(target: Target) -> list[Mapping]:
-    """A process's mappings now; a core's when it was written."""
-    if target.process is not None:
-        return target.process.maps()
-    return target.memory.maps if isinstance(target.memory, CoreMemory) else []
 
 
 # ---- chunks of the window --------------------------------------------------------------------------

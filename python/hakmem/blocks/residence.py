@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hakmem.layout.memory import Addresses, Flags, Integers
-from hakmem.target.corefile import CoreMemory
 from hakmem.target.pages import PAGE_BYTES, PRESENT, open_pagemap, read_entries
 from hakmem.target.target import Target
 
@@ -29,9 +28,8 @@ class Residence:
 
     def is_present(self, pages: Addresses) -> Flags:
         """Whether each page, given by its number, is present."""
-        memory = self._target.memory
-        if isinstance(memory, CoreMemory):
-            bounds = np.array(memory.dumped or [(0, 0)], np.uint64)
+        if self._target.core is not None:
+            bounds = np.array(self._target.core.dumped or [(0, 0)], np.uint64)
             addresses = pages * np.uint64(PAGE_BYTES)
             row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
             is_dumped: Flags = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])

@@ -20,7 +20,6 @@ from hakmem.blocks.regions import Kind, Region, Regions
 from hakmem.blocks.threads import Thread, kernel_words, threads_of, threads_of_core
 from hakmem.census.reading import Addresses, Integers
 from hakmem.layout.memory import Memory
-from hakmem.target.corefile import CoreMemory
 from hakmem.target.target import Target
 
 HASHED_WORDS = 64
@@ -94,8 +93,7 @@ class Scanning:
             return self.frozen_threads
         if self.target.process is not None:
             return threads_of(self.target.process)
-        memory = self.target.memory
-        return threads_of_core(memory) if isinstance(memory, CoreMemory) else []
+        return threads_of_core(self.target.core) if self.target.core else []
 
     def mark_roots(
         self, marking: Marking, regions: Regions, chosen: Sequence[Region], threads: Sequence[Thread]

@@ -14,7 +14,6 @@ from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import BlockMap, read_block_map
 from hakmem.blocks.content import Content, Contents, Kind
 from hakmem.blocks.files import Files
-from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.sampling import Row, Share, draw, rows_of
 from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Integers
@@ -120,7 +119,7 @@ def _what_lives(
     blocks = block_map.live_blocks()
     if block_bytes is not None:
         blocks = of_class(block_map, blocks, block_bytes)
-    files = Files(target, mappings_of(target))
+    files = Files(target)
     rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
     return What(
         **Whose.head_of(target),

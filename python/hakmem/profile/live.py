@@ -23,17 +23,14 @@ from hakmem.profile.model import (
     ClassCount,
     Header,
     Lifetimes,
-    Mapping,
     Mode,
     Profile,
     Rate,
     Sample,
     calls_of,
-    mappings_of,
 )
 from hakmem.profile.model import Stack as Calls
-from hakmem.profile.names import mappings_of_process
-from hakmem.target.corefile import CoreMemory
+from hakmem.profile.names import mappings_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
@@ -129,9 +126,9 @@ def read_profile(
     threads and what was allocated are left out.  `snapshot`: a full one, where it was just taken."""
     with making_sense(target):
         state = read_state(target)
-        maps = target.process.maps() if target.process else _core_maps(target)
+        maps = target.maps()
         stacks, weights, lifetimes = _read_sites(target, state, maps)
-        profile = Profile(_header(target, state, mode, start), mappings_of_target(target))
+        profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
             parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
             profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
@@ -352,19 +349,3 @@ def clock_ms(target: Target, state: np.void) -> int:
         for segment in _segments(target, state, "sample")
     )
     return max(int(state["began_ms"]), int(state["ended_ms"]), *births)
-
-
-def mappings_of_target(target: Target) -> list[Mapping]:
-    """The mappings with code, with build ids as far as the files are there."""
-    if target.process:
-        return mappings_of_process(target.process)
-    maps, build_ids = _core_maps(target), {}
-    if isinstance(target.memory, CoreMemory):
-        for one in {m.path: m for m in maps if m.path.startswith("/")}.values():
-            file = target.memory.file_of(one)
-            build_ids[one.path] = (file.build_id or "") if file is not None else ""
-    return mappings_of(maps, build_ids)
-
-
-def _core_maps(target: Target) -> list[ProcessMapping]:
-    return list(target.memory.maps) if isinstance(target.memory, CoreMemory) else []

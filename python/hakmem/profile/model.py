@@ -6,12 +6,11 @@ makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hakmem.profile.estimate import probability
-from hakmem.target.process import Mapping as ProcessMapping
 
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
 # function's already.
@@ -177,21 +176,9 @@ class Profile:
         """The samples that its mode is about."""
         return self.allocated if self.header.mode is Mode.ALLOCATED else self.samples
 
-    def mapping_of(self, address: int) -> Mapping | None:
-        return next((mapping for mapping in self.mappings if address in mapping), None)
-
     def addresses(self) -> set[int]:
         """All that occur in its stacks."""
         return {address for one in (*self.samples, *self.allocated) for address in one.stack}
-
-
-def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> list[Mapping]:
-    """The mappings with code; `build_ids` by path."""
-    return [
-        Mapping(m.start, m.end, m.offset, m.path, build_ids.get(m.path, ""))
-        for m in maps
-        if "x" in m.permissions
-    ]
 
 
 def whole_stack(stack: Stack) -> Hashable:

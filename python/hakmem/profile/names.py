@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,12 +18,12 @@ from hakmem.profile.lines import lines_of
 from hakmem.profile.model import Frame, Mapping, Profile
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled
-from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.elf import ElfFile
 from hakmem.target.functions import functions_of
+from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.process import Process
 
 DWARF_SECTIONS = (".debug_info", ".zdebug_info")
-DELETED = " (deleted)"
 Names = dict[int, tuple[Frame, ...]]
 
 
@@ -54,24 +55,18 @@ class Sources:
         return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
 
 
-def mappings_of_process(process: Process) -> list[Mapping]:
-    """Its mappings with code, with the build ids of their files."""
-    root = process.path("root")
+def mappings_of(
+    maps: Iterable[ProcessMapping], file_of: Callable[[ProcessMapping], ElfFile | None]
+) -> list[Mapping]:
+    """The mappings with code, with the build ids of their files as far as these are here."""
     found = []
-    for one in process.maps():
-        if "x" not in one.permissions:
-            continue
-        build_id = _build_id(root / one.path.removesuffix(DELETED).lstrip("/")) if one.is_file else ""
-        found.append(Mapping(one.start, one.end, one.offset, one.path, build_id))
+    for one in (mapping for mapping in maps if "x" in mapping.permissions):
+        build_id = None
+        with suppress(DamagedFileError):
+            file = file_of(one) if one.is_file else None
+            build_id = file.build_id if file is not None else None
+        found.append(Mapping(one.start, one.end, one.offset, one.path, build_id or ""))
     return found
-
-
-def _build_id(path: Path) -> str:
-    try:
-        file = open_elf(path)
-        return file.build_id or "" if file is not None else ""
-    except DamagedFileError:
-        return ""
 
 
 def name_addresses(profile: Profile, sources: Sources) -> None:
