@@ -166,9 +166,9 @@ class Process:
     def figures(self) -> ProcessFigures:
         stat, status = self._stat(self.memory_id), self.status()
         return ProcessFigures(
-            rss_bytes=_kib(status.get("VmRSS")),
-            rss_anonymous_bytes=_kib(status.get("RssAnon")),
-            swap_bytes=_kib(status.get("VmSwap")),
+            rss_bytes=kib(status.get("VmRSS")),
+            rss_anonymous_bytes=kib(status.get("RssAnon")),
+            swap_bytes=kib(status.get("VmSwap")),
             minor_faults=int(stat[7]),
             major_faults=int(stat[9]),
             threads=int(stat[17]),
@@ -286,9 +286,9 @@ def _parse_smaps(text: str) -> Iterator[DetailedMapping]:
 
 def _figures(lines: list[str]) -> dict[str, int]:
     pairs = (line.partition(":") for line in lines)
-    return {name: _kib(value) for name, _, value in pairs if value.endswith(" kB")}
+    return {name: kib(value) for name, _, value in pairs if value.endswith(" kB")}
 
 
-def _kib(text: str | None) -> int:
+def kib(text: str | None) -> int:
     """ "  123 kB" in bytes; 0 if the kernel has no such line."""
     return int(text.split()[0]) * 1024 if text else 0
