@@ -17,8 +17,9 @@ import numpy as np
 from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_quick
 from hakmem.census.snapshot import read_counters, take
+from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
-from hakmem.profile.merging import LiveSamples, merged
+from hakmem.profile.merging import KEY_BUSY, Stack, merged
 from hakmem.profile.model import (
     ClassCount,
     Header,
@@ -37,42 +38,9 @@ from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
-KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 NEVER_MS = 1 << 63
+WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
-
-
-@dataclass(frozen=True)
-class Stack:
-    """A stack as the sampler keeps it: return addresses, without hakmem's own frames."""
-
-    frames: tuple[int, ...]
-    is_complete: bool
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The allocations at a site."""
-
-    bytes: float = 0.0
-    requested: float = 0.0
-    blocks: float = 0.0
-    variance: float = 0.0
-
-    @classmethod
-    def of(cls, row: np.void) -> Weights:
-        return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
-
-    def minus(self, earlier: Weights | None) -> Weights:
-        """Sums of doubles: without new blocks the difference may be off by less than a block."""
-        if earlier is None or self.blocks - earlier.blocks < 0.5:
-            return self if earlier is None else Weights()
-        return Weights(
-            self.bytes - earlier.bytes,
-            max(0.0, self.requested - earlier.requested),
-            self.blocks - earlier.blocks,
-            max(0.0, self.variance - earlier.variance),
-        )
 
 
 def is_known(schema: Schema) -> bool:
@@ -95,7 +63,7 @@ class Start:
     """The state when a profile began: live blocks by class; and what earlier ones had counted."""
 
     live: dict[int, tuple[int, int]]
-    allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
+    allocated: Doubles  # WEIGHTS of each site: the sampler's sums go on from one profile to the next
     profiled: tuple[int, int]  # blocks, bytes
     at_s: float = 0.0  # when; since 1970
     sessions: int = 0  # how many profiles there were: until there is one more, no thread has seen the new one
@@ -104,8 +72,7 @@ class Start:
 def read_start(target: Target) -> Start:
     with making_sense(target):
         state = read_state(target)
-        rows = _site_rows(target, state)
-        sites = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows)}
+        sites = _weights(_site_rows(target, state))
         at_s, live = time.time(), counted(take(target), target.schema)
         return Start(live, sites, _profiled(read_quick(target)), at_s, int(state["sessions"]))
 
@@ -130,8 +97,7 @@ def read_profile(
         stacks, weights, lifetimes = _read_sites(target, state, maps)
         profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
-            parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
-            profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
+            profile.samples = list(merged(_segments(target, state, "sample"), stacks, target.schema))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
             for address, sample in _read_samples(target, state, stacks, began_ms if mode is Mode.NEW else 0):
@@ -229,7 +195,7 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, Weights], dict[int, Lifetimes]]:
+) -> tuple[dict[int, Stack], Doubles, dict[int, Lifetimes]]:
     """The stacks, what was allocated at each, and how long freed samples lived, by the site's number."""
     schema = target.schema
     rows = _site_rows(target, state)
@@ -248,11 +214,10 @@ def _read_sites(
     stacks.setdefault(schema.constant("site_lost"), lost)
     # No frame was found: of a static program that is so at each of its sites.
     stacks |= {n: lost for n, row in enumerate(rows) if n not in stacks and row["allocated"]["blocks"] > 0}
-    weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
     lifetimes = {
         number: tuple(row["lifetimes"].tolist()) for number, row in used.items() if row["freed_samples"]
     }
-    return stacks, weights, lifetimes
+    return stacks, _weights(rows), lifetimes
 
 
 def _by_stack(lifetimes: dict[int, Lifetimes], stacks: dict[int, Stack]) -> dict[Calls, Lifetimes]:
@@ -269,6 +234,11 @@ def _site_rows(target: Target, state: np.void) -> list[np.void]:
     """The records of all sites, by number."""
     rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]]
     return rows[: int(state["site_count"])]
+
+
+def _weights(rows: list[np.void]) -> Doubles:
+    """WEIGHTS of each site."""
+    return np.array([[float(row["allocated"][name]) for name in WEIGHTS] for row in rows]).reshape(-1, 4)
 
 
 def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -293,23 +263,22 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
     return [(m.start, m.end) for m in maps if m.path == block.path]
 
 
-def _allocated(
-    stacks: dict[int, Stack], weights: dict[int, Weights], start: Start | None
-) -> Iterator[Sample]:
+def _allocated(stacks: dict[int, Stack], weights: Doubles, start: Start | None) -> Iterator[Sample]:
     """Each site's allocations since the start, as one sample whose count gives the counted variance."""
-    for number, now in weights.items():
-        since = now.minus(start.allocated.get(number) if start else None)
-        if since.blocks <= 0 or since.bytes <= 0:
+    known = len(start.allocated) if start else 0
+    weights[:known] -= start.allocated[: len(weights)] if start else 0
+    for number, (size, requested, blocks, variance) in enumerate(weights.tolist()):
+        # Of sums of doubles: without new blocks the difference may be off by less than a block.
+        if number not in stacks or size <= 0 or blocks < 0.5:
             continue
-        size, blocks = since.bytes, since.blocks
         yield Sample(
             stack=calls_of(stacks[number].frames),
             class_number=NO_CLASS,
             block_bytes=round(size / blocks),
-            requested_bytes=round(since.requested / blocks),
+            requested_bytes=round(max(0.0, requested) / blocks),
             weight_bytes=size,
             weight_blocks=blocks,
-            samples=max(1, round(size * size / (since.variance + size * size / blocks))),
+            samples=max(1, round(size * size / (max(0.0, variance) + size * size / blocks))),
             is_complete=stacks[number].is_complete,
         )
 
