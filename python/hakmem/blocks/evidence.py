@@ -11,6 +11,7 @@ from hakmem.blocks.content import Content, Kind
 from hakmem.blocks.growing import Watched
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.sampling import Share, wilson
+from hakmem.blocks.whose import as_json
 from hakmem.layout.memory import Flags
 from hakmem.profile.growth import Grown, Growth, growth
 from hakmem.profile.labels import DEPTH, Labels
@@ -258,11 +259,4 @@ def survival_to_json(one: Survival) -> dict[str, Any]:
 
 
 def lost_to_json(one: Lost) -> dict[str, Any]:
-    share = one.share
-    return {
-        "samples": one.samples,
-        "lost_samples": one.lost_samples,
-        "share": round(share.share, 6),
-        "low": round(share.low, 6),
-        "high": round(share.high, 6),
-    }
+    return {"samples": one.samples, "lost_samples": one.lost_samples, **as_json(one.share)}

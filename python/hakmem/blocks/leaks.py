@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -66,28 +65,13 @@ class Leaks(Whose):
     unseen_registers: int
     contents: list[ContentRow]  # of the definite ones
     classes: list[SizeClass]
-    addresses: list[int]  # of the largest groups' first blocks
+    addresses: list[str]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
-    freeze_tells: bool  # blocks are only "perhaps" lost because the process went on
+    freeze_tells: bool = field(repr=False)  # blocks are only "perhaps" lost because the process went on
     notes: list[str] = field(default_factory=list)
     # Which of the samples in question (Options.samples) are lost.
-    lost_samples: Flags = field(default_factory=lambda: np.zeros(0, bool))
-    sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
-
-    def to_json(self) -> dict[str, Any]:
-        plain = ("is_frozen", "scans", "threads", "unseen_registers", "is_whole")
-        sums = ("live", "definite", "perhaps", "freed_only", "interior")
-        return (
-            self.head_to_json()
-            | {name: getattr(self, name) for name in plain}
-            | {name: asdict(getattr(self, name)) for name in sums}
-            | {
-                "contents": [row.to_json() for row in self.contents],
-                "classes": [item.to_json() for item in self.classes],
-                "addresses": [f"{address:#x}" for address in self.addresses],
-                "notes": self.notes,
-            }
-        )
+    lost_samples: Flags = field(default_factory=lambda: np.zeros(0, bool), repr=False)
+    sample_contents: dict[int, Content] = field(default_factory=dict, repr=False)  # of those asked about
 
 
 @dataclass
@@ -236,7 +220,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         unseen_registers=unseen,
         contents=rows,
         classes=classes,
-        addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
+        addresses=list(map(hex, block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist())),
         is_whole=is_whole,
         freeze_tells=target.process is not None and not options.freeze and not verdict.swapped_bytes,
         notes=notes_of(verdict),

@@ -18,6 +18,7 @@ from hakmem.blocks.files import Files
 from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of, with_contents
 from hakmem.blocks.residence import Residence
 from hakmem.blocks.samples import Asked, asked_for
+from hakmem.blocks.whose import as_json
 from hakmem.census.snapshot import STATES
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.target.pages import PAGE_BYTES
@@ -123,7 +124,7 @@ class OneBlock:
                 "entropy_bits": None if content.entropy_bits is None else round(content.entropy_bits, 2),
             },
             "call_site": self.asked.call_site if self.asked else None,
-            "sample": self.asked.to_json() if self.asked else None,
+            "sample": as_json(self.asked) if self.asked else None,
             "referrers": [one.to_json() for one in self.referrers],
             "referrer_count": self.referrer_count,
             "path": None if self.path is None else [one.to_json() for one in self.path],

@@ -31,22 +31,11 @@ class ContentRow:
 
     kind: Kind
     name: str
-    of_blocks: Share
-    of_bytes: Share
+    blocks_share: Share
+    bytes_share: Share
     drawn: int
     example_address: int
     example: str  # "" unless asked for
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind.value,
-            "name": self.name,
-            "blocks_share": share_json(self.of_blocks),
-            "bytes_share": share_json(self.of_bytes),
-            "drawn": self.drawn,
-            "example_address": f"{self.example_address:#x}",
-            "example": self.example,
-        }
 
 
 @dataclass
@@ -57,16 +46,7 @@ class SizeClass:
     blocks: int
     bytes: int
     drawn: int
-    rows: list[ContentRow]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "block_bytes": self.block_bytes,
-            "blocks": self.blocks,
-            "bytes": self.bytes,
-            "drawn": self.drawn,
-            "contents": [row.to_json() for row in self.rows],
-        }
+    contents: list[ContentRow]
 
 
 @dataclass
@@ -77,24 +57,9 @@ class What(Whose):
     live_bytes: int
     drawn: int
     seconds: float
-    rows: list[ContentRow]
+    contents: list[ContentRow]
     classes: list[SizeClass]
     notes: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        plain = ("live_blocks", "live_bytes", "drawn", "seconds", "notes")
-        return (
-            self.head_to_json()
-            | {name: getattr(self, name) for name in plain}
-            | {
-                "contents": [row.to_json() for row in self.rows],
-                "classes": [item.to_json() for item in self.classes],
-            }
-        )
-
-
-def share_json(share: Share) -> dict[str, float]:
-    return {"share": round(share.share, 6), "low": round(share.low, 6), "high": round(share.high, 6)}
 
 
 def what_lives(
@@ -127,7 +92,7 @@ def _what_lives(
         live_bytes=int(block_map.sizes_of(blocks).sum()),
         drawn=sum(item.drawn for item in classes),
         seconds=round(time.monotonic() - began_s, 3),
-        rows=rows,
+        contents=rows,
         classes=classes,
         notes=notes_of(rows, files),
     )
@@ -177,8 +142,8 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
     return ContentRow(
         kind=kind,
         name=name,
-        of_blocks=row.of_blocks,
-        of_bytes=row.of_bytes,
+        blocks_share=row.of_blocks,
+        bytes_share=row.of_bytes,
         drawn=row.drawn,
         example_address=int(block_map.starts_of(np.array([row.example]))[0]),
         example=known[row.example].text if examples else "",
@@ -188,7 +153,7 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
 def notes_of(rows: Sequence[ContentRow], files: Files) -> list[str]:
     """Warnings against misreading the rows."""
     notes = []
-    if any(row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01 for row in rows):
+    if any(row.kind is Kind.UNTOUCHED and row.bytes_share.share > 0.01 for row in rows):
         notes.append("blocks that are not resident were never touched, or are swapped out: they are not read")
     if files.missing:
         notes.append(
