@@ -91,9 +91,7 @@ class Options:
 def find_leaks(target: Target, options: Options) -> Leaks:
     """The blocks of a target that nothing reaches."""
     with making_sense(target):
-        found = found_leaks(target, options, look(target, options))
-    target.check_same()
-    return found
+        return found_leaks(target, options, look(target, options))
 
 
 @dataclass

@@ -141,44 +141,36 @@ def what_is(
 ) -> OneBlock:
     """Examines an address and the pointers to it.  `moved`: where files of a core's program are."""
     with making_sense(target):
-        found = _what_is(target, address, with_path, progress, moved)
-    target.check_same()
-    return found
-
-
-def _what_is(
-    target: Target, address: int, with_path: bool, progress: Progress, moved: Sequence[Path]
-) -> OneBlock:
-    block_map = read_block_map(target)
-    files = Files(target)
-    blocks, _ = block_map.find(np.array([address], np.uint64))
-    if blocks[0] == NONE:
-        return OneBlock(target.pid, address, place_of(block_map, files, address))
-    block = int(blocks[0])
-    one = np.array([block])
-    found = OneBlock(target.pid, address, "in a block")
-    found.start, found.block_bytes = int(block_map.starts_of(one)[0]), int(block_map.sizes_of(one)[0])
-    number = int(block_map.classes_of(one)[0])
-    found.size_class = number if number >= 0 else None
-    found.tier = block_map.reading.tier(number) if number >= 0 else "big"
-    found.state = State(int(block_map.states[block]))
-    found.state_text = state_text(block_map, block, found.state)
-    page = np.array([found.start // PAGE_BYTES], np.uint64)
-    found.is_resident = bool(Residence(target).is_present(page)[0])
-    found.heap = named_heap_of(block_map, block)
-    found.owner = None if found.heap else owner_of(block_map, block)
-    found.cached_by = cached_by(block_map, found.start, found.state)
-    if found.state is State.FREE and not found.is_resident:
-        found.state_text += "; its page is not resident (purged, or never touched)"
-    found.asked = asked_for(block_map, block, moved)
-    found.content = Contents(block_map, files).of(one)[0]
-    referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
-    found.referrers = with_contents(block_map, files, referrers)
-    if with_path:
-        found.path, scans = _path(target, block_map, files, found)
-        if not found.path:
-            found.notes.append(MAY_MOVE.format(scans, target.pid) if is_moving(target) else UNREACHABLE)
-    return found
+        block_map = read_block_map(target)
+        files = Files(target)
+        blocks, _ = block_map.find(np.array([address], np.uint64))
+        if blocks[0] == NONE:
+            return OneBlock(target.pid, address, place_of(block_map, files, address))
+        block = int(blocks[0])
+        one = np.array([block])
+        found = OneBlock(target.pid, address, "in a block")
+        found.start, found.block_bytes = int(block_map.starts_of(one)[0]), int(block_map.sizes_of(one)[0])
+        number = int(block_map.classes_of(one)[0])
+        found.size_class = number if number >= 0 else None
+        found.tier = block_map.reading.tier(number) if number >= 0 else "big"
+        found.state = State(int(block_map.states[block]))
+        found.state_text = state_text(block_map, block, found.state)
+        page = np.array([found.start // PAGE_BYTES], np.uint64)
+        found.is_resident = bool(Residence(target).is_present(page)[0])
+        found.heap = named_heap_of(block_map, block)
+        found.owner = None if found.heap else owner_of(block_map, block)
+        found.cached_by = cached_by(block_map, found.start, found.state)
+        if found.state is State.FREE and not found.is_resident:
+            found.state_text += "; its page is not resident (purged, or never touched)"
+        found.asked = asked_for(block_map, block, moved)
+        found.content = Contents(block_map, files).of(one)[0]
+        referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
+        found.referrers = with_contents(block_map, files, referrers)
+        if with_path:
+            found.path, scans = _path(target, block_map, files, found)
+            if not found.path:
+                found.notes.append(MAY_MOVE.format(scans, target.pid) if is_moving(target) else UNREACHABLE)
+        return found
 
 
 def is_moving(target: Target) -> bool:

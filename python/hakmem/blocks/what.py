@@ -71,31 +71,23 @@ def what_lives(
 ) -> What:
     """The contents of all live blocks, or of those of one size."""
     with making_sense(target):
-        found = _what_lives(target, block_bytes, draws, examples, progress)
-    target.check_same()
-    return found
-
-
-def _what_lives(
-    target: Target, block_bytes: int | None, draws: int, examples: bool, progress: Progress
-) -> What:
-    began_s = time.monotonic()
-    block_map = read_block_map(target, progress)
-    blocks = block_map.live_blocks()
-    if block_bytes is not None:
-        blocks = of_class(block_map, blocks, block_bytes)
-    files = Files(target)
-    rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
-    return What(
-        **Whose.head_of(target),
-        live_blocks=len(blocks),
-        live_bytes=int(block_map.sizes_of(blocks).sum()),
-        drawn=sum(item.drawn for item in classes),
-        seconds=round(time.monotonic() - began_s, 3),
-        contents=rows,
-        classes=classes,
-        notes=notes_of(rows, files),
-    )
+        began_s = time.monotonic()
+        block_map = read_block_map(target, progress)
+        blocks = block_map.live_blocks()
+        if block_bytes is not None:
+            blocks = of_class(block_map, blocks, block_bytes)
+        files = Files(target)
+        rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
+        return What(
+            **Whose.head_of(target),
+            live_blocks=len(blocks),
+            live_bytes=int(block_map.sizes_of(blocks).sum()),
+            drawn=sum(item.drawn for item in classes),
+            seconds=round(time.monotonic() - began_s, 3),
+            contents=rows,
+            classes=classes,
+            notes=notes_of(rows, files),
+        )
 
 
 def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:

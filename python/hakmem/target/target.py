@@ -86,8 +86,8 @@ NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError
 
 @contextmanager
 def making_sense(target: Target) -> Iterator[None]:
-    """The target is read inside.  If that fails because it has ended or runs another program by now, the
-    error says so; impossible figures are a HakmemError."""
+    """The target is read inside.  If it has ended or runs another program by now, the error says so; other
+    impossible figures are a HakmemError."""
     try:
         yield
     except HakmemError:
@@ -101,6 +101,7 @@ def making_sense(target: Target) -> Iterator[None]:
             "is corrupted, or changed while it was read; try again, or find the corruption with "
             "HAKMEM_HARDEN=1"
         ) from error
+    target.check_same()
 
 
 def open_process(pid: int) -> Target:
