@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hakmem.blocks.block_map import BlockMap, State
-from hakmem.blocks.pointers import Batch, pointers_in, read_words
+from hakmem.blocks.pointers import pointers_in
+from hakmem.blocks.regions import Runs
 from hakmem.layout.memory import Addresses, Flags, Integers, Records
 
 EXACT_BYTES = 8  # a pointer to the first bytes is exact: programs keep flags in a pointer's low bits
@@ -58,10 +59,9 @@ class Marking:
 
     # ---- what workers do ----
 
-    def mark_roots(self, batch: Batch) -> int:
+    def mark_roots(self, batch: Runs) -> int:
         """Marks what a batch outside of blocks points into; its bytes."""
-        words = read_words(self.map.reading.target.memory, batch)
-        found = pointers_in(words, batch, self.map)
+        found = pointers_in(batch, self.map)
         self._mark(found.blocks, found.into)
         return batch.bytes
 
@@ -74,10 +74,9 @@ class Marking:
         self.is_marked[blocks] = True
         self.is_exact[blocks[into < EXACT_BYTES]] = True
 
-    def edges_of(self, batch: Batch) -> tuple[int, Edges]:
+    def edges_of(self, batch: Runs) -> tuple[int, Edges]:
         """Reads a batch of blocks: its bytes, and those of its pointers that are not settled yet."""
-        words = read_words(self.map.reading.target.memory, batch)
-        found = pointers_in(words, batch, self.map)
+        found = pointers_in(batch, self.map)
         is_settled = self.is_marked[found.blocks] & self.is_exact[found.blocks]
         fresh = np.flatnonzero(~is_settled)
         targets, into = found.blocks[fresh], found.into[fresh]

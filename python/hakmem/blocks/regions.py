@@ -34,6 +34,7 @@ from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
 PAGES_AT_ONCE = 1 << 15
+WORD_BYTES = 8
 SPARSE_BYTES_MIN = 1 << 28  # of larger regions most may have no pages
 OF_FILE = np.uint64(1 << 61)  # pagemap: a page of a file or of shared memory
 KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
@@ -76,6 +77,20 @@ class Runs:
     region: Region
     starts: Addresses
     counts: Addresses  # bytes
+
+    @property
+    def bytes(self) -> int:
+        return int(self.counts.sum())
+
+    def addresses_of(self, places: Integers) -> Addresses:
+        """The addresses of words, by their numbers in the batch."""
+        if len(self.starts) == 1:
+            found: Addresses = self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
+            return found
+        ends = np.cumsum(self.counts.astype(np.int64)) // WORD_BYTES
+        piece = np.searchsorted(ends, places, "right")
+        before = ends[piece] - self.counts[piece].astype(np.int64) // WORD_BYTES
+        return self.starts[piece] + (places - before).astype(np.uint64) * np.uint64(WORD_BYTES)
 
 
 class Regions:

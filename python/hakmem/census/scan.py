@@ -15,7 +15,7 @@ import numpy as np
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.structures import Window
-from hakmem.target.mappings import Outside, classify, stack_pointers
+from hakmem.target.mappings import Outside, classify
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
 from hakmem.target.target import Target, making_sense
@@ -98,7 +98,7 @@ def split_outside(
         [item.mapping for item in mappings],
         is_library,
         lambda one: data_end(target, one),
-        stack_pointers(target.pid),
+        target.process.stack_pointers() if target.process else (),
     )
     maps = map_addresses(target)
     outside: dict[Outside, int] = {}

@@ -43,7 +43,7 @@ def of_limit(name: str, found: str, share: float, what_to_do: str) -> Finding:
 
 
 def memory_limit(limits: Limits) -> Finding:
-    """Of a control group."""
+    """The limit of a control group."""
     if limits.memory_bytes is None:
         return ok("memory limit", f"none ({limits.kind})")
     used = limits.used_bytes or 0

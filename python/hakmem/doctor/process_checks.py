@@ -24,7 +24,7 @@ MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
 UNLIMITED = "unlimited"
 LIMITS_SEEN = {"Max address space": "ulimit -v", "Max data size": "ulimit -d"}
 SECCOMP = {"0": "none", "1": "strict: read, write and exit only", "2": "a filter"}
-# Lines of /proc/PID/status: what is said of none, and of some, of the memory.
+# Lines of /proc/PID/status, with the words for none, for some of the memory, and the reason to care.
 SET_ASIDE = (
     ("locked memory", "VmLck", "", "(mlock)", "locked pages are not purged: RSS stays high"),
     ("swap", "VmSwap", " of its memory is swapped out", "of its memory is swapped out",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     np = Lazy("numpy")
 
-# What has been read, as arrays: the same names everywhere.
+# Arrays of what has been read: the same names everywhere.
 Bytes: TypeAlias = "NDArray[np.uint8]"
 Words: TypeAlias = "NDArray[np.uint64]"
 Addresses: TypeAlias = "NDArray[np.uint64]"

@@ -267,7 +267,7 @@ def _allocated(stacks: dict[int, Stack], weights: Doubles, start: Start | None) 
     known = len(start.allocated) if start else 0
     weights[:known] -= start.allocated[: len(weights)] if start else 0
     for number, (size, requested, blocks, variance) in enumerate(weights.tolist()):
-        # Of sums of doubles: without new blocks the difference may be off by less than a block.
+        # Without new blocks the difference of two sums of doubles is less than a block.
         if number not in stacks or size <= 0 or blocks < 0.5:
             continue
         yield Sample(

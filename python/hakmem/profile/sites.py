@@ -79,7 +79,7 @@ class SiteTable:
 
 @dataclass(frozen=True)
 class _Counted:
-    """A figure of one class: what its samples add up to, and what they are scaled to; None: as they are."""
+    """A figure of one class: the sum of its samples, and the exact one to scale it to; None: as it is."""
 
     sampled: Estimate
     exact: float | None = None
@@ -90,14 +90,14 @@ class _Counted:
         return 1.0 if self.exact is None or self.sampled.value <= 0 else self.exact / self.sampled.value
 
     def scaled(self, part: Estimate) -> Estimate:
-        """What a part of the samples stands for."""
+        """The estimate for a part of the samples."""
         if self.exact is not None and self.sampled.value > 0 and self.is_certain:
             return share_of(part, self.sampled, self.exact)
         return part.times(self.factor)
 
     @property
     def whole(self) -> Estimate:
-        """What the class has."""
+        """The sum of the class."""
         if self.exact is not None and self.sampled.value > 0 and self.is_certain:
             return Estimate(self.exact, samples=self.sampled.samples)
         return self.scaled(self.sampled)

@@ -26,7 +26,7 @@ SCAN_BYTES = 8 << 20  # of a file, at once
 
 
 def parsed(read: Callable[Concatenate[ElfFile, P], R]) -> Callable[Concatenate[ElfFile, P], R]:
-    """What goes wrong inside is a DamagedFileError that names the file."""
+    """Turns errors of a reading into a DamagedFileError that names the file."""
 
     @wraps(read)
     def checked(file: ElfFile, /, *given: P.args, **named: P.kwargs) -> R:

@@ -12,11 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from pathlib import Path
 
 from hakmem.target.process import Mapping
 
-SYSCALL_WORDS_MIN = 3
 GUARD_MAX_BYTES = 1 << 20
 GLIBC_ARENA_BYTES = 64 << 20
 MMAP_LOWEST = 1 << 32  # the kernel chooses addresses above; runtimes with short pointers choose some below
@@ -124,17 +122,3 @@ def continues_file(mapping: Mapping, before: Mapping, data_end: DataEnd) -> bool
 def is_writable(mapping: Mapping) -> bool:
     """Private memory that the program can write."""
     return mapping.permissions.startswith("rw") and "p" in mapping.permissions
-
-
-def stack_pointers(pid: int) -> list[int]:
-    """The stack pointers of blocked threads, from /proc/PID/task/TID/syscall:
-    "number arguments… stack-pointer program-counter", or "running"."""
-    pointers = []
-    for path in Path("/proc", str(pid), "task").glob("*/syscall"):
-        try:
-            words = path.read_text().split()
-        except OSError:
-            continue
-        if len(words) >= SYSCALL_WORDS_MIN:
-            pointers.append(int(words[-2], 16))
-    return sorted(pointers)

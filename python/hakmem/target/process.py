@@ -25,6 +25,7 @@ CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
 STATUS_BYTES_MAX = 1 << 14
 ENDED = "ZXx"  # states of a thread, in /proc/PID/stat
+SYSCALL_WORDS_MIN = 3
 KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
@@ -182,16 +183,37 @@ class Process:
 
     def thread_names(self) -> dict[int, str]:
         """Names by thread id, as the process itself sees the ids.  Threads that end meanwhile are omitted."""
-        try:
-            threads = os.listdir(self.path("task"))
-        except OSError as error:
-            raise self._error(error) from None
         names: dict[int, str] = {}
-        for thread in threads:
+        for thread in self.thread_ids():
             with suppress(OSError, StopIteration):
                 name = _read_bytes(f"/proc/{self.pid}/task/{thread}/comm")
-                names[self.own_id(int(thread))] = name.decode(errors="replace").rstrip("\n")
+                names[self.own_id(thread)] = name.decode(errors="replace").rstrip("\n")
         return names
+
+    def thread_ids(self) -> list[int]:
+        try:
+            return list(map(int, os.listdir(self.path("task"))))
+        except OSError as error:
+            raise self._error(error) from None
+
+    def system_calls(self) -> dict[int, list[str]]:
+        """The kernel's words on each thread: "number arguments… stack-pointer program-counter",
+        "-1 stack-pointer program-counter", or "running"; none where it has no such file (some containers).
+        Threads that end meanwhile are omitted."""
+        found: dict[int, list[str]] = {}
+        for thread in self.thread_ids():
+            folder = self.path("task") / str(thread)
+            try:
+                found[thread] = (folder / "syscall").read_text().split()
+            except OSError:
+                if folder.exists():
+                    found[thread] = []
+        return found
+
+    def stack_pointers(self) -> list[int]:
+        """Those of blocked threads, sorted."""
+        calls = self.system_calls().values()
+        return sorted(int(words[-2], 16) for words in calls if len(words) >= SYSCALL_WORDS_MIN)
 
     def is_living(self, thread_id: int) -> bool:
         """False of a thread that has ended, and of a main one that others have outlived."""
