@@ -9,6 +9,7 @@ from functools import cached_property
 from hakmem.base.errors import DamagedFileError
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
+from hakmem.target.functions import FUNCTIONS_AND_OBJECTS, Symbols, symbols_of
 from hakmem.target.mappings import continues_file
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
@@ -21,6 +22,7 @@ class Files:
         self._target = target
         self.mappings = sorted(target.maps(), key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self.mappings]
+        self._symbols: dict[ElfFile, Symbols | None] = {}
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
 
@@ -53,20 +55,17 @@ class Files:
 
     def symbol_at(self, address: int) -> tuple[str, int] | None:
         """The symbol that an address lies in, demangled, and how far."""
-        found = self.raw_symbol_at(address)
-        return (cxx_name(found[0]) or found[0], found[1]) if found else None
-
-    def raw_symbol_at(self, address: int) -> tuple[str, int] | None:
         mapping = self.mapping_at(address)
         owner = self.owner_of(mapping) if mapping else None
         opened = self._open(owner) if owner else None
         if opened is None:
             return None
         file, bias = opened
-        try:
-            return file.symbol_at(address - bias)
-        except DamagedFileError:
-            return None
+        if file not in self._symbols:
+            self._symbols[file] = symbols_of(file, FUNCTIONS_AND_OBJECTS)
+        symbols = self._symbols[file]
+        found = symbols.at(address - bias) if symbols else None
+        return (cxx_name(found[0]) or found[0], found[1]) if found else None
 
     def address_of(self, symbol: str, *names: str) -> int | None:
         """The address of a symbol in the first file that defines it; those whose name contains one of

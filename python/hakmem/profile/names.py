@@ -19,7 +19,7 @@ from hakmem.profile.model import Frame, Mapping, Profile
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled
 from hakmem.target.elf import ElfFile
-from hakmem.target.functions import functions_of
+from hakmem.target.functions import symbols_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.process import Process
 
@@ -143,7 +143,7 @@ def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[
     found: dict[int, list[Frame]] = {}
     for file in files.sources:
         left = [address for address in known if address not in found]
-        functions = functions_of(file) if left else None
+        functions = symbols_of(file) if left else None
         if functions is not None:
             for address, name in zip(left, functions.names_at([places[a] for a in left]), strict=True):
                 if name:

@@ -184,14 +184,6 @@ class ElfFile:
         return any(table.defined(name.encode()) is not None for table in tables)
 
     @parsed
-    def symbol_at(self, address: int) -> tuple[str, int] | None:
-        """The function or object that an address, before loading, lies in, and how far."""
-        for table in self._symbol_tables:
-            if found := table.at(address):
-                return found
-        return None
-
-    @parsed
     def slots_of(self, name: str) -> list[int]:
         """Addresses of the GOT slots through which it calls another file's function."""
         slots: list[int] = []
