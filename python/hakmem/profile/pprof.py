@@ -20,10 +20,9 @@ import json
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 
-from hakmem.profile.header_json import classes_to_json, header_to_json
 from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
 from hakmem.profile.sites import factors_of, site_table
@@ -225,7 +224,7 @@ class _Writer:
         out.number(7, self._strings[DROP_FRAMES])
         out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
         out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
-        about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
+        about = {"header": asdict(header), "classes": list(map(asdict, self._profile.classes))}
         program = PurePosixPath(header.command[0]).name if header.command else header.process_name
         comments = [
             f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",

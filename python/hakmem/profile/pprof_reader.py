@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError
 from hakmem.profile.estimate import probability
-from hakmem.profile.header_json import classes_from_json, header_from_json
+from hakmem.profile.json_format import classes_from_json, header_from_json
 from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
 from hakmem.profile.pprof import (
     BEFORE_NAME,
