@@ -154,12 +154,10 @@ def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
         parts = [f"{name_of(site)} grew by {bytes_text(round(site.growth.bytes))} in {length}"]
     if site.content:
         parts[0] += f" ({site.content})"
-    parts += filter(None, [not_steady(site), survival_text(site), reach_text(site, reached)])
+    if not site.growth.is_steady:
+        parts.append("not all the time")
+    parts += filter(None, [survival_text(site), reach_text(site, reached)])
     return "; ".join(parts) + "."
-
-
-def not_steady(site: Site) -> str:
-    return "" if site.growth.is_steady else "not all the time"
 
 
 def survival_text(site: Site) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from functools import cached_property
+from functools import cache, cached_property
 
 from hakmem.base.errors import DamagedFileError
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
-from hakmem.target.functions import FUNCTIONS_AND_OBJECTS, Symbols, symbols_of
+from hakmem.target.functions import FUNCTIONS_AND_OBJECTS, symbols_of
 from hakmem.target.mappings import continues_file
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
@@ -22,7 +22,7 @@ class Files:
         self._target = target
         self.mappings = sorted(target.maps(), key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self.mappings]
-        self._symbols: dict[ElfFile, Symbols | None] = {}
+        self._symbols_of = cache(lambda file: symbols_of(file, FUNCTIONS_AND_OBJECTS))
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
 
@@ -61,9 +61,7 @@ class Files:
         if opened is None:
             return None
         file, bias = opened
-        if file not in self._symbols:
-            self._symbols[file] = symbols_of(file, FUNCTIONS_AND_OBJECTS)
-        symbols = self._symbols[file]
+        symbols = self._symbols_of(file)
         found = symbols.at(address - bias) if symbols else None
         return (cxx_name(found[0]) or found[0], found[1]) if found else None
 

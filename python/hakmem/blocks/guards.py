@@ -77,7 +77,8 @@ def last_report(
     parts = [(what, row["stack"]), ("allocated", slot["allocated"])]
     parts += [("freed", slot["freed"])] if is_freed else []
     is_call = what not in FAULTS and not is_found
-    kind = _kind_of_call(what, address == block) if is_call else _kind(address, block, is_freed, is_inside)
+    call = f"{'double' if address == block else 'invalid'} {what}"
+    kind = call if is_call else _kind(address, block, is_freed, is_inside)
     return GuardReport(
         kind=kind,
         what=what,
@@ -87,10 +88,6 @@ def last_report(
         is_freed=is_freed,
         stacks=_named(target, parts, Sources(moved=tuple(moved), complain=complain)),
     )
-
-
-def _kind_of_call(what: str, is_begin: bool) -> str:
-    return f"double {what}" if is_begin else f"invalid {what}"
 
 
 def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:

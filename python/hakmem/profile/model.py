@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from hakmem.profile.estimate import probability
 
@@ -59,6 +60,11 @@ class Header:
     @property
     def seconds(self) -> float:
         return max(0.0, self.ended_s - self.began_s)
+
+    @property
+    def program(self) -> str:
+        """The name of its file."""
+        return PurePosixPath(self.command[0]).name if self.command else self.process_name
 
     @property
     def rate_bytes(self) -> int:

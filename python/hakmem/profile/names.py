@@ -76,7 +76,8 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
     for mapping, addresses in _by_mapping(profile.mappings, left):
         if mapping is not None and mapping.path and not mapping.path.startswith(("[", "//")):
             try:
-                raw.update(_named_in(mapping, addresses, sources))
+                files = find(mapping, sources.root, sources.debuginfod, sources.moved)
+                raw.update(_named(files, _places_in(files, mapping, addresses), sources))
             except DamagedFileError as error:
                 sources.complain(f"{error}; its functions stay without names")
         elif sources.perf_map is not None:
@@ -93,14 +94,10 @@ def name_file(path: Path, offsets: Iterable[int], sources: Sources) -> Names | N
         files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod)
         if files.file is None:
             return None
-        base = _page_of(min((one.address for one in files.file.segments), default=0))
+        base = min((one.address for one in files.file.segments), default=0) & ~0xFFF  # of its page
         return _demangled(_named(files, {offset: base + offset for offset in offsets}, sources))
     except DamagedFileError:
         return None
-
-
-def _page_of(address: int) -> int:
-    return address & ~0xFFF
 
 
 def _demangled(raw: dict[int, list[Frame]]) -> Names:
@@ -129,14 +126,8 @@ def _by_mapping(
     return [(ordered[place] if place >= 0 else None, part) for place, part in groups.items()]
 
 
-def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
-    """The names in one file, mangled."""
-    files = find(mapping, sources.root, sources.debuginfod, sources.moved)
-    return _named(files, _places_in(files, mapping, addresses), sources)
-
-
 def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[int, list[Frame]]:
-    """`places`: the addresses before loading."""
+    """The names in one file, mangled.  `places`: the addresses before loading."""
     if not places:
         return {}
     known = list(places)
@@ -169,7 +160,7 @@ def _places_in(files: FileToName, mapping: Mapping, addresses: list[int]) -> dic
 def _add_lines(
     found: dict[int, list[Frame]], files: FileToName, places: dict[int, int], sources: Sources
 ) -> None:
-    file = next((one for one in files.sources if _has_dwarf(one)), None)
+    file = next((one for one in files.sources if any(map(one.has_section, DWARF_SECTIONS))), None)
     if file is None:
         return
     lines = lines_of(Path(file.name), file.machine, sorted(set(places.values())), sources.complain)
@@ -181,7 +172,3 @@ def _add_lines(
         if outer:  # the symbol's name has its scopes and arguments
             frames = [*frames[:-1], replace(frames[-1], function=outer[-1].function)]
         found[address] = [frame for frame in frames if frame.function]
-
-
-def _has_dwarf(file: ElfFile) -> bool:
-    return any(file.has_section(name) for name in DWARF_SECTIONS)

@@ -21,7 +21,6 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
 
 from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
@@ -225,9 +224,8 @@ class _Writer:
         out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
         out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
         about = {"header": asdict(header), "classes": list(map(asdict, self._profile.classes))}
-        program = PurePosixPath(header.command[0]).name if header.command else header.process_name
         comments = [
-            f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
+            f"{header.program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
             *header.comments,
         ]
         _ = self._strings[HEADER_PREFIX + json.dumps(about, separators=(",", ":"))]

@@ -78,7 +78,7 @@ class SiteTable:
 
 
 @dataclass(frozen=True)
-class _Counted:
+class Counted:
     """A figure of one class: the sum of its samples, and the exact one to scale it to; None: as it is."""
 
     sampled: Estimate
@@ -103,7 +103,7 @@ class _Counted:
         return self.scaled(self.sampled)
 
 
-_Strata = dict[int, tuple[_Counted, _Counted]]  # bytes and blocks of each class
+_Strata = dict[int, tuple[Counted, Counted]]  # bytes and blocks of each class
 
 
 def site_table(profile: Profile, key: StackKey = whole_stack) -> SiteTable:
@@ -159,15 +159,15 @@ def _strata(samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocat
         of_bytes, of_blocks, _ = sums_of(parts.get(number, []))
         count = counts.get(number)
         if count is None or (is_allocated and not count.allocated_blocks):
-            strata[number] = _Counted(of_bytes), _Counted(of_blocks)
+            strata[number] = Counted(of_bytes), Counted(of_blocks)
         elif is_allocated:
             sums = count.allocated_bytes, count.allocated_blocks
-            strata[number] = _Counted(of_bytes, sums[0], True), _Counted(of_blocks, sums[1], True)
+            strata[number] = Counted(of_bytes, sums[0], True), Counted(of_blocks, sums[1], True)
         else:
             size = _within(of_bytes.value, count.live_bytes - count.before_bytes, count.live_bytes)
             blocks = _within(of_blocks.value, count.live_blocks - count.before_blocks, count.live_blocks)
             is_whole = not count.before_bytes
-            strata[number] = _Counted(of_bytes, size, is_whole), _Counted(of_blocks, blocks, is_whole)
+            strata[number] = Counted(of_bytes, size, is_whole), Counted(of_blocks, blocks, is_whole)
     return strata
 
 

@@ -14,7 +14,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +43,7 @@ class CoreMemory(Memory):
         self.path = path
         self._executable = executable
         self._libraries = list(libraries)
-        self._paths: dict[str, Path | None] = {}
+        self._path_of = cache(self._found_path)
         self._data = _mapped(path)
         core = _core(path, self._data)
         self.truncation = _truncation(path, core, len(self._data))
@@ -140,11 +140,6 @@ class CoreMemory(Memory):
     def is_missing(self, mapping: Mapping) -> bool:
         """Neither the core nor this machine has the contents of the file."""
         return mapping.is_file and self._path_of(mapping) is None
-
-    def _path_of(self, mapping: Mapping) -> Path | None:
-        if mapping.path not in self._paths:
-            self._paths[mapping.path] = self._found_path(mapping)
-        return self._paths[mapping.path]
 
     def _found_path(self, mapping: Mapping) -> Path | None:
         if self._executable is not None and mapping.path == self.executable_path:

@@ -168,7 +168,7 @@ class ElfFile:
     @parsed
     def symbol(self, name: str) -> int | None:
         """The address, before loading, of a symbol defined in this file."""
-        tables = self._symbol_tables
+        tables = self._symbol_tables(elf.SHT_DYNSYM, elf.SHT_SYMTAB)
         values = (table.defined(name.encode()) for table in tables)
         found = next((value for value in values if value is not None), None)
         if len(self._data) > RELEASED_BYTES:
@@ -178,9 +178,7 @@ class ElfFile:
     @parsed
     def exports(self, name: str) -> bool:
         """Does the dynamic loader find this symbol here?"""
-        tables = [
-            self._symbol_table(one) for one in self._sections if one.type == elf.SHT_DYNSYM and one.size
-        ]
+        tables = self._symbol_tables(elf.SHT_DYNSYM)
         return any(table.defined(name.encode()) is not None for table in tables)
 
     @parsed
@@ -208,7 +206,7 @@ class ElfFile:
     @parsed
     def symbol_tables(self) -> list[tuple[Records, bytes]]:
         """The rows (SYMBOL) and the names of .dynsym and .symtab, where the file has them."""
-        return [table.parts for table in self._symbol_tables]
+        return [table.parts for table in self._symbol_tables(elf.SHT_DYNSYM, elf.SHT_SYMTAB)]
 
     def has_section(self, name: str) -> bool:
         """Whether it is there, with its content."""
@@ -279,10 +277,8 @@ class ElfFile:
         places = range(start, start + count * size, size)
         return [Section(*elf.SECTION_HEADER.unpack_from(self._data, place)) for place in places]
 
-    @cached_property
-    def _symbol_tables(self) -> list[SymbolTable]:
-        tables = (one for one in self._sections if one.type in (elf.SHT_DYNSYM, elf.SHT_SYMTAB) and one.size)
-        return [self._symbol_table(section) for section in tables]
+    def _symbol_tables(self, *types: int) -> list[SymbolTable]:
+        return [self._symbol_table(one) for one in self._sections if one.type in types and one.size]
 
     def _symbol_table(self, section: Section) -> SymbolTable:
         names = self._sections[section.link]
