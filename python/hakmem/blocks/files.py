@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from functools import cache, cached_property
 
 from hakmem.base.errors import DamagedFileError
+from hakmem.profile.model import ByAddress
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
 from hakmem.target.functions import FUNCTIONS_AND_OBJECTS, symbols_of
@@ -20,17 +20,11 @@ class Files:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self.mappings = sorted(target.maps(), key=lambda mapping: mapping.start)
-        self._starts = [mapping.start for mapping in self.mappings]
+        by_address = ByAddress(target.maps())
+        self.mappings, self.mapping_at = by_address.mappings, by_address.at
         self._symbols_of = cache(lambda file: symbols_of(file, FUNCTIONS_AND_OBJECTS))
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
-
-    def mapping_at(self, address: int) -> Mapping | None:
-        row = bisect_right(self._starts, address) - 1
-        if row < 0 or address >= self.mappings[row].end:
-            return None
-        return self.mappings[row]
 
     def owner_of(self, mapping: Mapping) -> Mapping | None:
         """The mapping of a file; of .bss, which has none, the one right before it."""

@@ -155,40 +155,27 @@ def look(target: Target, options: Options) -> Verdict:
 def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
     """Scans until nothing is suspected, or a scan suspects all that the ones before it did."""
     suspects: Suspects | None = None
-    verdict: Verdict | None = None
+    log: list[dict[str, float]] = []
+    unseen = swapped = missing = 0
     for step in steps:
         scan = step()
         found = Suspects.of(scan)
         rows = np.arange(len(found)) if suspects is None else found.rows_in(suspects)
         is_settled = len(steps) == 1 or (suspects is not None and len(rows) == len(suspects)) or not len(rows)
         suspects = found.chosen(rows)
-        verdict = _with(verdict, scan, scan.unreachable[rows], is_settled)
-        if is_settled:
-            break
-    assert verdict is not None
-    return verdict
-
-
-def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
-    """Adds a scan; the map of the one before is forgotten: it is large."""
-    registers = sum(thread.unseen_registers for thread in scan.threads)
-    return Verdict(
-        last=scan,
-        lost=lost,
-        log=[
-            *(before.log if before else []),
+        log.append(
             {
                 "seconds": round(scan.seconds, 3),
                 "processor_seconds": round(scan.processor_seconds, 3),
                 "read_bytes": scan.read_bytes,
                 "unreachable": len(scan.unreachable),
-            },
-        ],
-        unseen_registers=max(registers, before.unseen_registers if before else 0),
-        swapped_bytes=max(scan.swapped_bytes, before.swapped_bytes if before else 0),
-        missing_bytes=max(scan.missing_bytes, before.missing_bytes if before else 0),
-        is_settled=is_settled,
-    )
+            }
+        )
+        unseen = max(unseen, sum(thread.unseen_registers for thread in scan.threads))
+        swapped, missing = max(swapped, scan.swapped_bytes), max(missing, scan.missing_bytes)
+        if is_settled:
+            break
+    return Verdict(scan, scan.unreachable[rows], log, unseen, swapped, missing, is_settled)
 
 
 def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:

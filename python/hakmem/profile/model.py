@@ -6,12 +6,15 @@ makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import Generic, TypeVar
 
 from hakmem.profile.estimate import probability
+from hakmem.target.process import Mapping as ProcessMapping
 
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
 # function's already.
@@ -19,6 +22,9 @@ Stack = tuple[int, ...]
 StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
 # How many freed samples lived less than 1 ms, less than 2 ms, 4 ms … the last: longer.
 Lifetimes = tuple[int, ...]
+
+
+AnyMapping = TypeVar("AnyMapping", "Mapping", ProcessMapping)
 
 
 class Mode(StrEnum):
@@ -84,6 +90,18 @@ class Mapping:
 
     def __contains__(self, address: int) -> bool:
         return self.start <= address < self.end
+
+
+class ByAddress(Generic[AnyMapping]):
+    """Mappings that do not overlap, by the addresses in them."""
+
+    def __init__(self, mappings: Iterable[AnyMapping]) -> None:
+        self.mappings: list[AnyMapping] = sorted(mappings, key=lambda one: one.start)
+        self._starts: list[int] = [mapping.start for mapping in self.mappings]
+
+    def at(self, address: int) -> AnyMapping | None:
+        place = bisect_right(self._starts, address) - 1
+        return self.mappings[place] if place >= 0 and address < self.mappings[place].end else None
 
 
 @dataclass(frozen=True)

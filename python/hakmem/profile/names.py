@@ -5,7 +5,6 @@ the build ids in the profile say whether a file is the right one."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from hakmem.base.errors import DamagedFileError
 from hakmem.profile.debug_files import Debuginfod, FileToName, find
 from hakmem.profile.lines import lines_of
-from hakmem.profile.model import Frame, Mapping, Profile
+from hakmem.profile.model import ByAddress, Frame, Mapping, Profile
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled
 from hakmem.target.elf import ElfFile
@@ -117,13 +116,11 @@ def _compiled(name: str) -> Frame:
 def _by_mapping(
     mappings: Iterable[Mapping], addresses: Iterable[int]
 ) -> Iterable[tuple[Mapping | None, list[int]]]:
-    ordered = sorted(mappings, key=lambda mapping: mapping.start)
-    starts = [mapping.start for mapping in ordered]
-    groups: dict[int, list[int]] = defaultdict(list)
+    known = ByAddress(mappings)
+    groups: dict[Mapping | None, list[int]] = defaultdict(list)
     for address in addresses:
-        place = bisect_right(starts, address) - 1
-        groups[place if place >= 0 and address in ordered[place] else -1].append(address)
-    return [(ordered[place] if place >= 0 else None, part) for place, part in groups.items()]
+        groups[known.at(address)].append(address)
+    return groups.items()
 
 
 def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[int, list[Frame]]:

@@ -255,7 +255,7 @@ class ElfFile:
     @cached_property
     def memory_end(self) -> int:
         """The end of its data, .bss included, before loading."""
-        return max((one.address + one.memory_bytes for one in self.segments), default=0)
+        return max((one.end for one in self.segments), default=0)
 
     def load_bias(self, mapping: Mapping) -> int | None:
         """The load bias of this file's addresses, given one of its mappings."""

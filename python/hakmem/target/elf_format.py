@@ -24,6 +24,7 @@ MACHINES = {
     3: "386", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390", 40: "arm", 62: "x86-64", 183: "aarch64",
     243: "riscv", 258: "loongarch",
 }  # fmt: skip
+PERMISSIONS = (("r", 4), ("w", 2), ("x", 1))  # flags of a segment
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE = 1, 2, 3, 4
 NT_GNU_BUILD_ID, GNU = 3, b"GNU"
 SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_DYNSYM = 1, 2, 4, 8, 11
@@ -79,6 +80,15 @@ class ProgramHeader(NamedTuple):
     address: int
     file_bytes: int
     memory_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.address + self.memory_bytes
+
+    @property
+    def permissions(self) -> str:
+        """As in /proc/PID/maps."""
+        return "".join(letter if self.flags & bit else "-" for letter, bit in PERMISSIONS) + "p"
 
 
 class Section(NamedTuple):
