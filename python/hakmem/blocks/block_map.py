@@ -54,10 +54,6 @@ class Places:
     slab_rows: Integers  # NO_SLAB: a range
     range_rows: Integers
 
-    @property
-    def block_counts(self) -> Integers:
-        return np.diff(self.first_blocks)
-
 
 @dataclass
 class BlockMap:
@@ -260,7 +256,8 @@ def _mark_slabs(found: BlockMap, census: Census) -> None:
 
 def _mark_batch(found: BlockMap, rows: Integers, local: Addresses, remote: Addresses) -> None:
     """The states of the blocks of some slabs: [slab, word]."""
-    counts, first = found.places.block_counts[rows], found.places.first_blocks[rows]
+    first = found.places.first_blocks[rows]
+    counts = found.places.first_blocks[rows + 1] - first
     for words, state in ((local, State.FREE), (remote, State.REMOTE)):
         slab, word = np.nonzero(words)
         row, bit = np.nonzero(bits_of(words[slab, word].reshape(-1, 1)))

@@ -57,6 +57,9 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+TEXTS = ((Kind.WIDE_TEXT, UTF16, "utf-16-le"), (Kind.TEXT, PRINTABLE, "utf-8"))
+
+
 @dataclass(frozen=True)
 class Content:
     """The content of one block."""
@@ -160,29 +163,18 @@ def string_at_start(data: bytes, pointer_share: float) -> Content | None:
     run = PRINTABLE.match(data)
     if run is None or run.end() < STRING_BYTES_MIN or data[run.end() : run.end() + 1] not in (b"\0", b""):
         return None
-    return Content(Kind.TEXT, text=shortened(run[0]), pointer_share=pointer_share)
+    text = run[0].decode(errors="replace")[:EXAMPLE_LENGTH]
+    return Content(Kind.TEXT, text=text, pointer_share=pointer_share)
 
 
 def prevailing_text(data: bytes, pointer_share: float) -> Content | None:
     """Text of one or two bytes for each sign, anywhere in the block, if it is most of what is there."""
-    if text := wide_text_of(data):
-        return Content(Kind.WIDE_TEXT, text=text, pointer_share=pointer_share)
-    runs = [match[0] for match in PRINTABLE.finditer(data)]
-    if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
-        return None
-    return Content(Kind.TEXT, text=shortened(max(runs, key=len)), pointer_share=pointer_share)
-
-
-def shortened(text: bytes) -> str:
-    return text.decode("utf-8", errors="replace")[:EXAMPLE_LENGTH]
-
-
-def wide_text_of(data: bytes) -> str:
-    """The prevailing text with two bytes for each sign."""
-    runs = [match[0] for match in UTF16.finditer(data)]
-    if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
-        return ""
-    return max(runs, key=len).decode("utf-16-le")[:EXAMPLE_LENGTH]
+    for kind, pattern, encoding in TEXTS:
+        runs = [match[0] for match in pattern.finditer(data)]
+        if runs and sum(map(len, runs)) >= TEXT_SHARE * len(data.rstrip(b"\0")):
+            text = max(runs, key=len).decode(encoding, errors="replace")[:EXAMPLE_LENGTH]
+            return Content(kind, text=text, pointer_share=pointer_share)
+    return None
 
 
 def without_pointers(words: Addresses, data: bytes) -> Content:

@@ -138,16 +138,16 @@ def read_superslabs(
     is_ranges = np.uint64(schema.constant("chunk_is_ranges"))
     chunks = np.flatnonzero((entries != 0) & (entries & is_ranges == 0))
     dtype = _without_tail(schema.dtype("superslab"))
-    bare = _without(dtype, "slabs")
+    bare = [name for name in dtype.names or () if name != "slabs"]
     parts: list[tuple[Records, Integers, Words, Records]] = []
     for start in range(0, len(chunks), SUPERSLABS_AT_ONCE):
         addresses = entries[chunks[start : start + SUPERSLABS_AT_ONCE]]
         records = memory.records(addresses, dtype)
-        parts.append((records[list(bare)], *_active(schema, addresses, records)))
+        parts.append((records[bare], *_active(schema, addresses, records)))
         progress(min(1.0, (start + SUPERSLABS_AT_ONCE) / len(chunks)))
     if not parts:
         empty = np.empty(0, dtype)
-        parts = [(empty[list(bare)], *_active(schema, np.empty(0, np.uint64), empty))]
+        parts = [(empty[bare], *_active(schema, np.empty(0, np.uint64), empty))]
     superslabs, active, places, slabs = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Superslabs(chunks, superslabs, active, places, slabs)
 
@@ -186,10 +186,6 @@ def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
             "itemsize": end,
         }
     )
-
-
-def _without(dtype: np.dtype[Any], field: str) -> tuple[str, ...]:
-    return tuple(name for name in dtype.names or () if name != field)
 
 
 # ---- ranges ----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
@@ -37,7 +38,6 @@ from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
-LIBRARY = "libhakmem"
 NEVER_MS = 1 << 63
 WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
@@ -163,21 +163,20 @@ def _read_samples(
             stack = stacks.get(int(row["site"]), lost)
             if not row["block_bytes"] or row["born_ms"] < since_ms:
                 continue  # its thread is still writing it, or it is an earlier profile's
-            yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
-
-
-def _sample(row: np.void, halvings: int, stack: Stack, now_ms: int) -> Sample:
-    return Sample.of(
-        stack.frames,
-        int(row["class"]),
-        int(row["block_bytes"]),
-        int(row["requested_bytes"]),
-        float(row["period_bytes"]),
-        halvings=halvings,
-        is_complete=stack.is_complete,
-        age_ms=max(0, now_ms - int(row["born_ms"])),
-        thread_id=int(row["thread_id"]),
-    )
+            yield (
+                int(key) & address_mask,
+                Sample.of(
+                    stack.frames,
+                    int(row["class"]),
+                    int(row["block_bytes"]),
+                    int(row["requested_bytes"]),
+                    float(row["period_bytes"]),
+                    halvings=int(key >> shift),
+                    is_complete=stack.is_complete,
+                    age_ms=max(0, now_ms - int(row["born_ms"])),
+                    thread_id=int(row["thread_id"]),
+                ),
+            )
 
 
 def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
@@ -205,8 +204,14 @@ def _read_sites(
         [(int(r["frames"]), n) for r, n in zip(used.values(), sizes, strict=True)]
     )
     own = _own_code(target, maps)
-    stacks = {
-        number: Stack(_outside(np.frombuffer(piece, np.uint64).tolist(), own), bool(row["is_complete"]))
+
+    def is_own(frame: int) -> bool:
+        return any(start < frame <= end for start, end in own)
+
+    stacks = {  # hakmem's own frames come first, and are left out
+        number: Stack(
+            tuple(dropwhile(is_own, np.frombuffer(piece, np.uint64).tolist())), bool(row["is_complete"])
+        )
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     lost = Stack((), is_complete=False)
@@ -240,26 +245,12 @@ def _weights(rows: list[np.void]) -> Doubles:
     return np.array([[float(row["allocated"][name]) for name in WEIGHTS] for row in rows]).reshape(-1, 4)
 
 
-def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Without hakmem's own frames, which come first."""
-    first = 0
-    while first < len(frames) and any(start < frames[first] <= end for start, end in own):
-        first += 1
-    return tuple(frames[first:])
-
-
 def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int]]:
     """Where libhakmem.so lies; nothing when hakmem is linked into the program."""
-    block = next((m for m in maps if m.start <= target.address < m.end), None)
-    executable = maps[0].path if maps else ""
-    if (
-        block is None
-        or not block.path
-        or block.path == executable
-        or "hakmem" not in block.path.rsplit("/", 1)[-1]
-    ):
+    path = next((m.path for m in maps if m.start <= target.address < m.end), "")
+    if "hakmem" not in path.rsplit("/", 1)[-1] or path == maps[0].path:
         return []
-    return [(m.start, m.end) for m in maps if m.path == block.path]
+    return [(m.start, m.end) for m in maps if m.path == path]
 
 
 def _allocated(stacks: dict[int, Stack], weights: Doubles, start: Start | None) -> Iterator[Sample]:

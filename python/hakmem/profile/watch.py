@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
@@ -94,14 +95,9 @@ class SiteWatch:
         with self._changing:
             switch, self._switch = self._switch, None
             self._closed.set()
-            if switch is None:
-                return
-            try:
-                switch.off()
-            except HakmemError:
-                return
-            finally:
-                switch.close()
+            if switch is not None:
+                with switch, suppress(HakmemError):
+                    switch.off()
 
     # ---- reading -------------------------------------------------------------------------------------
 

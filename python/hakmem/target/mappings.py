@@ -73,14 +73,11 @@ def named_kind(mapping: Mapping) -> Outside:
         return Outside.STACKS
     if name == "[heap]" or "glibc: malloc" in name:
         return Outside.OTHER_MALLOC
-    if name.startswith(SHARED_PREFIXES) or "s" in mapping.permissions:
-        return Outside.SHARED if not is_plain_file(name) else Outside.FILES
+    if name.startswith(SHARED_PREFIXES):
+        return Outside.SHARED
+    if "s" in mapping.permissions:  # of a file that exists independently of the process, or not
+        return Outside.FILES if name.startswith("/") else Outside.SHARED
     return Outside.ANONYMOUS if name.startswith("[anon") else Outside.FILES
-
-
-def is_plain_file(name: str) -> bool:
-    """Whether a shared mapping is of a file that exists independently of the process."""
-    return name.startswith("/") and not name.startswith(SHARED_PREFIXES)
 
 
 def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[int]) -> bool:
