@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -92,29 +92,18 @@ class OneBlock:
     heap: NamedHeap | None = None  # that it is in
     cached_by: HeapName | None = None
     content: Content | None = None
-    asked: Asked | None = None  # where it was asked for: known only of samples of a profile
+    asked: Asked | None = field(default=None, repr=False)  # known only of samples of a profile
     referrers: list[Referrer] = field(default_factory=list)
     referrer_count: int = 0
     path: list[Referrer] | None = None  # from the block to a root; None: not asked for
     notes: list[str] = field(default_factory=list)
 
-    def to_json(self, examples: bool = False) -> dict[str, Any]:
+    def to_json(self, examples: bool = False) -> Any:  # noqa: ANN401 - JSON
         content = self.content
-        return {
-            "pid": self.pid,
-            "address": f"{self.address:#x}",
-            "place": self.place,
+        return as_json(self) | {
             "start": None if self.start is None else f"{self.start:#x}",
             "offset": None if self.start is None else self.address - self.start,
-            "block_bytes": self.block_bytes,
-            "size_class": self.size_class,
-            "tier": self.tier,
             "state": None if self.state is None else self.state.name.lower(),
-            "state_text": self.state_text,
-            "is_resident": self.is_resident,
-            "owner": asdict(self.owner) if self.owner else None,
-            "heap": asdict(self.heap) if self.heap else None,
-            "cached_by": asdict(self.cached_by) if self.cached_by else None,
             "content": content
             and {
                 "kind": content.kind.value,
@@ -126,9 +115,7 @@ class OneBlock:
             "call_site": self.asked.call_site if self.asked else None,
             "sample": as_json(self.asked) if self.asked else None,
             "referrers": [one.to_json() for one in self.referrers],
-            "referrer_count": self.referrer_count,
             "path": None if self.path is None else [one.to_json() for one in self.path],
-            "notes": self.notes,
         }
 
 

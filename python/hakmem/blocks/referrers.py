@@ -4,7 +4,7 @@ to a root, by several."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from hakmem.blocks.pointers import Found, batches, each, pointers_in
 from hakmem.blocks.regions import Kind, Region, Regions, Runs
 from hakmem.blocks.scanning import Scanning
 from hakmem.blocks.threads import Thread, kernel_words
+from hakmem.blocks.whose import as_json
 from hakmem.layout.memory import Integers
 
 SHOWN_MAX = 32
@@ -32,8 +33,8 @@ class Referrer:
     address: int  # of the word; of a register the thread's number
     kind: str  # "block", or of which kind a root is
     where: str
-    points_at: int  # the offset in the block that it points into
-    block_start: int | None = None  # of the block that the word is in
+    points_at_offset: int  # the offset in the block that it points into
+    block_start: int | None = field(default=None, repr=False)  # of the block that the word is in
     block_bytes: int | None = None
     is_live: bool = True  # that block
     content: Content | None = None  # of it
@@ -42,15 +43,9 @@ class Referrer:
     def is_root(self) -> bool:
         return self.block_start is None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "address": f"{self.address:#x}",
-            "kind": self.kind,
-            "where": self.where,
-            "points_at_offset": self.points_at,
+    def to_json(self) -> Any:  # noqa: ANN401 - JSON
+        return as_json(self) | {
             "block": None if self.block_start is None else f"{self.block_start:#x}",
-            "block_bytes": self.block_bytes,
-            "is_live": self.is_live,
             "content": self.content and {"kind": self.content.kind.value, "name": self.content.name},
         }
 

@@ -214,7 +214,7 @@ def content_text(content: Content, examples: bool) -> str:
 
 def referrer_text(one: Referrer) -> str:
     """Where the word is, and where it points."""
-    at = "its start" if one.points_at == 0 else f"its byte {one.points_at}"
+    at = "its start" if one.points_at_offset == 0 else f"its byte {one.points_at_offset}"
     content = one.content
     type_name = f", {content.kind.value}: {one_line([content.name])}" if content and content.name else ""
     size = f" ({one.block_bytes:,} B{type_name})" if one.block_bytes else ""
