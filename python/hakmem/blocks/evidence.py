@@ -96,7 +96,9 @@ class Site:
             "content": self.content,
             "growth": growth_to_json(self.growth, grown),
             "survival": survival_to_json(self.survival),
-            "unreachable": None if self.lost is None else lost_to_json(self.lost),
+            "unreachable": self.lost
+            and {"samples": self.lost.samples, "lost_samples": self.lost.lost_samples}
+            | as_json(self.lost.share),
         }
 
 
@@ -256,7 +258,3 @@ def survival_to_json(one: Survival) -> dict[str, Any]:
             for point in one.points()
         ],
     }
-
-
-def lost_to_json(one: Lost) -> dict[str, Any]:
-    return {"samples": one.samples, "lost_samples": one.lost_samples, **as_json(one.share)}

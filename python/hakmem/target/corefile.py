@@ -153,7 +153,7 @@ class CoreMemory(Memory):
     def _is_same(self, path: Path, mapping: Mapping) -> bool:
         """Compares build IDs: programs are built and installed again while they run."""
         was, now = _build_id(self._dumped_head(mapping)), _build_id(open_elf(path))
-        return was == now if was and now else not mapping.is_deleted
+        return was == now if was and now else not mapping.path.endswith(DELETED)
 
     def _dumped_head(self, mapping: Mapping) -> ElfFile | None:
         """The file's first pages, which have its headers and its build ID: dumped of all files."""

@@ -168,9 +168,7 @@ class ElfFile:
     @parsed
     def symbol(self, name: str) -> int | None:
         """The address, before loading, of a symbol defined in this file."""
-        tables = self._symbol_tables(elf.SHT_DYNSYM, elf.SHT_SYMTAB)
-        values = (table.defined(name.encode()) for table in tables)
-        found = next((value for value in values if value is not None), None)
+        found = self._defined(name, elf.SHT_DYNSYM, elf.SHT_SYMTAB)
         if len(self._data) > RELEASED_BYTES:
             self.release()
         return found
@@ -178,8 +176,11 @@ class ElfFile:
     @parsed
     def exports(self, name: str) -> bool:
         """Does the dynamic loader find this symbol here?"""
-        tables = self._symbol_tables(elf.SHT_DYNSYM)
-        return any(table.defined(name.encode()) is not None for table in tables)
+        return self._defined(name, elf.SHT_DYNSYM) is not None
+
+    def _defined(self, name: str, *types: int) -> int | None:
+        values = (table.defined(name.encode()) for table in self._symbol_tables(*types))
+        return next((value for value in values if value is not None), None)
 
     @parsed
     def slots_of(self, name: str) -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hakmem.base.errors import HakmemError, UnreadableError
 from hakmem.base.lazy import Lazy
 from hakmem.layout.memory import Addresses, Bytes, Memory, Words
-from hakmem.target.access import gone, refused
+from hakmem.target.access import gone
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,17 +82,9 @@ class ProcessMemory(Memory):
             if self._number == before:
                 raise gone(self._process.pid)
         elif error in (errno.EPERM, errno.ENOSYS):
-            self._mem_fd = self._open_file()
+            self._mem_fd = self._process.open("mem")
         else:
             raise UnreadableError(address)
-
-    def _open_file(self) -> int:
-        try:
-            return os.open(self._process.path("mem"), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise gone(self._process.pid) from None
-        except PermissionError:
-            raise refused(self._process.pid) from None
 
     def _read_through_file(self, part: Bytes, pieces: Words) -> None:
         assert self._mem_fd is not None

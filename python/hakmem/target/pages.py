@@ -18,7 +18,6 @@ import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Words
-from hakmem.target.access import gone, refused
 from hakmem.target.process import Process
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -197,12 +196,7 @@ def _regions_by_entries(file: int, low: int, high: int) -> Integers:
 @contextmanager
 def open_pagemap(process: Process) -> Iterator[int]:
     """A descriptor of /proc/PID/pagemap."""
-    try:
-        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:
-        raise refused(process.pid) from None
-    except (FileNotFoundError, ProcessLookupError):
-        raise gone(process.pid) from None
+    file = process.open("pagemap")
     try:
         yield file
     finally:

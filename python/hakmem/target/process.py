@@ -52,10 +52,6 @@ class Mapping:
         return self.path.startswith("/") and self.inode != 0
 
     @property
-    def is_deleted(self) -> bool:
-        return self.path.endswith(DELETED)
-
-    @property
     def file_name(self) -> str:
         return self.path.removesuffix(DELETED).rsplit("/", 1)[-1]
 
@@ -238,6 +234,13 @@ class Process:
 
     def path(self, name: str) -> Path:
         return Path("/proc", str(self.memory_id), name)
+
+    def open(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """A descriptor of one of its files."""
+        try:
+            return os.open(self.path(name), flags | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._error(error) from None
 
     def _read(self, name: str) -> str:
         return self._text(self.path(name))

@@ -26,7 +26,7 @@ from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.layout.heaps import FIRST_HEAP_NUMBER, heap_addresses, heap_column
 from hakmem.layout.memory import Records, Words
 from hakmem.layout.schema import MAGIC
-from hakmem.target.access import gone, refused
+from hakmem.target.access import refused
 from hakmem.target.target import Target
 
 CONTROL, STATE = "profile_control", "profile_state"
@@ -70,7 +70,7 @@ class Switch:
         schema.need(CONTROL, "generation", "flags", "lease_ms", "period_bytes", "purge_request")
         self.target = target
         self._process = target.process
-        self._file = _opened(target.process.memory_id)
+        self._file = target.process.open("mem", os.O_RDWR)
 
     def __enter__(self) -> Switch:
         return self
@@ -268,15 +268,6 @@ def monotonic_ms(pid: int) -> int:
     """CLOCK_MONOTONIC of a process, which has its own in a time namespace."""
     own, its = (_monotonic_offset_ns(one) for one in ("self", str(pid)))
     return (time.clock_gettime_ns(time.CLOCK_MONOTONIC) + its - own) // NS_PER_MS
-
-
-def _opened(pid: int) -> int:
-    try:
-        return os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise gone(pid) from None
-    except PermissionError:
-        raise refused(pid) from None
 
 
 def _monotonic_offset_ns(pid: str) -> int:
