@@ -37,10 +37,9 @@ def process(compile_c: Compile) -> Iterator[tuple[Process, list[int]]]:
 
 
 def taken(process: Process, stack: list[int]) -> Profile:
-    profile = Profile(Header(process_name=process.name, pid=process.pid, version="1.0"))
-    profile.mappings = mappings_of(process.maps(), lambda mapping: file_of(process, mapping))
-    profile.samples = [Sample.of(stack, 4, 4096, 4000, 1)]
-    return profile
+    header = Header(process_name=process.name, pid=process.pid, version="1.0")
+    mappings = mappings_of(process.maps(), lambda mapping: file_of(process, mapping))
+    return Profile(header, mappings, [Sample.of(stack, 4, 4096, 4000, 1)])
 
 
 def test_each_frame_has_its_function_and_line(process: tuple[Process, list[int]]) -> None:
