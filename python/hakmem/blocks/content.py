@@ -20,7 +20,7 @@ from hakmem.blocks.cxx import Classes
 from hakmem.blocks.files import Files
 from hakmem.blocks.pointers import read_pieces
 from hakmem.blocks.python_types import PythonTypes
-from hakmem.blocks.residence import Residence
+from hakmem.blocks.residence import resident_counts
 from hakmem.layout.memory import Addresses, Flags, Integers
 
 WORD_BYTES = 8
@@ -77,10 +77,9 @@ class Contents:
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files
-        self._memory = block_map.reading.target.memory
-        self._residence = Residence(block_map.reading.target)
-        self.classes = Classes(self._memory, files)
-        self.python = PythonTypes(self._memory, files)
+        self._target = block_map.reading.target
+        self.classes = Classes(self._target.memory, files)
+        self.python = PythonTypes(self._target.memory, files)
 
     @cached_property
     def _bounds(self) -> tuple[Addresses, Addresses]:
@@ -92,10 +91,11 @@ class Contents:
     def of(self, blocks: Integers) -> list[Content]:
         """The content of each block."""
         starts, sizes = self._map.starts_of(blocks), self._map.sizes_of(blocks)
-        counts = self._residence.counts(starts, np.minimum(sizes, HEAD_BYTES) // WORD_BYTES * WORD_BYTES)
+        wanted = np.minimum(sizes, HEAD_BYTES) // WORD_BYTES * WORD_BYTES
+        counts = resident_counts(self._target, starts, wanted)
         found = [Content(Kind.UNTOUCHED)] * len(blocks)
         rows = np.flatnonzero(counts > 0)
-        words = read_pieces(self._memory, starts[rows], counts[rows].astype(np.uint64))
+        words = read_pieces(self._target.memory, starts[rows], counts[rows].astype(np.uint64))
         is_block, is_address = self._pointers(words)
         ends = np.cumsum(counts[rows]) // WORD_BYTES
         for row, start, end in zip(rows.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False):

@@ -16,7 +16,7 @@ from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State, read_block_
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of, with_contents
-from hakmem.blocks.residence import Residence
+from hakmem.blocks.residence import is_present
 from hakmem.blocks.samples import Asked, asked_for
 from hakmem.blocks.whose import as_json
 from hakmem.census.snapshot import STATES
@@ -143,7 +143,7 @@ def what_is(
         found.state = State(int(block_map.states[block]))
         found.state_text = state_text(block_map, block, found.state)
         page = np.array([found.start // PAGE_BYTES], np.uint64)
-        found.is_resident = bool(Residence(target).is_present(page)[0])
+        found.is_resident = bool(is_present(target, page)[0])
         found.heap = named_heap_of(block_map, block)
         found.owner = None if found.heap else owner_of(block_map, block)
         found.cached_by = cached_by(block_map, found.start, found.state)
@@ -196,8 +196,7 @@ def place_of(block_map: BlockMap, files: Files, address: int) -> str:
         return "in hakmem's records, or in memory of others in its window"
     if entry & block_map.reading.schema.constant("chunk_is_ranges"):
         return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
-    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
-    assert walk is not None
+    walk, constants = block_map.walk, block_map.reading.schema.constants
     slabs = walk.superslabs.slabs
     ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
     inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
@@ -211,8 +210,7 @@ def state_text(block_map: BlockMap, block: int, state: State) -> str:
     range_row = int(block_map.places.range_rows[row])
     if state is not State.FREE or range_row == NO_RANGE:
         return STATE_TEXTS[state]
-    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
-    assert walk is not None
+    walk, constants = block_map.walk, block_map.reading.schema.constants
     kind = int(walk.ranges.records["kind"][range_row])
     return next((text for name, text in RANGE_STATES.items() if constants.get(name) == kind), "free range")
 
@@ -224,8 +222,7 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
     """The heap that the program has made and that the block's slab or range is of."""
     named, place = block_map.reading.named, block_map.places_of(np.array([block]))[0]
     slab_row, range_row = int(block_map.places.slab_rows[place]), int(block_map.places.range_rows[place])
-    walk = block_map.reading.walk
-    assert walk is not None
+    walk = block_map.walk
     if slab_row >= 0:
         row = named.rows_of(walk.superslabs.slabs["owner"][[slab_row]].astype(np.uint64))[0]
     else:
@@ -239,13 +236,12 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading = block_map.reading
-    assert reading.walk is not None
     if is_for_samples(block_map, block):
         return None
     row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
     if row < 0:
         return None
-    owner = int(reading.walk.superslabs.slabs["owner"][row])
+    owner = int(block_map.walk.superslabs.slabs["owner"][row])
     place = owner + reading.schema.offset("owner", "number")
     try:
         number = int(reading.target.memory.array(place, np.dtype("u4"), 1)[0])

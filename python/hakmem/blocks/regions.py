@@ -217,8 +217,7 @@ def record_chunks(block_map: BlockMap) -> Flags:
     """The chunks that hold hakmem's records: those that some known record lies in.  Others without blocks are
     foreign."""
     reading, window = block_map.reading, block_map.window
-    walk, heaps = reading.walk, reading.heaps
-    assert walk is not None
+    walk, heaps = block_map.walk, reading.heaps
     flag = np.uint64(reading.schema.constant("chunk_is_ranges"))
     known = [
         window.chunk_map & ~flag,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
 
@@ -29,7 +29,7 @@ RENEWALS = 4  # while a lease lasts
 UNNAMED_FOR_S = 10.0  # then code of a JIT compiler is looked up again: its names may have come
 
 
-class SiteWatch:
+class SiteWatch(AbstractContextManager["SiteWatch"]):
     """One process.  Methods may be called from any thread."""
 
     def __init__(self, target: Target) -> None:
@@ -44,9 +44,6 @@ class SiteWatch:
         self._switch: Switch | None = None
         self._changing = threading.Lock()
         self._closed = threading.Event()
-
-    def __enter__(self) -> SiteWatch:
-        return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()

@@ -171,7 +171,7 @@ def regions_with_pages(file: int, low: int, high: int) -> Integers:
     if high - low <= SMALL_BYTES:
         return np.arange(low // REGION_BYTES, -(-high // REGION_BYTES), dtype=np.int64)
     try:
-        parts = list(scanned_runs(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES))
+        parts = list(scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES))
     except OSError:
         return _regions_by_entries(file, low, high)
     runs = np.concatenate([np.zeros((0, REGION_WORDS), np.int64), *(part.astype(np.int64) for part in parts)])
@@ -247,19 +247,10 @@ def read_entries(file: int, address: int, page_count: int) -> Words:
     return words
 
 
-def scanned(
-    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
-) -> Iterator[tuple[int, int, int]]:
-    """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if that
-    is given, as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
-    for runs in scanned_runs(file, low, high, wanted, all_of, any_of):
-        yield from runs.tolist()
-
-
-def scanned_runs(
-    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
-) -> Iterator[Words]:
-    """The entries, some thousands at a time."""
+def scanned(file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0) -> Iterator[Words]:
+    """PAGEMAP_SCAN of [low, high), thousands at a time: runs of pages with all categories of `all_of`, and
+    one of `any_of` if that is given, as (start, end, which of `wanted` they have).  OSError if this kernel
+    does not have it."""
     while low < high:
         runs = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
         request = ScanRequest(
@@ -282,7 +273,8 @@ def populated(file: int, low: int, high: int) -> list[Interval]:
     """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
     terabytes may be reserved.  All of it if this kernel cannot tell."""
     try:
-        return [(start, end) for start, end, _ in scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES)]
+        parts = scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES)
+        return [(start, end) for part in parts for start, end, _ in part.tolist()]
     except OSError:
         return [(low, high)]
 
@@ -292,10 +284,11 @@ def mark_special(file: int, low: int, high: int, zero: Flags, huge: Flags) -> bo
     report them."""
     wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
     try:
-        for region_start, region_end, categories in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
-            pages = slice((region_start - low) // PAGE_BYTES, (region_end - low) // PAGE_BYTES)
-            zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
-            huge[pages] |= bool(categories & PAGE_IS_HUGE)
+        for part in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
+            for start, end, categories in part.tolist():
+                pages = slice((start - low) // PAGE_BYTES, (end - low) // PAGE_BYTES)
+                zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
+                huge[pages] |= bool(categories & PAGE_IS_HUGE)
     except OSError:
         return False
     return True

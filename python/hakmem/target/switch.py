@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -60,7 +60,7 @@ class Followed:
         return self.following == self.heaps
 
 
-class Switch:
+class Switch(AbstractContextManager["Switch"]):
     """The control record of one process; a context manager that closes its descriptor."""
 
     def __init__(self, target: Target) -> None:
@@ -71,9 +71,6 @@ class Switch:
         self.target = target
         self._process = target.process
         self._file = target.process.open("mem", os.O_RDWR)
-
-    def __enter__(self) -> Switch:
-        return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
