@@ -70,9 +70,11 @@ def mappings_of(
 
 def name_addresses(profile: Profile, sources: Sources) -> None:
     """Adds to `profile.names` the names that can be found; existing ones stay."""
-    left = sorted(address for address in profile.addresses() if address not in profile.names)
-    raw: dict[int, list[Frame]] = {}
-    for mapping, addresses in _by_mapping(profile.mappings, left):
+    known, raw = ByAddress(profile.mappings), dict[int, list[Frame]]()
+    groups: dict[Mapping | None, list[int]] = defaultdict(list)
+    for address in sorted(profile.addresses() - profile.names.keys()):
+        groups[known.at(address)].append(address)
+    for mapping, addresses in groups.items():
         if mapping is not None and mapping.path and not mapping.path.startswith(("[", "//")):
             try:
                 files = find(mapping, sources.root, sources.debuginfod, sources.moved)
@@ -113,16 +115,6 @@ def _compiled(name: str) -> Frame:
     return Frame(function, file) if function.startswith("py::") else Frame(name)
 
 
-def _by_mapping(
-    mappings: Iterable[Mapping], addresses: Iterable[int]
-) -> Iterable[tuple[Mapping | None, list[int]]]:
-    known = ByAddress(mappings)
-    groups: dict[Mapping | None, list[int]] = defaultdict(list)
-    for address in addresses:
-        groups[known.at(address)].append(address)
-    return groups.items()
-
-
 def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[int, list[Frame]]:
     """The names in one file, mangled.  `places`: the addresses before loading."""
     if not places:
@@ -143,15 +135,11 @@ def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[
 
 def _places_in(files: FileToName, mapping: Mapping, addresses: list[int]) -> dict[int, int]:
     """The addresses before loading; by the program headers, which a debug file has too."""
-    places: dict[int, int] = {}
-    headers = next(iter(filter(None, (files.file, files.debug))), None)
+    headers = files.file or files.debug
     if headers is None:
-        return places
-    for address in addresses:
-        place = headers.address_of(address - mapping.start + mapping.offset)
-        if place is not None:
-            places[address] = place
-    return places
+        return {}
+    places = {address: headers.address_of(address - mapping.start + mapping.offset) for address in addresses}
+    return {address: place for address, place in places.items() if place is not None}
 
 
 def _add_lines(
