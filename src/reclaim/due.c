@@ -60,24 +60,34 @@ void reclaim_round_when_due(struct heap *heap) {
 
 /* A thread that passes the limit purges all free memory. If that was not enough, the live memory itself is above the limit: to repeat
  * it at once would only cost page faults, so the interval doubles, up to the decay time, at which age does the same. Below the limit
- * the interval is reset. */
+ * the interval is reset. Growth beyond the last round's memory does not wait for the time: live blocks may have been freed since, and
+ * a cgroup's limit may be near. */
 static ATOMIC(uint64_t) next_limit_ms;
+static ATOMIC(uint64_t) next_limit_bytes;
 static ATOMIC(uint64_t) limit_interval_ms;
+
+enum { GROWTH_DIVISOR = 16 }; /* of the limit */
 
 COLD static void give_above_limit(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms(), due_ms = load_relaxed(&next_limit_ms);
-  if (now_ms < due_ms) return;
+  uint64_t held_bytes = load_relaxed(&totals.committed_bytes);
+  bool is_time = now_ms >= due_ms;
+  if (!is_time && held_bytes < load_relaxed(&next_limit_bytes)) return;
   uint64_t interval = load_relaxed(&limit_interval_ms);
   if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
+  store_relaxed(&next_limit_bytes, held_bytes + load_relaxed(&limits.soft_bytes) / GROWTH_DIVISOR);
   struct purge purge = reclaim(heap, RECLAIM_LIMIT);
   if (purge.is_cut && purge.purged_bytes) {
     store_relaxed(&next_limit_ms, now_ms); /* the next slow path goes on */
     return;
   }
   count(heap_counters(heap), COUNT_limit_soft_hits);
-  interval = commit_is_too_much() ? interval * 2 : 0;
+  if (!commit_is_too_much())
+    interval = 0;
+  else if (is_time)
+    interval *= 2;
   store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
 }
 

@@ -1,5 +1,6 @@
 /* HAKMEM_LIMIT_SOFT is argv[1] MiB, and nothing goes back by age.  A program that passes it and frees is below it again
- * with its next slow paths; one that lives above it (argv[2] is `above`) is served, and not much slower. */
+ * with its next slow paths; one that lives above it (argv[2] is `above`) is served, and not much slower; one that stayed
+ * above it for a while and then uses other sizes (`change`) does not hold both. */
 #include <string.h>
 #include <time.h>
 
@@ -60,14 +61,33 @@ static void live_above(void) {
   free(kept);
 }
 
+/* Rounds that free nothing come ever later, but growth does not wait for the next one. */
+static void change_sizes(void) {
+  chain_link *chain = NULL;
+  size_t bytes = limit_bytes + limit_bytes / 4, most = bytes + limit_bytes / 2;
+  for (size_t done = 0; done < bytes; done += 20000) CHECK(chain_add(&chain, 20000, true));
+  for (int tick = 0; tick < 50; tick++) {
+    wait_ms(10);
+    free(malloc(300 * KIB));
+  }
+  chain_free(&chain, 20000);
+  for (size_t done = 0; done < bytes; done += 3 * MIB) {
+    CHECK(chain_add(&chain, 3 * MIB, true));
+    size_t held = rss_bytes() - base_bytes;
+    CHECK_MSG(held <= most, "%zu KiB resident with %zu of large blocks", held / KIB, done / KIB);
+  }
+  chain_free(&chain, 3 * MIB);
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 3);
   limit_bytes = strtoul(argv[1], NULL, 10) * MIB;
   base_bytes = rss_bytes();
-  if (strcmp(argv[2], "above") == 0) {
+  if (strcmp(argv[2], "above") == 0)
     live_above();
-  } else {
+  else if (strcmp(argv[2], "change") == 0)
+    change_sizes();
+  else
     pass_and_free();
-  }
   return 0;
 }

@@ -96,7 +96,7 @@ def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Run) ->
     assert re.search("hold|will be reached first", result.stderr)
 
 
-@pytest.mark.parametrize("what", ["pass", pytest.param("above", marks=pytest.mark.alone)])
+@pytest.mark.parametrize("what", ["pass", "change", pytest.param("above", marks=pytest.mark.alone)])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_soft_limit(mode: str, what: str, run_program: Run) -> None:
     environment = BY_AGE_NEVER | {"HAKMEM_LIMIT_SOFT": "24M"}
