@@ -163,16 +163,10 @@ def _places(walk: Walk, class_bytes: Integers, range_classes: Integers) -> Place
     is_slab = table["slab_rows"] != NO_SLAB
     whole = np.uint64(1 << RECIPROCAL_SHIFT)
     reciprocals = np.where(is_slab, -(-int(whole) // sizes), 0).astype(np.uint64)
-    return Places(
-        starts=table["starts"],
-        extents=(table["counts"] * table["block_bytes"]).astype(np.uint64),
-        block_bytes=table["block_bytes"],
-        reciprocals=reciprocals,
-        first_blocks=np.concatenate([[0], np.cumsum(table["counts"])]),
-        classes=table["classes"],
-        slab_rows=table["slab_rows"],
-        range_rows=table["range_rows"],
-    )
+    counts = table.pop("counts")
+    extents = (counts * table["block_bytes"]).astype(np.uint64)
+    first_blocks = np.concatenate([[0], np.cumsum(counts)])
+    return Places(**table, extents=extents, reciprocals=reciprocals, first_blocks=first_blocks)
 
 
 def _slab_columns(walk: Walk) -> dict[str, Records]:

@@ -28,7 +28,7 @@ class Files:
 
     def owner_of(self, mapping: Mapping) -> Mapping | None:
         """The mapping of a file; of .bss, which has none, the one right before it."""
-        if mapping.is_file or (mapping.path.startswith("/") and mapping.inode):
+        if mapping.is_file:
             return mapping
         before = self.mapping_at(mapping.start - 1)
         is_bss = before is not None and not mapping.path and continues_file(mapping, before, self._data_end)
