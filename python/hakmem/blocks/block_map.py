@@ -151,7 +151,7 @@ def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap
 def _places(walk: Walk, class_bytes: Integers, range_classes: Integers) -> Places:
     """Slabs and ranges by address.  Rows that cannot be, torn or damaged ones, have no blocks."""
     columns = [_slab_columns(walk), _range_columns(walk, class_bytes, range_classes)]
-    # The first row is no place.
+    # The first row stands for addresses outside all places.
     nowhere = {"starts": 0, "classes": NONE, "slab_rows": NO_SLAB, "range_rows": NO_RANGE}
     table = {
         name: np.concatenate([np.array([nowhere.get(name, 0)], first.dtype), first, columns[1][name]])
