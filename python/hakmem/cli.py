@@ -9,7 +9,6 @@ import re
 import click
 
 from hakmem import __version__
-from hakmem.base.errors import HakmemError
 
 # Name → what it does.  Each lives in commands/NAME.py as the click command `command`.
 COMMANDS = {
@@ -56,17 +55,6 @@ Exit status:
 MORE_NUMBERS = re.compile(r"unexpected extra arguments? \([0-9 ]+\)")
 
 
-class Told(click.ClickException):
-    """A HakmemError as click reports it: one sentence on standard error."""
-
-    def __init__(self, error: HakmemError) -> None:
-        super().__init__(str(error))
-        self.exit_code = int(error.exit_code)  # type: ignore[misc]  # click reads the instance's
-
-    def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
-        click.echo(f"hakmem: {self.message}", err=True)
-
-
 class LazyGroup(click.Group):
     """Knows its commands by name and sentence; imports one when it is used."""
 
@@ -97,8 +85,6 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except HakmemError as error:
-            raise Told(error) from None
         except click.UsageError as error:  # $(pgrep NAME) may tell several
             if not MORE_NUMBERS.search(error.message):
                 raise

@@ -82,7 +82,8 @@ def test_layout_is_rustfmts() -> None:
 
 
 def test_their_own_tests_under_the_address_sanitizer() -> None:
-    """Of the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it."""
+    """Of the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it. The program's
+    `malloc` is the sanitizer's."""
     packed()
     name = captured(["gcc", "-print-file-name=libasan.so"], check=True)
     runtime = Path(name.stdout.strip()).resolve()  # it has to come first
@@ -94,7 +95,7 @@ def test_their_own_tests_under_the_address_sanitizer() -> None:
         "CARGO_TARGET_DIR": str(TARGET / "asan"),
         "SHADOW_STEPS": "5000",
     }
-    words = ["test", "--workspace", "--tests", "--target", host()]
+    words = ["test", "--workspace", "--tests", "--no-default-features", "--target", host()]
     done(cargo(*words, cwd=RUST, env=environment))
 
 

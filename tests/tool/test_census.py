@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hakmem.base.validity import built
 from hakmem.census.census import Census, count
 from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_full, read_quick
@@ -96,7 +97,7 @@ def test_quick_and_full_readings_know_the_same_heaps(stopped: int) -> None:
 
 
 def test_why_and_stat_see_the_same_blocks(stopped: int) -> None:
-    snapshot = Snapshot.from_json(hakmem_json("stat", stopped))
+    snapshot = built(Snapshot, hakmem_json("stat", stopped))
     live = {item.block_bytes: item.live_blocks for item in snapshot.classes}
     (line,) = (line for line in hakmem_json("why", stopped)["lines"] if line["name"] == "live data")
     seen = {

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot
 from hakmem.census.heap_figures import NamedHeapFigures, limits_of_heaps, quoted
 from hakmem.census.reading import read_quick
@@ -80,7 +81,7 @@ def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Start, mode: s
     assert full.memory.live_bytes >= CACHE_BYTES + MIB
     assert quick.memory.live_bytes == full.memory.live_bytes
     assert [thread.heap_name for thread in full.threads if thread.thread_id == program.pid] == ["main loop"]
-    assert Snapshot.from_json(json.loads(json.dumps(full.to_json()))).heaps == full.heaps
+    assert built(Snapshot, json.loads(json.dumps(full.to_json()))).heaps == full.heaps
 
 
 def test_a_stripped_static_program(compiled: Compile, stepper: Start, static_lib: Path) -> None:

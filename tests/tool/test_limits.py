@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hakmem.base.validity import built
 from hakmem.census import limits as module
 from hakmem.census.figures import Snapshot
 from hakmem.census.limits import LimitFigures, limit_mark, limit_notes, limit_rows
@@ -122,7 +123,7 @@ def test_the_cgroup_of_the_process_counts(
     names = {s.name: s.value for f in HakmemCollector("counters").collect() for s in f.samples}
     assert names["hakmem_cgroup_limit_bytes"] == 100 * MIB
     assert names["hakmem_cgroup_used_bytes"] == 95 * MIB
-    again = Snapshot.from_json(snapshot.to_json())
+    again = built(Snapshot, snapshot.to_json())
     assert (again.limits, again.options_changed) == (limits, snapshot.options_changed)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hakmem.commands import ps
+from hakmem.target.process import Process
 from preload import clean_environment, preload_environment
 from results import Compile
 from tool.conftest import Tool
@@ -112,6 +114,22 @@ def test_other_libraries(listing: Listing, name: str) -> None:
     if name not in listing.pids:
         pytest.skip(f"{name} is not installed (make bench does)")
     assert (listing.of(name)["allocator"], listing.of(name)["is_bundled"]) == (name, False)
+
+
+def test_a_process_that_ends_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After all has been read but its user."""
+
+    class Ending(Process):
+        def smaps_rollup(self) -> dict[str, int]:
+            found = super().smaps_rollup()
+            sleeping.kill()
+            sleeping.wait()
+            return found
+
+    sleeping = subprocess.Popen(SLEEP)
+    wait_until_mapped(sleeping.pid, "libc.so.6")
+    monkeypatch.setattr(ps, "all_processes", lambda: [Ending(sleeping.pid)])
+    assert ps.listing() == ps.Listing([], 0)
 
 
 def test_a_file_that_is_only_read_is_no_allocator(tool: Tool, tmp_path: Path) -> None:

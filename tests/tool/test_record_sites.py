@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from browser import Elements, browser_of, seen_in_browser
 from hakmem.base.errors import ExitCode, HakmemError
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.model import Frame
@@ -87,7 +88,7 @@ def test_older_versions_read_it(recorded: Path) -> None:
     lines = [json.loads(line) for line in recorded.read_text().splitlines()]
     assert lines[0]["format_version"] == 2
     assert any(KEY in line for line in lines[1:])
-    assert all(Snapshot.from_json(line).pid for line in lines[1:-1])
+    assert all(built(Snapshot, line).pid for line in lines[1:-1])
     assert isinstance(lines[-1]["ended"], str)
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot
 from hakmem.census.snapshot import open_process, take
 from results import Compile, Find, captured
@@ -164,7 +165,7 @@ def test_both_forms_agree(compiled: Compile, stepper: Start, who: str) -> None:
 
 def test_json_brings_the_same_snapshot_back(compiled: Compile, stepper: Start) -> None:
     snapshot = snapshot_of(stepper([compiled("blocks")], "begun").pid)
-    assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
+    assert built(Snapshot, json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
 @pytest.mark.parametrize("harden", [0, 1])

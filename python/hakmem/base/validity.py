@@ -1,11 +1,12 @@
-"""Checks that values read from a file have the types that their dataclass declares: JSON may hold
-anything."""
+"""Records from what a file holds: JSON may hold anything, so each value is compared with the type that the
+dataclass declares."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -14,16 +15,10 @@ Kind = TypeVar("Kind")
 FIGURE_MAX = 1 << 64  # bytes, counts or seconds: no machine has more
 
 
-def check(record: Any) -> None:  # noqa: ANN401 - any dataclass
-    """ValueError names the first field that does not match its annotation."""
-    for name, hint in hints_of(type(record)).items():  # type: ignore[arg-type]  # a type is hashable
-        _check(getattr(record, name), hint, name)
-
-
-def fits(value: Any, kind: type[Kind], name: str) -> Kind:  # noqa: ANN401 - any JSON value
-    """The value if it has this type; else ValueError."""
-    _check(value, kind, name)
-    return value  # type: ignore[no-any-return]
+def built(kind: type[Kind], value: Any, name: str = "the record") -> Kind:  # noqa: ANN401 - any JSON value
+    """The value of this type; ValueError names the first part that does not match.  Of a dataclass unknown
+    keys, of a newer tool, are ignored; KeyError if one without a default is missing."""
+    return _built(kind, value, name)  # type: ignore[no-any-return]
 
 
 @lru_cache
@@ -33,36 +28,37 @@ def hints_of(kind: type) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in fields(kind)}
 
 
-def _check(value: Any, hint: Any, name: str) -> None:  # noqa: ANN401
+def _built(hint: Any, value: Any, name: str) -> Any:  # noqa: ANN401
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        _check_union(value, parts, name)
-    elif origin is list:
+        return _first_that_fits(parts, value, name)
+    if origin is list:
         _need(isinstance(value, list), name)
-        for item in value:
-            _check(item, parts[0], name)
-    elif origin is dict:
-        _need(isinstance(value, dict), name)
-        for key, item in value.items():
-            _check(item, parts[1], f"{name}.{key}")
-    elif is_dataclass(hint):
-        _need(isinstance(value, hint), name)  # type: ignore[arg-type]
-        check(value)
-    else:
-        _need(_is_plain(value, hint), name)
+        return [_built(parts[0], item, name) for item in value]
+    if origin is dict:
+        _need(isinstance(value, Mapping), name)
+        return {key: _built(parts[1], item, f"{name}.{key}") for key, item in value.items()}
+    if is_dataclass(hint):
+        _need(isinstance(value, Mapping), name)
+        for item in fields(hint):
+            if item.default is MISSING is item.default_factory and item.name not in value:
+                raise KeyError(item.name)
+        of_fields = hints_of(hint).items()  # type: ignore[arg-type]  # a type is hashable
+        return hint(**{key: _built(part, value[key], key) for key, part in of_fields if key in value})  # type: ignore[operator]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(value)
+    _need(_is_plain(value, hint), name)
+    return value
 
 
-def _check_union(value: Any, parts: tuple[Any, ...], name: str) -> None:  # noqa: ANN401
-    def wrongs() -> Iterator[ValueError]:
-        for part in parts:
-            try:
-                _check(value, part, name)
-            except ValueError as error:
-                yield error
-
-    errors = list(wrongs())
-    if len(errors) == len(parts):
-        raise errors[0]
+def _first_that_fits(parts: Sequence[Any], value: Any, name: str) -> Any:  # noqa: ANN401
+    errors = []
+    for part in parts:
+        try:
+            return _built(part, value, name)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _is_plain(value: Any, hint: Any) -> bool:  # noqa: ANN401

@@ -177,10 +177,8 @@ _OUTSIDE = {
         "Their own settings decide: `hakmem doctor PID` names those of the common runtimes.",
     ),
 }
-OTHER_LINES = tuple(
-    Figure(kind.name.lower(), meaning, kind.value, advice) for kind, (meaning, advice) in _OUTSIDE.items()
-)
-LINES = {figure.label: figure for figure in (*OWN_LINES, *OTHER_LINES)}
+_OTHER_LINES = [Figure(kind.name.lower(), said[0], kind.value, said[1]) for kind, said in _OUTSIDE.items()]
+LINES = {figure.label: figure for figure in (*OWN_LINES, *_OTHER_LINES)}
 
 
 # ---- the process, its limits ---------------------------------------------------------------------------

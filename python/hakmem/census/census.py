@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
+from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading, remote_buffer_blocks
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
@@ -130,8 +130,11 @@ class Census:
         census.note("magazine_blocks", reading.magazines.sum(axis=0))
         census.note("quarantine_blocks", census.by_class(reading.quarantined.classes))
         if reading.walk is not None:
-            census.count_remote_buffers(reading.walk)
-            census.count_ranges(reading.walk)
+            census.remote_buffer = remote_buffer_blocks(reading.walk)
+            census.note("remote_buffer_blocks", census.by_class(census.remote_buffer.classes))
+            # Large blocks: ranges that belong to a thread are live or in its magazine.
+            census.range_kinds = RangeKinds.of(reading.walk.ranges, reading.schema)
+            census.note("capacity_blocks", census.by_class(census.range_kinds.classes))
         return census
 
     def by_class(self, classes: NDArray[Any]) -> Integers:
@@ -143,15 +146,6 @@ class Census:
         """Stores one figure of each class."""
         for item, value in zip(self.classes, column.tolist(), strict=True):
             setattr(item, name, value)
-
-    def count_remote_buffers(self, walk: Walk) -> None:
-        self.remote_buffer = remote_buffer_blocks(walk)
-        self.note("remote_buffer_blocks", self.by_class(self.remote_buffer.classes))
-
-    def count_ranges(self, walk: Walk) -> None:
-        """Large blocks: ranges that belong to a thread are live or in its magazine."""
-        self.range_kinds = RangeKinds.of(walk.ranges, self.reading.schema)
-        self.note("capacity_blocks", self.by_class(self.range_kinds.classes))
 
     def count_slabs(self, visit: Visitor | None = None) -> None:
         """The one walk over slabs, by class and in batches; `visit` sees what is counted."""

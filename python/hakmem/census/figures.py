@@ -5,9 +5,8 @@ In the quick form, unknown figures are None (slab figures of a class) or empty.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from hakmem.census.heap_figures import NamedHeapFigures, quoted
 from hakmem.census.limits import LimitFigures
@@ -15,7 +14,6 @@ from hakmem.census.options import ChangedOption
 from hakmem.target.process import ProcessFigures
 
 TIERS = ("tiny", "mid", "large")
-Kind = TypeVar("Kind")
 FILL_STEPS = 11  # 0 %, 1–10 %, 11–20 % … 91–100 %
 
 
@@ -130,27 +128,3 @@ class Snapshot:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
-        """The snapshot from `to_json`; unknown keys of a newer tool are ignored."""
-        process, limits = data.get("process"), data.get("limits")
-        return _known(
-            cls,
-            {
-                **data,
-                "classes": [_known(ClassFigures, item) for item in data["classes"]],
-                "big": _known(BigFigures, data["big"]),
-                "threads": [_known(ThreadFigures, item) for item in data["threads"]],
-                "memory": _known(MemoryFigures, data["memory"]),
-                "process": _known(ProcessFigures, process) if process else None,
-                "options_changed": [_known(ChangedOption, item) for item in data.get("options_changed", [])],
-                "limits": _known(LimitFigures, limits) if limits else None,
-                "heaps": [_known(NamedHeapFigures, item) for item in data.get("heaps", [])],
-            },
-        )
-
-
-def _known(kind: type[Kind], data: Mapping[str, Any]) -> Kind:
-    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in data.items() if name in names})

@@ -11,6 +11,7 @@ NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 HEAPS_SHOWN = 10
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 REST, REST_NAME = 0, "other heaps"  # no heap has this number
+SUMMED = ("live_bytes", "live_blocks", "refusals", "allocated_blocks")
 Series = tuple[str, str, str]  # name, tag, kind
 
 
@@ -81,11 +82,8 @@ def few_heaps(heaps: Sequence[NamedHeapFigures], count: int) -> list[NamedHeapFi
         tag=0,
         kind="program",
         thread_id=0,
-        live_bytes=sum(heap.live_bytes for heap in rest),
-        live_blocks=sum(heap.live_blocks or 0 for heap in rest),
-        refusals=sum(heap.refusals for heap in rest),
-        allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
         threads=sum(threads) if threads else None,
+        **{name: sum(getattr(heap, name) or 0 for heap in rest) for name in SUMMED},
     )
     return [*kept, others]
 
@@ -104,29 +102,20 @@ def limits_of_heaps(heaps: Sequence[NamedHeapFigures]) -> list[str]:
 
 
 def _limit_note(heap: NamedHeapFigures) -> str:
-    refused = f"{counted(heap.refusals, 'request')} refused"
+    refused, name = f"{counted(heap.refusals, 'request')} refused", heap_text(heap.name, heap.tag)
     if heap.limit_bytes is None:
-        return f"Heap {heap_text(heap)}: {refused} by a limit that it had; it has none now."
+        return f"Heap {name}: {refused} by a limit that it had; it has none now."
     held = f"{bytes_text(heap.live_bytes)}, {share_text(heap.live_bytes, heap.limit_bytes)} of its limit"
-    said = f"Heap {heap_text(heap)} holds {held} of {bytes_text(heap.limit_bytes)}"
+    said = f"Heap {name} holds {held} of {bytes_text(heap.limit_bytes)}"
     if heap.refusals:
         said += f"; {refused}"
     return f"{said}. Beyond it requests fail with ENOMEM: free blocks, or raise it (hak_set_limit)."
 
 
-def heap_text(heap: NamedHeapFigures) -> str:
-    """“cache” (tag 7)"""
-    return _heap_text(heap, [])
-
-
-def used_heap_text(heap: NamedHeapFigures) -> str:
+def heap_text(name: str, tag: int | str, *more: str) -> str:
     """“cache” (tag 7, in use by 2 threads)"""
-    return _heap_text(heap, [f"in use by {counted(heap.threads, 'thread')}"] if heap.threads else [])
-
-
-def _heap_text(heap: NamedHeapFigures, more: Sequence[str]) -> str:
-    said = [*([f"tag {heap.tag}"] if heap.tag else []), *more]
-    return quoted(heap.name) + (f" ({', '.join(said)})" if said else "")
+    said = ", ".join(filter(None, (f"tag {tag}" if int(tag) else "", *more)))
+    return quoted(name) + (f" ({said})" if said else "")
 
 
 def label(heap: NamedHeapFigures) -> str:

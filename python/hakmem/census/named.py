@@ -19,34 +19,30 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
     records, live_bytes = named.records, named_live_bytes(census)
     threads = dict(zip(heaps["owner"]["number"].tolist(), heaps["thread_id"].tolist(), strict=True))
     found = []
-    for row in range(len(named)):
+    for row, record in enumerate(records):
         heap = NamedHeapFigures(
             number=int(named.numbers[row]),
             name=named.names[row],
-            tag=int(records["tag"][row]),
+            tag=int(record["tag"]),
             kind="thread",
             thread_id=threads.get(int(named.thread_numbers[row]), 0),
             live_bytes=int(live_bytes[row]),
             serial=0 if named.serials is None else int(named.serials[row]),
         )
-        found.append(heap if named.is_of_thread[row] else _made(census, row, heap))
+        if not named.is_of_thread[row]:
+            heap = replace(
+                heap,
+                kind="cut off" if named.is_cut_off[row] else "program",
+                thread_id=0,
+                live_blocks=_live_blocks(record),
+                peak_bytes=int(record["peak_bytes"]),
+                limit_bytes=int(record["limit_bytes"]) or None,
+                refusals=int(record["refusals"]),
+                allocated_blocks=int(record["allocated_blocks"]),
+                threads=None if named.users is None else int(named.users[row]),
+            )
+        found.append(heap)
     return sorted(found, key=lambda heap: (-heap.live_bytes, heap.number))
-
-
-def _made(census: Census, row: int, heap: NamedHeapFigures) -> NamedHeapFigures:
-    """Adds the figures of a heap that the program has made."""
-    named, record = census.reading.named, census.reading.named.records[row]
-    return replace(
-        heap,
-        kind="cut off" if named.is_cut_off[row] else "program",
-        thread_id=0,
-        live_blocks=_live_blocks(record),
-        peak_bytes=int(record["peak_bytes"]),
-        limit_bytes=int(record["limit_bytes"]) or None,
-        refusals=int(record["refusals"]),
-        allocated_blocks=int(record["allocated_blocks"]),
-        threads=None if named.users is None else int(named.users[row]),
-    )
 
 
 def _live_blocks(record: np.void) -> int:

@@ -23,13 +23,9 @@ SHORTEST_S = 1e-6
 class ClassRates:
     """One size class."""
 
-    number: int
-    tier: str
-    block_bytes: int
+    now: ClassFigures
     refilled_per_s: float  # blocks fetched by malloc below the magazine
     flushed_per_s: float  # blocks flushed by free below the magazine
-    live_blocks: int | None
-    cached_blocks: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Rates:
 
     @property
     def refilled_bytes_per_s(self) -> float:
-        return sum(item.refilled_per_s * item.block_bytes for item in self.classes)
+        return sum(item.refilled_per_s * item.now.block_bytes for item in self.classes)
 
     def sum_of(self, names: tuple[str, ...]) -> float:
         """The sum of some counters, without those that the library lacks."""
@@ -84,15 +80,11 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
 
 def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float) -> ClassRates:
     """The rates of one class, which may be missing in `before`."""
-    refilled_before, flushed_before = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
+    refilled, flushed = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
     return ClassRates(
-        number=after.number,
-        tier=after.tier,
-        block_bytes=after.block_bytes,
-        refilled_per_s=grown(refilled_before, after.refilled_blocks) / seconds,
-        flushed_per_s=grown(flushed_before, after.flushed_blocks) / seconds,
-        live_blocks=after.live_blocks,
-        cached_blocks=after.cached_blocks,
+        after,
+        grown(refilled, after.refilled_blocks) / seconds,
+        grown(flushed, after.flushed_blocks) / seconds,
     )
 
 

@@ -14,7 +14,7 @@ requests that missed the magazine, by class."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -163,7 +163,10 @@ class Measuring:
         magazines, remote_buffers, quarantines = (
             np.bincount(blocks.heap_rows, held, count) for blocks, held in zip(caches, resident, strict=True)
         )
-        self.measure_heaps(magazines + remote_buffers, quarantines)
+        owners, thread_ids = self.reading.heaps["owner"], self.reading.heaps["thread_id"]
+        columns = (owners["number"], thread_ids, owners["state"], magazines + remote_buffers, quarantines)
+        rows = zip(*(column.astype(int).tolist() for column in columns), strict=True)
+        self.result.heaps = [HeapResidency(*row) for row in rows]
 
     def resident_of(self, blocks: Blocks) -> Integers:
         """The resident bytes of each block; of a Large one those of its range."""
@@ -175,21 +178,6 @@ class Measuring:
         resident[np.flatnonzero(is_large)[is_range]] = self.range_resident[row[is_range]]
         self.is_in_magazine[row[is_range]] = True
         return resident
-
-    def measure_heaps(self, cached: NDArray[Any], quarantined: NDArray[Any]) -> None:
-        """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
-        heaps = self.reading.heaps
-        self.result.heaps = [
-            HeapResidency(int(number), int(thread_id), int(state), int(held), int(waiting))
-            for number, thread_id, state, held, waiting in zip(
-                heaps["owner"]["number"],
-                heaps["thread_id"],
-                heaps["owner"]["state"],
-                cached,
-                quarantined,
-                strict=True,
-            )
-        ]
 
     # ---- slabs ----
 
@@ -305,7 +293,8 @@ class Measuring:
     def measure_ranges(self) -> None:
         """Live, cached and free ranges."""
         kinds, resident, result = self.kinds, self.range_resident, self.result
-        fill = self.fill_of_ranges()
+        starts, ends = (edges[kinds.is_clean] for edges in self.range_ends)
+        fill = int(self.pages.huge_between(starts, ends).sum())  # resident only as parts of huge pages
         is_live = (kinds.classes >= 0) | kinds.is_cached
         result.big_live_bytes = int(resident[kinds.is_big].sum())
         self.measure_named(self.reading.named.rows_of_numbers(kinds.named), resident)
@@ -321,11 +310,6 @@ class Measuring:
             item.live_bytes = int(held.sum())
             mean = item.mean_request_bytes
             item.requested_bytes = int(np.minimum(held, mean).sum()) if mean is not None else item.live_bytes
-
-    def fill_of_ranges(self) -> int:
-        """Bytes in CLEAN ranges that are resident because they lie in huge pages."""
-        starts, ends = (edges[self.kinds.is_clean] for edges in self.range_ends)
-        return int(self.pages.huge_between(starts, ends).sum())
 
     # ---- the rest of the window ----
 

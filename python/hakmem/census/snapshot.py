@@ -9,6 +9,7 @@ The target keeps running, so figures may be a few operations apart; none is ever
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -30,20 +31,9 @@ from hakmem.census.options import changed_options, environment_of, option_defaul
 from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
 from hakmem.layout.heaps import range_magazine_bytes
 from hakmem.target.process import Process
-from hakmem.target.target import Target, making_sense, open_core, open_process
+from hakmem.target.target import Target, making_sense, open_process
 
-__all__ = [
-    "TIERS",
-    "BigFigures",
-    "ClassFigures",
-    "MemoryFigures",
-    "Snapshot",
-    "Target",
-    "ThreadFigures",
-    "open_core",
-    "open_process",
-    "take",
-]
+__all__ = ["Target", "open_process", "take"]
 
 Detail = Literal["full", "counters"]
 STATES = {
@@ -53,6 +43,11 @@ STATES = {
     "owner_lost": "lost",
 }
 CLASS_COUNTERS = ("refilled_blocks", "flushed_blocks", "sampled_requests", "sampled_bytes")
+COUNTED = [item.name for item in fields(ClassFigures) if item.name not in CLASS_COUNTERS]  # by the census
+WALKED = (
+    *("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks"),
+    "remote_buffer_blocks",
+)
 
 
 def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
@@ -67,7 +62,7 @@ def snapshot_of(census: Census) -> Snapshot:
     reading = census.reading
     target, schema, memory = reading.target, reading.schema, reading.target.memory
     process, totals, counters = target.process, read_totals(reading), read_counters(reading)
-    heaps = named_heap_figures(census)
+    heaps, kinds = named_heap_figures(census), census.range_kinds
     options = read_options(memory, schema)
     return Snapshot(
         pid=target.pid,
@@ -81,7 +76,7 @@ def snapshot_of(census: Census) -> Snapshot:
         totals=totals,
         options=options,
         classes=[class_figures(reading, item) for item in census.classes],
-        big=big_figures(census, totals),
+        big=BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0)),
         threads=thread_figures(reading, process),
         memory=memory_figures(census, totals),
         process=process.figures() if process else None,
@@ -122,34 +117,13 @@ def read_totals(reading: Reading) -> dict[str, int]:
 
 def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
     """Figures of one class; the quick form lacks its slabs and the contents of remote-free buffers."""
-    counted = {
-        name: int(reading.class_counters[name][item.number]) if name in reading.class_counters else 0
-        for name in CLASS_COUNTERS
-    }
-    names = (
-        "slabs",
-        "capacity_blocks",
-        "free_blocks",
-        "remote_blocks",
-        "live_blocks",
-        "remote_buffer_blocks",
-    )
-    walked: dict[str, Any] = {name: None if reading.walk is None else getattr(item, name) for name in names}
-    return ClassFigures(
-        number=item.number,
-        tier=item.tier,
-        block_bytes=item.block_bytes,
-        magazine_blocks=item.magazine_blocks,
-        quarantine_blocks=item.quarantine_blocks,
-        **counted,
-        **walked,
-    )
-
-
-def big_figures(census: Census, totals: dict[str, int]) -> BigFigures:
-    """Big blocks; their bytes as counted by the library."""
-    kinds = census.range_kinds
-    return BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0))
+    known: dict[str, Any] = {name: getattr(item, name) for name in COUNTED}
+    if reading.walk is None:
+        known |= dict.fromkeys(WALKED)
+    known |= dict.fromkeys(CLASS_COUNTERS, 0)
+    counters = reading.class_counters
+    known |= {name: int(counters[name][item.number]) for name in CLASS_COUNTERS if name in counters}
+    return ClassFigures(**known)
 
 
 def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigures]:

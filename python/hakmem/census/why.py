@@ -6,12 +6,11 @@ times; the scan during which it changed least counts.  How much it changed is re
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.census.heap_figures import NamedHeapFigures, limits_of_heaps, used_heap_text
+from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import LimitFigures, limit_notes
 from hakmem.census.lines import Line, all_lines, own_lines
 from hakmem.census.scan import Scan, scan, scan_core
@@ -68,10 +67,6 @@ class Explanation:
     limit_notes: list[str] = field(default_factory=list)  # refused requests, limits that are close
     heaps: list[HeapShare] = field(default_factory=list)  # that the program has made; most live bytes first
     heaps_text: str = ""  # which of them hold most
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys are the fields' names."""
-        return asdict(self)
 
 
 def explain(target: Target) -> Explanation:
@@ -162,7 +157,11 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
         return ""
     large = [heap for heap in made if heap.live_bytes >= MENTION_SHARE * live_bytes]
     named = (large or made[:1])[:HEAPS_NAMED]
-    parts = [f"{share_text(heap.live_bytes, live_bytes)} in {used_heap_text(heap)}" for heap in named]
+    parts = []
+    for heap in named:
+        used = f"in use by {counted(heap.threads, 'thread')}" if heap.threads else ""
+        share = share_text(heap.live_bytes, live_bytes)
+        parts.append(f"{share} in {heap_text(heap.name, heap.tag, used)}")
     if rest := made[len(named) :]:
         held = sum(heap.live_bytes for heap in rest)
         parts.append(f"{share_text(held, live_bytes)} in {counted(len(rest), 'other heap')}")

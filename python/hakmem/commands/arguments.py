@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from hakmem.target.target import Target
+from hakmem.base.durations import parse_duration_s
+from hakmem.target.target import Target, open_core, open_process
 
 PID = re.compile("[0-9]{1,19}")
-Command = TypeVar("Command", bound=Callable[..., Any])
-Asked = TypeVar("Asked")  # a dataclass
+Command = Callable[..., Any]
+Kind = TypeVar("Kind")
 
 
 def complete_pids(
@@ -35,28 +37,68 @@ def complete_pids(
     return found
 
 
-class Pid(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """The number of a process."""
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """A word, parsed by a function; its ValueError is a sentence for the user."""
 
-    name = "pid"
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self.parse = parse
 
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Called by click."""
-        if isinstance(value, int):
-            return value
-        if not PID.fullmatch(value) or not int(value):
-            self.fail(f"{value!r} is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one", param, ctx)
-        return int(value)
-
-
-def pid_argument(command: Command) -> Command:
-    """PID of the process to read."""
-    return click.argument("pid", type=Pid(), shell_complete=complete_pids)(command)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Called by click, with a default, too, which may need no parsing."""
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
-    """A flag for each, with its help; the command gets the one that was given as `name`, or None.  Two of
-    them are an error: the last one would win silently."""
+def parse_pid(word: str) -> int:
+    if not PID.fullmatch(word) or not int(word):
+        raise ValueError(f"{word!r} is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one")
+    return int(word)
+
+
+def duration(min_s: float = 0.0) -> Parsed:
+    """At least `min_s` seconds."""
+    return Parsed("duration", functools.partial(parse_duration_s, min_s=min_s))
+
+
+# ---- the command line as one object ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An argument or options, in place of the default of the parameter or field whose value it becomes."""
+
+    of: Callable[..., Callable[[Command], Command]]
+    words: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def added(self, command: Command, name: str, annotation: str) -> Command:
+        """A `bool` is a flag, `tuple[…, ...]` may be given several times, and --help shows defaults."""
+        settings = self.settings
+        if self.of is click.option:
+            guessed = {"is_flag": annotation == "bool", "multiple": annotation.endswith("...]")}
+            numbers = {"metavar": "N"} if annotation.startswith("int") else {}
+            settings = {"show_default": "default" in settings, **guessed, **numbers, **settings}
+        return self.of(*self.words, name, **settings)(command)
+
+
+def option(*words: str, **settings: Any) -> Any:  # noqa: ANN401 - of any type
+    return Declared(click.option, words, settings)
+
+
+def argument(**settings: Any) -> Any:  # noqa: ANN401 - of any type
+    return Declared(click.argument, (), settings)
+
+
+def one_of(flags: Mapping[str, str]) -> Any:  # noqa: ANN401 - str | None
+    """A flag for each, with its help; the field is the one that was given, or None."""
+    return Declared(_exclusive, (), {"flags": flags})
+
+
+def _exclusive(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
+    """Two of them are an error: the last one would win silently."""
 
     def choose(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         if not value:
@@ -67,35 +109,53 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
             raise click.UsageError(f"--{earlier} and --{flag} exclude each other; use one of them", context)
 
     def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_choice(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the command's own
-            return command(*arguments, **options, **{name: click.get_current_context().meta.get(name)})
-
-        found: Any = with_choice
         for flag, text in reversed([*flags.items()]):
-            found = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)(
-                found
-            )
-        return cast("Command", found)
+            added = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)
+            command = added(command)
+        return command
 
     return decorate
 
 
-def options_as(kind: type[Asked]) -> Callable[[Callable[[Asked], None]], Callable[..., None]]:
-    """The command gets its arguments and options as one object, whose fields have their names."""
+def options(command: Command, source: Command | None = None) -> Command:
+    """The parameters of the command, or of `source`, are its arguments and options: each is Declared."""
+    declared = [*inspect.signature(source or command).parameters.values()]
+    chosen = [one.name for one in declared if one.default.of is _exclusive]
 
-    def decorate(command: Callable[[Asked], None]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:  # noqa: ANN401 - of many types
+        meta = click.get_current_context().meta
+        command(**values, **{name: meta.get(name) for name in chosen})
+
+    found: Command = with_options
+    for one in reversed(declared):
+        found = one.default.added(found, one.name, one.annotation)
+    return found
+
+
+def options_as(kind: type[Kind]) -> Callable[[Callable[[Kind], None]], Command]:
+    """The command gets them as one object, whose fields they are."""
+
+    def decorate(command: Callable[[Kind], None]) -> Command:
         @functools.wraps(command)
-        def with_options(**values: Any) -> None:  # noqa: ANN401 - of many types
+        def with_one(**values: Any) -> None:  # noqa: ANN401 - of many types
             command(kind(**values))
 
-        return with_options
+        return options(with_one, kind)
 
     return decorate
+
+
+# ---- targets and files -------------------------------------------------------------------------------
+
+
+def say(text: object) -> None:
+    """On standard error: standard output is for the result, or the program's."""
+    click.echo(f"hakmem: {text}", err=True)
 
 
 def warn(what: str) -> None:
-    click.echo(f"hakmem: warning: {what}", err=True)
+    say(f"warning: {what}")
 
 
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
@@ -111,8 +171,6 @@ def open_target(text: str, executable: Path | None = None, libraries: Sequence[P
 
 def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path]) -> Target:
     """The core, with a line on standard error where it is truncated: figures are those of the rest."""
-    from hakmem.target.target import open_core
-
     opened = open_core(path, executable, libraries)
     if opened.memory.truncation:
         warn(f"{opened.memory.truncation}; memory beyond its end is missing here")
@@ -121,14 +179,11 @@ def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path
 
 def open_pid(pid: int) -> Target:
     """The process, with a line on standard error where it has several hakmems: only one is looked at."""
-    from hakmem.target.target import open_process
-
     opened = open_process(pid)
     if others := opened.places[1:]:
-        click.echo(
-            f"hakmem: process {pid} has {1 + len(others)} hakmems; the one that has held most is read, in "
-            f"{opened.places[0]}; hakmem doctor {pid} names all",
-            err=True,
+        say(
+            f"process {pid} has {1 + len(others)} hakmems; the one that has held most is read, in "
+            f"{opened.places[0]}; hakmem doctor {pid} names all"
         )
     return opened
 
@@ -138,36 +193,32 @@ def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Pat
     return (*([executable] if executable else ()), *libraries)
 
 
-TARGET = click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
-INTERNALS = click.option(
+INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUTPUT = click.Path(dir_okay=False, path_type=Path)
+OUTPUT_OR_DASH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+PROCESS_ID = Parsed("pid", parse_pid)
+PROCESS = argument(type=PROCESS_ID, shell_complete=complete_pids)
+TARGET = argument(metavar="PID|CORE", shell_complete=complete_pids)
+INTERNALS = option(
     "--internals",
-    "with_internals",
-    is_flag=True,
     help="Sites begin at malloc's caller, not at the program's own function: std::, libc, alloc:: …",
 )
-DEPTH = click.option(
-    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
-)
-SITES_MAX = click.option(
-    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
-)
-PERIOD = click.option(
-    "--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
+DEPTH = option("--depth", type=click.IntRange(1, 64), default=3, help="Frames of a site.")
+SITES_MAX = option("--top", type=click.IntRange(1), default=20, help="Sites.")
+PERIOD = option(
+    "--period",
+    type=click.IntRange(1),
+    metavar="BYTES",
     help="Mean bytes between two samples; adapted if not given.",
-)  # fmt: skip
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-EVERY_FIGURE = click.option(
-    "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."
 )
-EVERY_CONTENT = click.option("--all", "everything", is_flag=True, help="Show all rows, however small.")
-EXAMPLES = click.option(
-    "--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret."
-)
-EXECUTABLE = click.option(
-    "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The program file, if it has moved.",
-)  # fmt: skip
-LIBRARIES = click.option(
-    "--library", "libraries", multiple=True, type=click.Path(exists=True, path_type=Path),
+JSON = option("--json", help="Print JSON instead of tables.")
+EVERY_FIGURE = option("--all", help="Also show zero counters, empty classes and all threads.")
+EVERY_CONTENT = option("--all", help="Show all rows, however small.")
+EXAMPLES = option("--examples", help="Show the beginning of a text of each kind. It may be secret.")
+EXECUTABLE = option("--executable", type=INPUT, help="The program file, if it has moved.")
+LIBRARIES = option(
+    "--library",
+    type=click.Path(exists=True, path_type=Path),
     help="A library of the program, or a directory of libraries, if they have moved.",
-)  # fmt: skip
+)

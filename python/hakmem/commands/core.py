@@ -8,32 +8,36 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.errors import HakmemError
 from hakmem.commands.arguments import (
     EVERY_FIGURE,
     EXECUTABLE,
+    INPUT,
     JSON,
     LIBRARIES,
+    argument,
     moved_files,
     open_core_file,
+    options,
     warn,
 )
+from hakmem.target.target import Target, making_sense
 
 if TYPE_CHECKING:
     from hakmem.blocks.guards import GuardReport
     from hakmem.profile.model import Profile
-    from hakmem.target.target import Target
 
 SITES_SHOWN = 10
 
 
 @click.command("core")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@EXECUTABLE
-@LIBRARIES
-@JSON
-@EVERY_FIGURE
+@options
 def command(
-    file: Path, executable: Path | None, libraries: tuple[Path, ...], as_json: bool, everything: bool
+    file: Path = argument(type=INPUT),
+    executable: Path | None = EXECUTABLE,
+    libraries: tuple[Path, ...] = LIBRARIES,
+    as_json: bool = JSON,
+    everything: bool = EVERY_FIGURE,
 ) -> None:
     """Print the snapshot of `hakmem stat` from the core dump FILE, the call sites that held most of the
     memory if a heap profile was on, and the last report of a guarded block, its stacks with functions.
@@ -68,9 +72,7 @@ def command(
 
 def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
     """None if there was none, or the dump holds too little of it, which is said."""
-    from hakmem.base.errors import HakmemError
     from hakmem.blocks.guards import last_report
-    from hakmem.target.target import making_sense
 
     try:
         with making_sense(target):
@@ -82,11 +84,9 @@ def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
 
 def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
     """The profile with names.  None if none was on, or, with a message, if the dump holds too little."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.live import is_known, read_profile
     from hakmem.profile.names import Sources, name_addresses
     from hakmem.profile.session import is_on
-    from hakmem.target.target import making_sense
 
     try:
         with making_sense(target):

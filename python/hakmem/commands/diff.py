@@ -6,27 +6,19 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import DEPTH, INTERNALS, JSON, SITES_MAX
-
-PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+from hakmem.commands.arguments import DEPTH, INPUT, INTERNALS, JSON, SITES_MAX, argument, option, options
 
 
 @click.command("diff")
-@click.argument("before", type=PROFILE)
-@click.argument("after", type=PROFILE)
-@JSON
-@click.option("--all", "everything", is_flag=True, help="Also show sites whose change may be chance.")
-@DEPTH
-@SITES_MAX
-@INTERNALS
+@options
 def command(
-    before: Path,
-    after: Path,
-    as_json: bool,
-    everything: bool,
-    depth: int,
-    rows_max: int,
-    with_internals: bool,
+    before: Path = argument(type=INPUT),
+    after: Path = argument(type=INPUT),
+    as_json: bool = JSON,
+    everything: bool = option("--all", help="Also show sites whose change may be chance."),
+    depth: int = DEPTH,
+    rows_max: int = SITES_MAX,
+    with_internals: bool = INTERNALS,
 ) -> None:
     """Show which sites grew or shrank from profile BEFORE to profile AFTER.
 
@@ -44,10 +36,9 @@ def command(
     from hakmem.profile.files import load
     from hakmem.views.profile_text import show_difference
 
-    old, new = load(before), load(after)
     show_difference(
-        old,
-        new,
+        load(before),
+        load(after),
         depth=depth,
         rows_max=rows_max,
         everything=everything,

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.commands.arguments import JSON
+from hakmem.base.sizes import counted
+from hakmem.commands.arguments import JSON, PID, argument, options
 
 if TYPE_CHECKING:
     from hakmem.doctor.findings import Finding
 
-PID = re.compile("[0-9]{1,19}")
 STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
 
 
 @click.command("doctor", context_settings={"ignore_unknown_options": True})
-@JSON
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PID | -- PROGRAM [ARGUMENT]…]")
-@click.pass_context
-def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> None:
+@options
+def command(
+    as_json: bool = JSON,
+    words: tuple[str, ...] = argument(
+        nargs=-1, type=click.UNPROCESSED, metavar="[PID | -- PROGRAM [ARGUMENT]…]"
+    ),
+) -> None:
     """Check what may hinder hakmem: settings of the kernel, the container and this session.
 
     With PID, check that process instead: whether it uses hakmem, what hinders hakmem there, its limits and
@@ -44,7 +46,7 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
     from hakmem.views.screen import print_json
 
     if words and words[0].startswith("-"):
-        raise click.NoSuchOption(words[0], ctx=context)
+        raise click.NoSuchOption(words[0], ctx=click.get_current_context())
     # The program first: a wrong name should fail at once.
     if len(words) == 1 and PID.fullmatch(words[0]):
         findings = process_findings(int(words[0]))
@@ -55,13 +57,12 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
         print_json({"findings": [asdict(finding) for finding in findings], "problems": problems})
     else:
         print_findings(findings)
-    context.exit(1 if problems else 0)
+    raise click.exceptions.Exit(1 if problems else 0)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from hakmem.base.sizes import counted
     from hakmem.views.screen import console, table
 
     rows = [

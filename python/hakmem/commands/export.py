@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import options_as
+from hakmem.base.errors import HakmemError
+from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
+from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, duration, option, options_as, say
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -27,116 +28,81 @@ PORT_MAX = 65535
 PORT = re.compile("[0-9]{1,5}")
 
 
-class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+def parse_address(word: str) -> tuple[str, int]:
     """HOST:PORT, :PORT or [IPv6]:PORT."""
-
-    name = "address"
-
-    def convert(
-        self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Called by click."""
-        if isinstance(value, tuple):
-            return value
-        host, colon, port = value.rpartition(":")
-        if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
-            self.fail(f"{value!r} is not an address; examples: 127.0.0.1:9100, :9100", param, ctx)
-        return host.strip("[]") or DEFAULT_HOST, int(port)
+    host, colon, port = word.rpartition(":")
+    if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
+        raise ValueError(f"{word!r} is not an address; examples: 127.0.0.1:9100, :9100")
+    return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
-class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+def parse_url(word: str) -> str:
     """http://HOST:PORT or https://…, with or without a path."""
-
-    name = "url"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Called by click."""
-        try:
-            parts = urlsplit(value)
-            is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # a port that is none
-            is_url = False
-        if not is_url or parts.query or parts.fragment:
-            self.fail(f"{value!r} is not the URL of a collector; example: http://127.0.0.1:4318", param, ctx)
-        return value
+    try:
+        parts = urlsplit(word)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        is_url = False
+    if not is_url or parts.query or parts.fragment:
+        raise ValueError(f"{word!r} is not the URL of a collector; example: http://127.0.0.1:4318")
+    return word
 
 
 @dataclass(frozen=True)
 class Asked:
     """The command line."""
 
-    listen: tuple[str, int] | None
-    textfile: Path | None
-    otlp_url: str | None
-    every_s: float | None
-    by: By
-    top: int | None
-    quick: bool
-    sites_shown: int
-    heaps_shown: int
-    classes: bool
-    switches_on: bool
+    listen: tuple[str, int] | None = option(
+        "--listen",
+        type=Parsed("address", parse_address),
+        help="Serve GET /metrics at HOST:PORT, until Ctrl-C.",
+    )
+    textfile: Path | None = option(
+        "--textfile",
+        type=OUTPUT_OR_DASH,
+        help="Write the metrics to this file, atomically; - is standard output.",
+    )
+    otlp_url: str | None = option(
+        "--otlp",
+        type=Parsed("url", parse_url),
+        help="Send the metrics to an OpenTelemetry collector: http://HOST:4318 (needs hakmem[otlp]).",
+    )
+    every_s: float | None = option(
+        "--every",
+        type=duration(0.1),
+        help="With --textfile or --otlp: again and again at this interval, until Ctrl-C.",
+    )
+    by: By = option(
+        "--by",
+        type=click.Choice(["process", "command", "container"]),
+        default="process",
+        help="Series for each process, or sums of all processes of a command or of a container.",
+    )
+    top: int | None = option(
+        "--top",
+        type=click.IntRange(min=1),
+        help="Series for the N with most RSS; all others are one sum, labelled (others).",
+    )
+    quick: bool = option("--quick", help="Omit figures that need a walk of all slabs: for large heaps.")
+    sites_shown: int = option(
+        "--sites",
+        type=click.IntRange(0, 100),
+        default=20,
+        help="Call sites of each process whose heap profile is on; 0: none.",
+    )
+    heaps_shown: int = option(
+        "--heaps",
+        type=click.IntRange(0, 100),
+        default=20,
+        help="Heaps of each process that it has made or named, by name and tag; 0: none.",
+    )
+    classes: bool = option("--classes", help="Also series for each size class: up to 500 for each process.")
+    switches_on: bool = option(
+        "--profile", help="Switch heap profiles on in these processes, and off at the end."
+    )
 
 
 @click.command("export")
-@click.option("--listen", type=Address(), help="Serve GET /metrics at HOST:PORT, until Ctrl-C.")
-@click.option(
-    "--textfile",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Write the metrics to this file, atomically; - is standard output.",
-)
-@click.option(
-    "--otlp",
-    "otlp_url",
-    metavar="URL",
-    type=Url(),
-    help="Send the metrics to an OpenTelemetry collector: http://HOST:4318 (needs hakmem[otlp]).",
-)
-@click.option(
-    "--every",
-    "every_s",
-    type=Duration(0.1),
-    help="With --textfile or --otlp: again and again at this interval, until Ctrl-C.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(["process", "command", "container"]),
-    default="process",
-    show_default=True,
-    help="Series for each process, or sums of all processes of a command or of a container.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Series for the N with most RSS; all others are one sum, labelled (others).",
-)
-@click.option("--quick", is_flag=True, help="Omit figures that need a walk of all slabs: for large heaps.")
-@click.option(
-    "--sites",
-    "sites_shown",
-    type=click.IntRange(0, 100),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Call sites of each process whose heap profile is on; 0: none.",
-)
-@click.option(
-    "--heaps",
-    "heaps_shown",
-    type=click.IntRange(0, 100),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Heaps of each process that it has made or named, by name and tag; 0: none.",
-)
-@click.option("--classes", is_flag=True, help="Also series for each size class: up to 500 for each process.")
-@click.option(
-    "--profile",
-    "switches_on",
-    is_flag=True,
-    help="Switch heap profiles on in these processes, and off at the end.",
-)
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
@@ -157,8 +123,7 @@ def command(asked: Asked) -> None:
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
       hakmem export --otlp http://127.0.0.1:4318 --every 15s
     """
-    from hakmem.base.signals import Stopped
-    from hakmem.views.metrics import registry
+    from hakmem.views.metrics import HakmemCollector, registry
     from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
 
@@ -166,7 +131,7 @@ def command(asked: Asked) -> None:
     sites = SiteMetrics(asked.sites_shown, switches_on=asked.switches_on, waits=asked.listen is None)
     grouping = Grouping(asked.by, asked.top, asked.sites_shown)
     detail: Detail = "counters" if asked.quick else "full"
-    metrics = registry(detail, sites, grouping, asked.heaps_shown, asked.classes)
+    metrics = registry(HakmemCollector(detail, sites, grouping, asked.heaps_shown, asked.classes))
     try:
         if asked.listen is not None:
             _listen(asked.listen, metrics)
@@ -195,7 +160,6 @@ def check(asked: Asked) -> None:
 
 
 def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
-    from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics import serve
 
     ignore_broken_pipes()
@@ -206,7 +170,6 @@ def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
 
 
 def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> None:
-    from hakmem.base.signals import stoppable
     from hakmem.views.metrics import write_textfile
 
     write_textfile(path, metrics)
@@ -218,8 +181,6 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
 
 def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
     """A collector that is away for a while is reported once, and tried again."""
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender
 
     ignore_broken_pipes()
@@ -238,7 +199,7 @@ def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
                 failed = False
             except HakmemError as error:
                 if not failed:
-                    click.echo(f"hakmem: {error}; trying again", err=True)
+                    say(f"{error}; trying again")
                 failed = True
             time.sleep(every_s)
 

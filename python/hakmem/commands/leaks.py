@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
+from hakmem.base.errors import HakmemError
+from hakmem.base.signals import die_of
 from hakmem.commands.arguments import (
     DEPTH,
     EVERY_CONTENT,
@@ -20,78 +21,58 @@ from hakmem.commands.arguments import (
     LIBRARIES,
     PERIOD,
     TARGET,
+    duration,
     moved_files,
     open_target,
+    option,
     options_as,
     warn,
 )
-from hakmem.commands.profile import profile_bar
+from hakmem.target.target import Target
 
 if TYPE_CHECKING:
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.growing import Watched
-    from hakmem.target.target import Target
 
 
 @dataclass(frozen=True)
 class Asked:
     """The command line."""
 
-    target: str
-    for_s: float | None
-    no_profile: bool
-    period_bytes: int | None
-    cost_percent: int | None
-    wait_s: float
-    freeze: bool
-    swapped: bool
-    depth: int
-    with_internals: bool
-    examples: bool
-    executable: Path | None
-    libraries: tuple[Path, ...]
-    as_json: bool
-    everything: bool
+    target: str = TARGET
+    for_s: float | None = option(
+        "--for",
+        type=duration(),
+        help="How long to watch for growth.  [default: 10s to 60s, until the growing sites are known; a "
+        "profile that is on is read as it is]",
+    )
+    no_profile: bool = option(
+        "--no-profile", help="Switch no profile on; growth is known only if one is on already."
+    )
+    period_bytes: int | None = PERIOD
+    cost_percent: int | None = option(
+        "--cost",
+        type=click.IntRange(1, 100),
+        metavar="PERCENT",
+        help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
+    )
+    wait_s: float = option(
+        "--wait", type=duration(), default="2s", help="Time between two scans for unreachable blocks."
+    )
+    freeze: bool = option(
+        "--freeze", help="Stop the process for one scan instead: certain, and registers are seen too."
+    )
+    swapped: bool = option("--swapped", help="Read swapped-out memory too: it becomes resident.")
+    depth: int = DEPTH
+    with_internals: bool = INTERNALS
+    examples: bool = EXAMPLES
+    executable: Path | None = EXECUTABLE
+    libraries: tuple[Path, ...] = LIBRARIES
+    as_json: bool = JSON
+    everything: bool = EVERY_CONTENT
 
 
 @click.command("leaks")
-@TARGET
-@click.option(
-    "--for",
-    "for_s",
-    type=Duration(),
-    help="How long to watch for growth.  [default: 10s to 60s, until the growing sites are known; a profile "
-    "that is on is read as it is]",
-)
-@click.option(
-    "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."
-)
-@PERIOD
-@click.option(
-    "--cost", "cost_percent", type=click.IntRange(1, 100), metavar="PERCENT",
-    help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
-)  # fmt: skip
-@click.option(
-    "--wait",
-    "wait_s",
-    type=Duration(),
-    default="2s",
-    show_default=True,
-    help="Time between two scans for unreachable blocks.",
-)
-@click.option(
-    "--freeze",
-    is_flag=True,
-    help="Stop the process for one scan instead: certain, and registers are seen too.",
-)
-@click.option("--swapped", is_flag=True, help="Read swapped-out memory too: it becomes resident.")
-@DEPTH
-@INTERNALS
-@EXAMPLES
-@EXECUTABLE
-@LIBRARIES
-@JSON
-@EVERY_CONTENT
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Find out what a process (PID) leaks, or did when it died (CORE): which call sites keep growing, how
@@ -112,7 +93,6 @@ def command(asked: Asked) -> None:
       hakmem leaks 1234 --no-profile --freeze
       hakmem leaks core.1234 --json | jq -r .verdict
     """
-    from hakmem.base.signals import die_of
     from hakmem.views.leaks_text import print_leaks
     from hakmem.views.screen import console, print_json
 
@@ -140,7 +120,6 @@ def checked(asked: Asked) -> Target:
 
 def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     """Reads the samples, scans for unreachable blocks; and the signal that ended it early, if any."""
-    from hakmem.base.errors import HakmemError
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.evidence import gather_evidence
     from hakmem.blocks.growing import Watch, watch
@@ -161,7 +140,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
         evidence = evidence_of(watched, None)
         return evidence is None or evidence.is_told
 
-    with profile_bar(how.seconds) as seconds:
+    with progress_bar("profiling", how.seconds) as seconds:
         watched = watch(opened, replace(how, is_told=is_told), seconds)
     reached, samples = None, watched.places
     if not watched.is_gone and watched.stopped_by is None:

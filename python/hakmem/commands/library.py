@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import click
 
+from hakmem.commands.arguments import warn
+from hakmem.launch.preloadable import is_preloadable
+from hakmem.target.library import find_library
+
 
 @click.command("library")
 def command() -> None:
@@ -14,14 +18,10 @@ def command() -> None:
       LD_PRELOAD=$(hakmem library) gunicorn app:app
       echo "LD_PRELOAD=$(hakmem library)" >> /etc/default/server
     """
-    from hakmem.launch.preloadable import is_preloadable
-    from hakmem.target.library import find_library
-
     library = find_library()
     if not is_preloadable(library):
-        click.echo(
-            "hakmem: warning: LD_PRELOAD has no way to write the space, colon or dollar sign in this path; "
-            "start programs by hakmem run, or install hakmem into another folder",
-            err=True,
+        warn(
+            "LD_PRELOAD has no way to write the space, colon or dollar sign in this path; "
+            "start programs by hakmem run, or install hakmem into another folder"
         )
     click.echo(library)

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import ExitCode, HakmemError
+from hakmem.base.files import check_writable
+from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
     DEPTH,
     INTERNALS,
     JSON,
+    OUTPUT,
     PERIOD,
     SITES_MAX,
-    complete_pids,
+    TARGET,
+    duration,
     one_of,
     open_target,
+    option,
     options_as,
+    say,
     warn,
 )
+from hakmem.target.target import Target
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
     from hakmem.profile.model import Profile
-    from hakmem.profile.session import Gathered, Progress
+    from hakmem.profile.session import Gathered
     from hakmem.target.switch import Settings
-    from hakmem.target.target import Target
 
 MODES = {
     "live": "Blocks that the program holds now (the default).",
@@ -52,19 +57,33 @@ ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
 class Asked:
     """The command line."""
 
-    target: str
-    for_s: float | None
-    mode: str | None
-    switch: str | None
-    outputs: tuple[Path, ...]
-    period_bytes: int | None
-    rate: int | None
-    stack_depth: int | None
-    depth: int
-    rows_max: int
-    push_url: str | None
-    with_internals: bool
-    as_json: bool
+    target: str = TARGET
+    for_s: float | None = option("--for", type=duration(), help="How long to sample.  [default: 10s]")
+    mode: str | None = one_of(MODES)
+    switch: str | None = one_of(SWITCH)
+    outputs: tuple[Path, ...] = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
+    )
+    period_bytes: int | None = PERIOD
+    rate: int | None = option(
+        "--rate",
+        type=click.IntRange(1),
+        help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
+    )
+    stack_depth: int | None = option(
+        "--stack", type=click.IntRange(1, 128), help="Frames to keep of a stack."
+    )
+    depth: int = DEPTH
+    rows_max: int = SITES_MAX
+    push_url: str | None = option(
+        "--push", metavar="URL", help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST."
+    )
+    with_internals: bool = INTERNALS
+    as_json: bool = JSON
 
     @property
     def settings(self) -> Settings:
@@ -73,40 +92,7 @@ class Asked:
         return Settings(self.period_bytes or 0, self.rate or 0, self.stack_depth or 0, self.for_s or 0.0)
 
 
-@contextmanager
-def profile_bar(for_s: float) -> Iterator[Progress]:
-    from hakmem.views.screen import timed_bar
-
-    with timed_bar("profiling", for_s) as advance:
-        yield lambda seconds: advance(seconds, "")
-
-
 @click.command("profile")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
-@click.option("--for", "for_s", type=Duration(), help="How long to sample.  [default: 10s]")
-@one_of("mode", MODES)
-@one_of("switch", SWITCH)
-@click.option(
-    "-o", "--output", "outputs", multiple=True, metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
-)  # fmt: skip
-@PERIOD
-@click.option(
-    "--rate", type=click.IntRange(1), metavar="N",
-    help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
-)  # fmt: skip
-@click.option(
-    "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
-)
-@DEPTH
-@SITES_MAX
-@click.option(
-    "--push", "push_url", metavar="URL",
-    help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST.",
-)  # fmt: skip
-@INTERNALS
-@JSON
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
@@ -124,11 +110,12 @@ def command(asked: Asked) -> None:
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
-    from hakmem.base.errors import ExitCode
+    from hakmem.profile.session import require_profiles
     from hakmem.views.profile_text import show_profile
 
     writers = checked(asked)
-    opened = open_profiled(asked.target)
+    opened = open_target(asked.target)
+    require_profiles(opened)
     if asked.switch:
         click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
         return
@@ -136,7 +123,7 @@ def command(asked: Asked) -> None:
     name_unless_stopped(opened, gathered)
     is_saved = saved(gathered.profile, writers)
     for note in gathered.notes:
-        click.echo(f"hakmem: {note}", err=True)
+        say(note)
     show_profile(
         gathered.profile,
         depth=asked.depth,
@@ -150,14 +137,11 @@ def command(asked: Asked) -> None:
     if not is_saved:
         raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
-        from hakmem.base.signals import die_of
-
         die_of(gathered.stopped_by)
 
 
 def checked(asked: Asked) -> dict[Path, Write]:
     """The writers of the files; whatever can be refused is refused before the work."""
-    from hakmem.base.files import check_writable
     from hakmem.profile.push import place_of
     from hakmem.views.profile_file import writer
 
@@ -185,6 +169,7 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
     from hakmem.doctor.runtimes import hidden_in
     from hakmem.profile.model import Mode
     from hakmem.profile.session import Plan, gather, is_on, last_profile, own_settings
+    from hakmem.views.screen import progress_bar
 
     wanted, settings = Mode(asked.mode or Mode.LIVE), asked.settings
     if opened.process is None:
@@ -194,38 +179,27 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
         gathered.notes += own_settings(settings)
     else:
         for_s = asked.for_s or FOR_S
-        with profile_bar(for_s) as progress:
+        with progress_bar("profiling", for_s) as progress:
             gathered = gather(opened, Plan(wanted, for_s, replace(settings, lease_s=0.0)), progress)
     if hidden := hidden_in(opened.process):
         gathered.notes.append(hidden)
     return gathered
 
 
-def open_profiled(name: str) -> Target:
-    """A process or a core, of a library that has profiles."""
-    from hakmem.profile.session import require_profiles
-
-    opened = open_target(name)
-    require_profiles(opened)
-    return opened
-
-
 def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
     """Writes the files before anything else can fail; a failure is reported at once."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.files import save_all
 
     try:
         save_all(profile, writers)
     except HakmemError as error:
-        click.echo(f"hakmem: {error}", err=True)
+        say(error)
         return False
     return True
 
 
 def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
     """Sends it; if that fails and no file has it, it is kept in one, and the error says where."""
-    from hakmem.base.errors import HakmemError
     from hakmem.profile.files import kept_elsewhere
     from hakmem.profile.push import push
 
@@ -239,8 +213,6 @@ def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
 
 def name_unless_stopped(target: Target, gathered: Gathered) -> None:
     """The samples are there: a signal while their names are looked up ends only that."""
-    from hakmem.base.signals import Stopped, stoppable
-
     try:
         with stoppable():
             name(target, gathered.profile)
@@ -260,7 +232,6 @@ def name(target: Target, profile: Profile) -> None:
 
 def turn(target: Target, settings: Settings | None) -> str:
     """Switches sampling on, or off without settings; returns what to say."""
-    from hakmem.base.durations import duration_text
     from hakmem.target.switch import Switch
 
     with Switch(target) as switch:

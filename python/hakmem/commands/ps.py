@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hakmem.commands.arguments import JSON
+from hakmem.base.errors import (
+    AccessRefusedError,
+    HakmemError,
+    ProcessGoneError,
+    UnreadableError,
+    VersionError,
+)
+from hakmem.base.sizes import bytes_text, counted
+from hakmem.commands.arguments import JSON, option, options
+from hakmem.target.allocators import HAKMEM, Allocator, detect
+from hakmem.target.container import container_of
+from hakmem.target.process import Process, all_processes
 
 if TYPE_CHECKING:
     from hakmem.census.limits import LimitFigures
-    from hakmem.target.process import Process
 
 By = Literal["process", "command", "container"]
 
@@ -57,21 +67,19 @@ class Listing:
 
 
 @click.command("ps")
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Every process, not only those on hakmem and the largest others.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(["process", "command", "container"]),
-    default="process",
-    show_default=True,
-    help="A line for each process, or sums of the processes of a command or of a container.",
-)
-@JSON
-def command(everything: bool, by: By, as_json: bool) -> None:
+@options
+def command(
+    everything: bool = option(
+        "--all", help="Every process, not only those on hakmem and the largest others."
+    ),
+    by: By = option(
+        "--by",
+        type=click.Choice(["process", "command", "container"]),
+        default="process",
+        help="A line for each process, or sums of the processes of a command or of a container.",
+    ),
+    as_json: bool = JSON,
+) -> None:
     """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
 
     PSS is RSS with each shared page divided among the processes that map it, so sums of it are true.
@@ -89,7 +97,7 @@ def command(everything: bool, by: By, as_json: bool) -> None:
       sudo hakmem ps --by container
       hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
     """
-    from hakmem.views.screen import print_json
+    from hakmem.views.screen import console, print_json
 
     found = listing()
     if by != "process":
@@ -103,13 +111,12 @@ def command(everything: bool, by: By, as_json: bool) -> None:
     else:
         print_listing(found, everything)
     if found.refused and not as_json:
-        print_refused(found.refused)
+        fix = "" if os.geteuid() == 0 else "; use sudo"
+        refused = counted(found.refused, "process", "processes")
+        console().print(f"access denied by the kernel: {refused}{fix}")
 
 
 def listing() -> Listing:
-    from hakmem.base.errors import AccessRefusedError, ProcessGoneError
-    from hakmem.target.process import all_processes
-
     lines, refused = [], 0
     for process in all_processes():
         try:
@@ -124,10 +131,6 @@ def listing() -> Listing:
 
 
 def _line(process: Process) -> Line:
-    from hakmem.base.errors import UnreadableError, VersionError
-    from hakmem.target.allocators import HAKMEM, Allocator, detect
-    from hakmem.target.container import container_of
-
     container = container_of(process.path("cgroup"))
     try:
         allocator = detect(process)
@@ -143,7 +146,7 @@ def _line(process: Process) -> Line:
         is_bundled=allocator.is_bundled,
         rss_bytes=process.figures().rss_bytes,
         pss_bytes=process.smaps_rollup().get("Pss"),
-        user_id=process.path("").stat().st_uid,
+        user_id=int(process.status()["Uid"].split()[1]),
         name=process.name,
         container=container.id or container.cgroup,
         command=process.command,
@@ -152,8 +155,6 @@ def _line(process: Process) -> Line:
 
 
 def _limits(process: Process) -> LimitFigures | None:
-    from hakmem.base.errors import HakmemError
-
     try:
         from hakmem.census.snapshot import open_process, take
 
@@ -163,9 +164,7 @@ def _limits(process: Process) -> LimitFigures | None:
 
 
 def print_listing(found: Listing, everything: bool) -> None:
-    from hakmem.base.sizes import bytes_text
     from hakmem.census.limits import limit_mark
-    from hakmem.target.allocators import HAKMEM
     from hakmem.views.screen import console, one_line, table
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
@@ -178,7 +177,7 @@ def print_listing(found: Listing, everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            _pss_text(line.pss_bytes),
+            "–" if line.pss_bytes is None else bytes_text(line.pss_bytes),
             *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
@@ -195,14 +194,6 @@ def print_listing(found: Listing, everything: bool) -> None:
         )
     if ours and not find_spec("numpy"):
         out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
-
-
-def print_refused(refused: int) -> None:
-    from hakmem.base.sizes import counted
-    from hakmem.views.screen import console
-
-    fix = "" if os.geteuid() == 0 else "; use sudo"
-    console().print(f"access denied by the kernel: {counted(refused, 'process', 'processes')}{fix}")
 
 
 def grouped(lines: Sequence[Line], by: By) -> list[Group]:
@@ -224,7 +215,6 @@ def grouped(lines: Sequence[Line], by: By) -> list[Group]:
 
 
 def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
-    from hakmem.base.sizes import bytes_text
     from hakmem.views.screen import console, one_line, table
 
     shown = groups if everything else groups[:OTHERS_SHOWN]
@@ -242,12 +232,6 @@ def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
     out.print(table("", [f"<{by}", "processes", "RSS", "PSS", "<malloc"], rows))
     if len(shown) < len(groups):
         out.print(f"… and {len(groups) - len(shown)} more (--all)", style="dim")
-
-
-def _pss_text(pss_bytes: int | None) -> str:
-    from hakmem.base.sizes import bytes_text
-
-    return "–" if pss_bytes is None else bytes_text(pss_bytes)
 
 
 def _allocator_text(line: Line) -> str:

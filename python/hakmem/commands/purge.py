@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, open_pid, pid_argument
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import ExitCode
+from hakmem.base.sizes import bytes_text
+from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option, options, say
 
 
 @click.command("purge")
-@pid_argument
-@click.option(
-    "--wait", "wait_s", type=Duration(), default="5s", show_default=True, help="How long to wait for it."
-)
-@JSON
-def command(pid: int, wait_s: float, as_json: bool) -> None:
+@options
+def command(
+    pid: int = PROCESS,
+    wait_s: float = option("--wait", type=duration(), default="5s", help="How long to wait for it."),
+    as_json: bool = JSON,
+) -> None:
     """Ask hakmem in process PID to give free memory back to the system, as malloc_trim does.
 
     A number is written into hakmem's own control record, with the same rights as reading; the next thread
@@ -25,9 +27,6 @@ def command(pid: int, wait_s: float, as_json: bool) -> None:
     Example:
       hakmem purge $(pgrep -o redis-server)
     """
-    from hakmem.base.durations import duration_text
-    from hakmem.base.errors import ExitCode
-    from hakmem.base.sizes import bytes_text
     from hakmem.profile.session import require_profiles
     from hakmem.target.switch import Switch
     from hakmem.views.screen import print_json
@@ -52,7 +51,5 @@ def command(pid: int, wait_s: float, as_json: bool) -> None:
             if is_stopped
             else f"no thread has allocated or freed within {duration_text(wait_s)}"
         )
-        click.echo(
-            f"hakmem: process {pid} has not purged yet: {why}; it does so when one allocates", err=True
-        )
+        say(f"process {pid} has not purged yet: {why}; it does so when one allocates")
         raise click.exceptions.Exit(ExitCode.FAILED)

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import open_pid, pid_argument
+from hakmem.base.durations import duration_text
+from hakmem.base.files import Output, is_standard_output
+from hakmem.base.signals import die_of, stoppable
+from hakmem.base.sizes import bytes_text, counted
+from hakmem.commands.arguments import OUTPUT_OR_DASH, PROCESS, duration, open_pid, option, options, say
 
 if TYPE_CHECKING:
     from hakmem.census.figures import Snapshot
@@ -22,11 +25,10 @@ EVERY_MIN_S = 0.01
 @contextmanager
 def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
     """A bar that is advanced by each snapshot."""
-    from hakmem.base.sizes import bytes_text, counted
-    from hakmem.views.screen import timed_bar
+    from hakmem.views.screen import progress_bar
 
     first: list[float] = []
-    with timed_bar(what, for_s) as advance:
+    with progress_bar(what, for_s) as advance:
 
         def seen(sample: Snapshot) -> None:
             first.append(sample.monotonic_s)
@@ -37,32 +39,16 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
 
 
 @click.command("record")
-@pid_argument
-@click.option(
-    "--for", "for_s", type=Duration(), default="60s", show_default=True, help="Duration: 60s, 5m, 1h30m."
-)
-@click.option(
-    "--every",
-    "every_s",
-    type=Duration(EVERY_MIN_S),
-    default="1s",
-    show_default=True,
-    help="Interval: 1s, 500ms.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    required=True,
-    help="The file to write.",
-)
-@click.option(
-    "--profile",
-    "with_profile",
-    is_flag=True,
-    help="Also sample allocations, and record which call sites hold the memory over time.",
-)
-def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: bool) -> None:
+@options
+def command(
+    pid: int = PROCESS,
+    for_s: float = option("--for", type=duration(), default="60s", help="Duration: 60s, 5m, 1h30m."),
+    every_s: float = option("--every", type=duration(EVERY_MIN_S), default="1s", help="Interval: 1s, 500ms."),
+    output: Path = option("-o", "--output", type=OUTPUT_OR_DASH, required=True, help="The file to write."),
+    with_profile: bool = option(
+        "--profile", help="Also sample allocations, and record which call sites hold the memory over time."
+    ),
+) -> None:
     """Record process PID into a file for `hakmem report`.
 
     Recording stops after the duration, when the process ends, or on Ctrl-C. Each sample is written at once,
@@ -81,10 +67,6 @@ def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: 
       hakmem record 1234 --for 1h --profile -o run.json
       hakmem record 1234 -o - | hakmem report - -o run.html
     """
-    from hakmem.base.durations import duration_text
-    from hakmem.base.files import Output, is_standard_output
-    from hakmem.base.signals import die_of, stoppable
-    from hakmem.base.sizes import counted
     from hakmem.views.recording import record
     from hakmem.views.recording_sites import SiteRecorder
 
@@ -96,7 +78,7 @@ def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: 
             progress = stack.enter_context(recording_bar(f"recording {pid}", for_s))
             recorded = record(target, every_s, for_s, file, progress, sites)
     for note in sites.notes if sites else []:
-        click.echo(f"hakmem: {note}", err=True)
+        say(note)
     if recorded.stopped_by not in (None, signal.SIGINT):
         die_of(recorded.stopped_by)
     hint = f" View it with: hakmem report {output} -o {output.with_suffix('.html')}"

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import click
 
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import check_writable, is_standard_output, write_atomically
+from hakmem.commands.arguments import OUTPUT_OR_DASH, argument, option, options
+
 
 @click.command("report")
-@click.argument("recording", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="The page; default: RECORDING with the suffix .html.",
-)
-def command(recording: Path, output: Path | None) -> None:
+@options
+def command(
+    recording: Path = argument(type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)),
+    output: Path | None = option(
+        "-o", "--output", type=OUTPUT_OR_DASH, help="The page; default: RECORDING with the suffix .html."
+    ),
+) -> None:
     """Turn a recording of `hakmem record` into a page with charts: one self-contained file.
 
     \b
@@ -24,8 +27,6 @@ def command(recording: Path, output: Path | None) -> None:
       hakmem report run.json -o /var/www/html/run.html
       hakmem report - -o - < run.json > run.html
     """
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.files import check_writable, is_standard_output, write_atomically
     from hakmem.views.recording import Recording
     from hakmem.views.report import render
 

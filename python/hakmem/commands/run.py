@@ -6,13 +6,16 @@ import errno
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from hakmem.commands.arguments import one_of, options_as, warn
+from hakmem.base.errors import DEBUG_VARIABLE, CommandError, HakmemError
+from hakmem.base.files import check_writable
+from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, say, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -44,18 +47,11 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     return {name: value for name, _, value in pairs}
 
 
-class LazyCondition(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """--when; what it needs is loaded when it is used."""
+def parse_when(word: str) -> Condition:
+    """Its module is loaded when it is used."""
+    from hakmem.launch.condition import parse_condition, usable_bytes
 
-    name = "condition"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Condition:  # noqa: ANN401
-        from hakmem.launch.condition import Condition, parse_condition, usable_bytes
-
-        try:
-            return value if isinstance(value, Condition) else parse_condition(value, usable_bytes())
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    return parse_condition(word, usable_bytes())
 
 
 class Run(click.Command):
@@ -74,82 +70,60 @@ class Run(click.Command):
 class Asked:
     """The command line."""
 
-    stats: bool
-    json_file: str | None
-    harden: int | None
-    is_python: bool
-    settings: dict[str, str]
-    is_profiled: bool
-    outputs: tuple[Path, ...]
-    conditions: tuple[Condition, ...]
-    period_bytes: int | None
-    mode: str | None
-    words: tuple[str, ...]
+    stats: bool = option("--stats", help="Print hakmem's report on standard error when the program ends.")
+    json_file: str | None = option(
+        "--json",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
+    )
+    harden: int | None = option(
+        HARDEN,
+        type=click.IntRange(0, 2),
+        metavar="[=LEVEL]",
+        help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
+    )
+    is_python: bool = option(
+        PYTHON, help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc)."
+    )
+    settings: dict[str, str] = option(
+        "--env",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_setting,
+        help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
+    )
+    is_profiled: bool = option(
+        "--profile", help="Profile it from its first malloc on: -o, or a table on standard error."
+    )
+    outputs: tuple[Path, ...] = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        metavar="FILE",
+        help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak "
+        "when it held most; %p becomes the PID, files for each process.",
+    )
+    conditions: tuple[Condition, ...] = option(
+        "--when",
+        type=Parsed("condition", parse_when),
+        metavar="CONDITION",
+        help="With --profile: also write FILE with .when as soon as rss>80% (of the memory it may use), "
+        "rss>2G or live>500M.",
+    )
+    period_bytes: int | None = option(
+        "--period",
+        type=click.IntRange(2),
+        metavar="BYTES",
+        help="With --profile: mean bytes between two samples; adapted if not given.",
+    )
+    mode: str | None = one_of(PROFILE_MODES)
+    words: tuple[str, ...] = argument(
+        nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…"
+    )
 
 
 @click.command("run", cls=Run, context_settings={"allow_interspersed_args": False})
-@click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
-)
-@click.option(
-    HARDEN,
-    type=click.IntRange(0, 2),
-    metavar="[=LEVEL]",
-    help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
-)
-@click.option(
-    PYTHON,
-    "is_python",
-    is_flag=True,
-    help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc).",
-)
-@click.option(
-    "--env",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=_setting,
-    help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
-)
-@click.option(
-    "--profile",
-    "is_profiled",
-    is_flag=True,
-    help="Profile it from its first malloc on: -o, or a table on standard error.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak when "
-    "it held most; %p becomes the PID, files for each process.",
-)
-@click.option(
-    "--when",
-    "conditions",
-    multiple=True,
-    type=LazyCondition(),
-    metavar="CONDITION",
-    help="With --profile: also write FILE with .when as soon as rss>80% (of the memory it may use), rss>2G "
-    "or live>500M.",
-)
-@click.option(
-    "--period",
-    "period_bytes",
-    type=click.IntRange(2),
-    metavar="BYTES",
-    help="With --profile: mean bytes between two samples; adapted if not given.",
-)
-@one_of("mode", PROFILE_MODES)
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Launch PROGRAM on hakmem.
@@ -194,15 +168,15 @@ def command(asked: Asked) -> None:
 
     if results is None:
         execute()
-    if hidden := hidden_objects(examined, environment):
-        say(hidden)
+    from hakmem.doctor.runtimes import hidden
+
+    if unseen := hidden(runtime_named(examined), environment, examined.words):
+        say(unseen)
     run_profiled(execute, environment, results, asked)
 
 
 def checked_report(asked: Asked) -> Path | None:
     """The file of --json; what excludes each other on the command line is refused."""
-    from hakmem.base.files import check_writable
-
     name = asked.json_file
     if asked.stats and name:
         raise click.UsageError("--stats and --json exclude each other: there is only one report")
@@ -231,7 +205,6 @@ def checked_report(asked: Asked) -> Path | None:
 
 def complain(examined: Examined) -> None:
     """CommandError for a program that cannot run on hakmem; a word about two hakmems in one."""
-    from hakmem.base.errors import CommandError
     from hakmem.launch.preload import SEVERAL
 
     if examined.fatal is not None:
@@ -243,7 +216,6 @@ def complain(examined: Examined) -> None:
 
 
 def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str, str]:
-    from hakmem.base.errors import DEBUG_VARIABLE
     from hakmem.launch.preloadable import preload_list
     from hakmem.target.library import VARIABLE
 
@@ -261,14 +233,8 @@ def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str,
     return environment
 
 
-def say(text: str) -> None:
-    """The program has standard output."""
-    click.echo(f"hakmem: {text}", err=True)
-
-
 def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
     """Adds that of --python, which children inherit: the program may be a shell that starts Python."""
-    from hakmem.base.errors import CommandError
     from hakmem.doctor.runtimes import CPYTHON, FREE_THREADED, PYPY, PYTHON_SWITCH, ignores_environment
 
     variable, value = PYTHON_SWITCH
@@ -294,13 +260,6 @@ def runtime_named(examined: Examined) -> Runtime | None:
     from hakmem.doctor.runtimes import runtime_of
 
     return runtime_of(examined.program.resolve().name, (path.name for path in examined.libraries))
-
-
-def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | None:
-    """Parts of this program that a profile would not see."""
-    from hakmem.doctor.runtimes import hidden
-
-    return hidden(runtime_named(examined), environment, examined.words)
 
 
 def prepared(asked: Asked) -> Results:
@@ -330,7 +289,7 @@ def run_profiled(
     from hakmem.profile.model import Mode
 
     plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
-    with Listener() as listener:
+    with closing(Listener()) as listener:
         environment[VARIABLE] = str(listener.path)
         child = start(execute)
         try:
@@ -361,8 +320,6 @@ def launch_watched(words: tuple[str, ...], environment: dict[str, str], json_fil
 
 def absolute(name: str) -> Path:
     """The program may change its directory before it ends."""
-    from hakmem.base.errors import HakmemError
-
     try:
         return Path(name).absolute()
     except OSError as error:
@@ -384,7 +341,6 @@ def hardened(library: Path, level: int) -> list[Path]:
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     """Executes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
-    from hakmem.base.errors import CommandError
     from hakmem.launch.preload import SHELL, resolve
 
     path = str(resolve(words[0]))

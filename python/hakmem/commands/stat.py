@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, JSON, open_pid, pid_argument
+from hakmem.commands.arguments import EVERY_FIGURE, JSON, PROCESS, open_pid, options
 
 
 @click.command("stat")
-@pid_argument
-@JSON
-@EVERY_FIGURE
-def command(pid: int, as_json: bool, everything: bool) -> None:
+@options
+def command(pid: int = PROCESS, as_json: bool = JSON, everything: bool = EVERY_FIGURE) -> None:
     """Print one snapshot of process PID: memory, size classes, threads, counters, system calls.
 
     The process is not stopped and need not cooperate; it may hang. Figures may be a few operations apart.

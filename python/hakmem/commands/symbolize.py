@@ -10,7 +10,19 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, INTERNALS, LIBRARIES, moved_files, options_as, warn
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import check_writable
+from hakmem.commands.arguments import (
+    EXECUTABLE,
+    INTERNALS,
+    LIBRARIES,
+    OUTPUT,
+    argument,
+    moved_files,
+    option,
+    options_as,
+    warn,
+)
 
 
 class InputFile(click.File):
@@ -31,30 +43,22 @@ class InputFile(click.File):
 class Asked:
     """The command line."""
 
-    report: BinaryIO
-    executable: Path | None
-    libraries: tuple[Path, ...]
-    with_internals: bool
-    output: Path | None
-    debuginfod: bool
+    report: BinaryIO = argument(type=InputFile("rb"), default="-")
+    executable: Path | None = EXECUTABLE
+    libraries: tuple[Path, ...] = LIBRARIES
+    with_internals: bool = INTERNALS
+    output: Path | None = option(
+        "-o",
+        "--output",
+        type=OUTPUT,
+        help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
+    )
+    debuginfod: bool = option(
+        "--debuginfod", help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most."
+    )
 
 
 @click.command("symbolize")
-@click.argument("report", type=InputFile("rb"), default="-")
-@EXECUTABLE
-@LIBRARIES
-@INTERNALS
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
-)
-@click.option(
-    "--debuginfod",
-    is_flag=True,
-    help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
-)
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Resolve each frame in REPORT (default: standard input) to function, file and line, with inlined calls.
@@ -73,7 +77,6 @@ def command(asked: Asked) -> None:
       hakmem symbolize server.log --executable ./build/server --library ./build
       hakmem symbolize server.pb.gz --library ./build -o server.html
     """
-    from hakmem.base.errors import HakmemError
     from hakmem.views.symbolize import Symbolizer
 
     if sys.stdout is None:
@@ -98,7 +101,6 @@ def is_profile(report: BinaryIO) -> bool:
 
 def name_profile(asked: Asked) -> None:
     """Prints the profile with names, or writes it."""
-    from hakmem.base.files import check_writable
     from hakmem.profile.debug_files import Debuginfod, servers
     from hakmem.profile.files import loaded
     from hakmem.profile.names import Sources, name_addresses

@@ -5,32 +5,27 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.durations import Duration
-from hakmem.commands.arguments import Pid, complete_pids
-
-if TYPE_CHECKING:
-    from hakmem.target.fleet import Fleet
-    from hakmem.target.target import Target
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.base.sizes import counted
+from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options
+from hakmem.target.fleet import Fleet
+from hakmem.target.target import Target, open_process
 
 ROWS_SHOWN = 20
 
 
 @click.command("top")
-@click.argument("pid", type=Pid(), required=False, shell_complete=complete_pids)
-@click.option(
-    "--interval",
-    "interval_s",
-    type=Duration(0.1),
-    default="1s",
-    show_default=True,
-    help="Time between two updates.",
-)
-@click.option("--once", is_flag=True, help="Print the rates over one interval as plain tables, and exit.")
-def command(pid: int | None, interval_s: float, once: bool) -> None:
+@options
+def command(
+    pid: int | None = argument(type=PROCESS_ID, required=False, shell_complete=complete_pids),
+    interval_s: float = option(
+        "--interval", type=duration(0.1), default="1s", help="Time between two updates."
+    ),
+    once: bool = option("--once", help="Print the rates over one interval as plain tables, and exit."),
+) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads,
     sites of a heap profile, the program's own heaps.
 
@@ -51,10 +46,6 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --interval 500ms
       hakmem top 1234 --once | head -20
     """
-    from hakmem.base.errors import ProcessGoneError
-    from hakmem.target.fleet import Fleet
-    from hakmem.target.target import open_process
-
     fleet = Fleet()  # one for all choices: known processes are not examined again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
     if once or not has_terminal():
@@ -87,9 +78,6 @@ def has_terminal() -> bool:
 
 def choices(fleet: Fleet) -> list[Target]:
     """All hakmem processes; HakmemError if there are none."""
-    from hakmem.base.errors import HakmemError
-    from hakmem.base.sizes import counted
-
     targets = fleet.targets()
     if targets:
         return targets

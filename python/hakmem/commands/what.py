@@ -14,71 +14,57 @@ from hakmem.commands.arguments import (
     JSON,
     LIBRARIES,
     TARGET,
+    Parsed,
+    argument,
     moved_files,
     open_target,
+    option,
     options_as,
 )
 
 ADDRESS_END = 1 << 64
 
 
-class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+def parse_address(word: str) -> int:
     """0x7f12…, as debuggers print it."""
-
-    name = "address"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            number = int(str(value), 16)
-        except ValueError:
-            number = -1
-        if not 0 <= number < ADDRESS_END:
-            self.fail(f"{value!r} is not an address; write it as 0x7f12…", param, ctx)
-        return number
+    try:
+        number = int(word, 16)
+    except ValueError:
+        number = -1
+    if not 0 <= number < ADDRESS_END:
+        raise ValueError(f"{word!r} is not an address; write it as 0x7f12…")
+    return number
 
 
 @dataclass(frozen=True)
 class Asked:
     """The command line."""
 
-    target: str
-    address: int | None
-    block_bytes: int | None
-    draws: int
-    examples: bool
-    with_path: bool
-    executable: Path | None
-    libraries: tuple[Path, ...]
-    as_json: bool
-    everything: bool
+    target: str = TARGET
+    address: int | None = argument(
+        type=Parsed("address", parse_address), required=False, metavar="[0xADDRESS]"
+    )
+    block_bytes: int | None = option(
+        "--class",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        help="Only blocks of the size class that serves requests of BYTES.",
+    )
+    draws: int = option(
+        "--draws",
+        type=click.IntRange(100, 1_000_000),
+        default=4000,
+        help="Blocks to read: more give narrower intervals.",
+    )
+    examples: bool = EXAMPLES
+    with_path: bool = option("--path", help="For an address: how the program reaches it.")
+    executable: Path | None = EXECUTABLE
+    libraries: tuple[Path, ...] = LIBRARIES
+    as_json: bool = JSON
+    everything: bool = EVERY_CONTENT
 
 
 @click.command("what")
-@TARGET
-@click.argument("address", type=Address(), required=False, metavar="[0xADDRESS]")
-@click.option(
-    "--class",
-    "block_bytes",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
-    help="Only blocks of the size class that serves requests of BYTES.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(100, 1_000_000),
-    metavar="N",
-    default=4000,
-    show_default=True,
-    help="Blocks to read: more give narrower intervals.",
-)
-@EXAMPLES
-@click.option("--path", "with_path", is_flag=True, help="For an address: how the program reaches it.")
-@EXECUTABLE
-@LIBRARIES
-@JSON
-@EVERY_CONTENT
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Tell what the live blocks of a process (PID) or of a core dump (CORE) contain: C++ classes, Python

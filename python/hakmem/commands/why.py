@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
-from hakmem.commands.arguments import JSON, complete_pids, open_target
+from hakmem.commands.arguments import JSON, TARGET, open_target, option, options
+from hakmem.target.target import making_sense
 
 
 @click.command("why")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
-@JSON
-@click.option("--all", "everything", is_flag=True, help="Show advice for every line and all details.")
-def command(target: str, as_json: bool, everything: bool) -> None:
+@options
+def command(
+    target: str = TARGET,
+    as_json: bool = JSON,
+    everything: bool = option("--all", help="Show advice for every line and all details."),
+) -> None:
     """Explain the RSS of process PID: lines that add up to it, largest first, each with what reduces it, and
     a verdict.
 
@@ -25,7 +30,6 @@ def command(target: str, as_json: bool, everything: bool) -> None:
     """
     from hakmem.census.why import explain
     from hakmem.doctor.runtimes import hidden_in
-    from hakmem.target.target import making_sense
     from hakmem.views.screen import console, print_json
     from hakmem.views.why_text import print_explanation
 
@@ -35,6 +39,6 @@ def command(target: str, as_json: bool, everything: bool) -> None:
         if opened.process is not None and (hidden := hidden_in(opened.process)):
             explanation.notes.append(hidden)
     if as_json:
-        print_json(explanation.to_json())
+        print_json(asdict(explanation))
     else:
         print_explanation(console(), explanation, everything)

@@ -18,6 +18,7 @@ from hakmem.launch.preload import misfit
 from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.elf import open_elf
+from hakmem.target.locate import executable_of
 from hakmem.target.process import Mapping, Process, kib
 
 MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
@@ -94,7 +95,8 @@ def _why_not_preloaded(allocator: Allocator, process: Process, value: str) -> tu
         if not library.exists():
             return f"there is no {name}", fix
         program = open_elf(process.path("exe"))
-        trap = misfit(process.path("exe").readlink(), program, library) if program is not None else None
+        path = Path(executable_of(process, ()))
+        trap = misfit(path, program, library) if program is not None else None
         if trap is not None:
             return trap.what.replace(str(library), name), trap.advice
     return "the loader ignored it", "hakmem doctor -- PROGRAM shows why"

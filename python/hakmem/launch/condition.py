@@ -34,9 +34,6 @@ class Condition:
     figure: Figure
     bytes: int
 
-    def holds(self, value_bytes: float) -> bool:
-        return value_bytes > self.bytes
-
 
 def parse_condition(text: str, memory_bytes: int) -> Condition:
     """ValueError with a sentence for the user; `memory_bytes` is what percents are of."""

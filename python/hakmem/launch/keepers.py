@@ -47,7 +47,7 @@ class Keeper:
 
 
 class Listener:
-    """Where keepers report; a context manager."""
+    """Where keepers report, until it is closed."""
 
     def __init__(self) -> None:
         try:
@@ -68,12 +68,6 @@ class Listener:
             raise HakmemError(
                 f"cannot listen at {self.path}: {error}; set TMPDIR to a folder with a short name"
             ) from None
-
-    def __enter__(self) -> Listener:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self.socket.close()

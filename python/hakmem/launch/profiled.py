@@ -135,7 +135,8 @@ class Program:
         found = Taken(profile, at_s, live_bytes, self.rss_bytes if rss_bytes is None else rss_bytes)
         self.latest = found
         if self.peak is None or live_bytes > self.peak.live_bytes:
-            self.peak = self._of_peak(found)
+            header = replace(profile.header, mode=Mode.PEAK, comments=list(profile.header.comments))
+            self.peak = replace(found, profile=replace(profile, header=header, allocated=[]))
         now_s, is_sure = time.monotonic(), self.is_kept and found.rss_bytes < self._risky_bytes
         took_s = time.process_time() - began_cpu_s
         self._due.peak_s = now_s + took_s / PEAK_SHARE
@@ -145,14 +146,9 @@ class Program:
     def _read_live_bytes(self) -> float:
         return float(take(self.target, "counters").memory.live_bytes)
 
-    @staticmethod
-    def _of_peak(taken: Taken) -> Taken:
-        header = replace(taken.profile.header, mode=Mode.PEAK, comments=list(taken.profile.header.comments))
-        return replace(taken, profile=replace(taken.profile, header=header, allocated=[]))
-
     def meets(self, condition: Condition) -> bool:
         """Compares RSS now, or the live bytes at the last look."""
-        return condition.holds(self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes)
+        return (self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes) > condition.bytes
 
     # ---- its end ---------------------------------------------------------------------------------------
 
@@ -169,7 +165,8 @@ class Program:
         self._close_switch()
         if self.is_kept:
             with suppress(HakmemError):
-                self.rss_peak_bytes = kib_of(Process(self.target.pid).status().get("VmHWM"))
+                peak = Process(self.target.pid).status().get("VmHWM", "0 kB")
+                self.rss_peak_bytes = int(peak.removesuffix("kB")) * 1024
                 self.take().is_exact = True
         if self.latest is not None and not self.latest.is_exact:
             age_s = self.ended_s - self.latest.at_s
@@ -237,11 +234,6 @@ class Program:
         if self._switch is not None:
             self._switch.__exit__(None, None, None)
             self._switch = None
-
-
-def kib_of(text: str | None) -> int:
-    """ "123 kB" in bytes."""
-    return int(text.split()[0]) * 1024 if text else 0
 
 
 def _name_of(target: Target, pid: int = 0) -> str:

@@ -19,7 +19,7 @@ from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.condition import Condition
 from hakmem.launch.keepers import Keeper, Listener
-from hakmem.launch.profiled import Program, Taken
+from hakmem.launch.profiled import Identity, Program, Taken
 from hakmem.launch.results import Results, Say, whose
 from hakmem.profile.model import Mode
 
@@ -88,7 +88,7 @@ class Profiling:
     def _catch_up(self) -> None:
         """One of the files that wait."""
         if self.unnamed:
-            self.results.complete(*self.unnamed.pop(0))
+            self.results.write(*self.unnamed.pop(0))
         elif self.ready:
             self._write(self.ready.pop(0))
 
@@ -142,7 +142,8 @@ class Profiling:
             self._finish(program, "ended")
             self.ready.append(program.pid)
         elif program.has_executed:
-            self._finish(program, f"executed {_executable_of(program.pid)}")
+            now = Identity.of(program.pid)
+            self._finish(program, f"executed {now.executable if now else 'another program'}")
 
     def _compare(self, program: Program, condition: Condition, number: int) -> None:
         if (program.pid, condition.text) in self.met or not program.meets(condition):
@@ -192,7 +193,7 @@ class Profiling:
             main.ended = self.child.how_it_ended()
             self.done.setdefault(main.pid, []).append(main)
         for met in self.unnamed:
-            self.results.complete(*met)
+            self.results.write(*met)
         for pid in [pid for pid in self.done if pid != self.child.pid]:
             self._write(pid)
         self._write(self.child.pid)
@@ -220,10 +221,3 @@ class Profiling:
             names = self.results.names_of(program, word)
             of_what = f"; its profile is {', '.join(names)}" if names else ""
             self.say(f"{whose(program)} ran longest, {duration_text(program.ran_s)}{of_what}")
-
-
-def _executable_of(pid: int) -> str:
-    try:
-        return str(Path(f"/proc/{pid}/exe").readlink())
-    except OSError:
-        return "another program"

@@ -65,23 +65,19 @@ class Results:
     def is_for_each(self) -> bool:
         return any(target.is_for_each for target in self.targets)
 
-    def write(self, program: Program, taken: Taken, word: str, what: str) -> None:
-        """One reading, in every format; a file that cannot be written is reported, and kept elsewhere."""
+    def write(self, program: Program, taken: Taken, word: str, what: str = "") -> None:
+        """One reading, in every format; a file that cannot be written is reported, and kept elsewhere.
+        Without `what` that which was written at once is written again, with names."""
         program.name(taken.profile)
-        self._tell(self._save(program, taken.profile, word), what)
+        paths = self._save(program, taken.profile, word)
+        if what:
+            self._tell(paths, what)
         if not self.targets:
             self.show(taken.profile)
 
     def write_at_once(self, program: Program, taken: Taken, word: str, what: str) -> None:
-        """Without names, which take time: the OOM killer may be near.  `complete` adds them."""
+        """Without names, which take time: the OOM killer may be near."""
         self._tell(self._save(program, taken.profile, word), what)
-
-    def complete(self, program: Program, taken: Taken, word: str) -> None:
-        """Writes a file that was written at once again, with names."""
-        program.name(taken.profile)
-        self._save(program, taken.profile, word)
-        if not self.targets:
-            self.show(taken.profile)
 
     def _tell(self, paths: Sequence[Path], what: str) -> None:
         if paths:

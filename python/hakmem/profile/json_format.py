@@ -23,9 +23,9 @@ from typing import Any
 
 from hakmem import __version__
 from hakmem.base.errors import HakmemError
-from hakmem.base.validity import check
+from hakmem.base.validity import built
 from hakmem.profile.labels import Labels
-from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
+from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Profile, Sample, Stack
 from hakmem.profile.sites import site_table
 
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
@@ -121,24 +121,18 @@ def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
 
 def _profile(data: MappingType[str, Any]) -> Profile:
     stacks = [tuple(int(address, 16) for address in stack) for stack in data["stacks"]]
-    profile = Profile(
+    names = built(dict[str, list[Frame]], data["names"])
+    return Profile(
         header=header_from_json(data["header"]),
-        mappings=[_mapping(item) for item in data["mappings"]],
+        mappings=[
+            built(Mapping, {**item, **{name: int(item[name], 16) for name in ADDRESSES}})
+            for item in data["mappings"]
+        ],
         samples=[_sample(row, data["sample_columns"], stacks) for row in data["samples"]],
         allocated=[_sample(row, data["sample_columns"], stacks) for row in data["allocated"]],
-        classes=classes_from_json(data["classes"]),
-        names={int(at, 16): tuple(Frame(**frame) for frame in item) for at, item in data["names"].items()},
+        classes=built(list[ClassCount], data["classes"]),
+        names={int(at, 16): tuple(frames) for at, frames in names.items()},
     )
-    for frames in profile.names.values():
-        for frame in frames:
-            check(frame)
-    return profile
-
-
-def _mapping(item: MappingType[str, Any]) -> Mapping:
-    made = Mapping(**{**item, **{name: int(item[name], 16) for name in ADDRESSES}})
-    check(made)
-    return made
 
 
 def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:
@@ -161,15 +155,4 @@ def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:
 
 def header_from_json(data: MappingType[str, Any]) -> Header:
     """ValueError, KeyError or TypeError if it is not a header."""
-    known = {name: data[name] for name in asdict(Header())}
-    header = Header(**known | {"mode": Mode(data["mode"]), "rates": [Rate(**rate) for rate in data["rates"]]})
-    check(header)
-    return header
-
-
-def classes_from_json(data: list[dict[str, int]]) -> list[ClassCount]:
-    """ValueError or TypeError if they are not counts."""
-    found = [ClassCount(**item) for item in data]
-    for count in found:
-        check(count)
-    return found
+    return built(Header, {name: data[name] for name in asdict(Header())})

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError
+from hakmem.base.validity import built
 from hakmem.profile.estimate import probability
-from hakmem.profile.json_format import classes_from_json, header_from_json
+from hakmem.profile.json_format import header_from_json
 from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
 from hakmem.profile.pprof import (
     BEFORE_NAME,
@@ -145,7 +146,7 @@ def _described(raw: _Raw) -> Profile:
     own = next((text for text in raw.strings if text.startswith(HEADER_PREFIX)), None)
     if own is not None:
         about = json.loads(own.removeprefix(HEADER_PREFIX))
-        return Profile(header_from_json(about["header"]), classes=classes_from_json(about["classes"]))
+        return Profile(header_from_json(about["header"]), classes=built(list[ClassCount], about["classes"]))
     began_s = raw.time_ns / NS_PER_S
     main = next((raw.mappings[number].path for number in sorted(raw.mappings)), "")
     header = Header(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
+
+from hakmem.base.sizes import bytes_text
 
 WIDTH, HEIGHT = 920, 280
 LEFT, RIGHT, TOP, BOTTOM = 84, 12, 10, 28
@@ -21,26 +23,9 @@ COLOUR_COUNT = 10
 BINARY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DECIMAL_STEPS = (1, 2, 2.5, 5, 10)
 TIME_STEPS_S = (
-    0.1,
-    0.2,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    3600,
-    7200,
-    14400,
-    43200,
-    86400,
+    *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
+    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
+    *(3600 * hours for hours in (1, 2, 4, 12, 24)),
 )
 
 Values = Sequence[float | None]
@@ -67,11 +52,10 @@ class Chart:
     series: Sequence[Series]
     format: Format
     is_stacked: bool = False
-    is_binary: bool = False  # axis steps of powers of two: bytes
-    svg: str = field(init=False, default="")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "svg", draw(self))
+    @property
+    def svg(self) -> str:
+        return draw(self)
 
     @property
     def legend(self) -> list[tuple[int, str]]:
@@ -97,6 +81,17 @@ class Chart:
         }
 
 
+Kind = TypeVar("Kind", int, tuple[str, str, str])
+
+
+def largest(tables: Iterable[Mapping[Kind, float]], count: int) -> list[Kind]:
+    """The keys that have most in any of the tables."""
+    most: dict[Kind, float] = {}
+    for table in tables:
+        most |= {key: max(most.get(key, 0), value) for key, value in table.items()}
+    return sorted((key for key in most if most[key]), key=lambda key: (-most[key], key))[:count]
+
+
 def colour(index: int) -> int:
     """The colour of a series by its index."""
     return index % COLOUR_COUNT
@@ -107,8 +102,9 @@ def draw(chart: Chart) -> str:
     layers = [series for series in chart.series if chart.is_stacked and not series.is_line]
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
     tops = stack([filled(chart.times_s, layer.values) for layer in layers])
-    peak = max([0.0, *(max(top, default=0) for top in tops[-1:]), *(highest(s.values) for _, s in lines)])
-    step = tick_step(peak, chart.is_binary)
+    known = (value for _, series in lines for value in series.values if value is not None)
+    peak = max([0.0, *(value for top in tops[-1:] for value in top), *known])
+    step = tick_step(peak, is_binary=chart.format is bytes_text)
     limit = step * max(1, math.ceil(peak / step))
     end_s = max(chart.times_s[-1], 1e-9) if chart.times_s else 1.0
     xs = [LEFT + PLOT_WIDTH * time / end_s for time in chart.times_s]
@@ -148,13 +144,8 @@ def stack(layers: Sequence[Sequence[float]]) -> list[list[float]]:
     return tops
 
 
-def highest(values: Values) -> float:
-    """The largest known value."""
-    return max((value for value in values if value is not None), default=0.0)
-
-
 def tick_step(peak: float, is_binary: bool) -> float:
-    """A round distance between grid lines."""
+    """A round distance between grid lines; in powers of two for bytes."""
     if peak <= 0:
         return 1.0
     base = 1024 if is_binary else 10

@@ -40,7 +40,8 @@ def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
     """The verdict; what it rests on: the sites, and what nothing reaches."""
     what = "core of" if found.is_core else "process"
     command = escape(one_line(found.command, COMMAND_SHOWN))
-    live = f", of {sum_text(found.reached.live, 'live block')}" if found.reached else ""
+    whole = found.reached.live if found.reached else None
+    live = f", of {bytes_text(whole.bytes)} in {counted(whole.blocks, 'live block')}" if whole else ""
     console.print(f"[bold]Leaks in {what} {found.pid}[/] ({command}){live}{spent_text(found.spent)}\n")
     console.print(Text(found.verdict, style="bold"))
     console.print()
@@ -60,10 +61,6 @@ def spent_text(spent: Spent | None) -> str:
         return ""
     own, whole = (duration_text(seconds) for seconds in (spent.sampling_s, spent.cpu_s))
     return f"; sampling took {own} of {whole} of processor time"
-
-
-def sum_text(one: Sum, thing: str) -> str:
-    return f"{bytes_text(one.bytes)} in {counted(one.blocks, thing)}"
 
 
 # ---- sites -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -50,22 +50,18 @@ from hakmem.views.metrics_rows import Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SiteMetrics
 
 
+@dataclass(eq=False)
 class HakmemCollector(Collector):
     """Takes a snapshot of every hakmem process at each scrape."""
 
-    def __init__(
-        self,
-        detail: Detail = "full",
-        sites: SiteMetrics | None = None,
-        grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
-        heaps_shown: int = HEAPS_SHOWN,
-        has_classes: bool = False,
-    ) -> None:
-        self._detail = detail
-        self._has_classes = has_classes
-        self._heaps = HeapMetrics(heaps_shown)
-        self._sites = sites
-        self._grouping = grouping
+    detail: Detail = "full"
+    sites: SiteMetrics | None = None
+    grouping: Grouping = field(default_factory=Grouping)
+    heaps_shown: int = HEAPS_SHOWN
+    has_classes: bool = False
+
+    def __post_init__(self) -> None:
+        self._heaps = HeapMetrics(self.heaps_shown)
         self._totals = Totals()
         self._fleet = Fleet()
         self._lock = threading.Lock()  # scrapes may overlap
@@ -79,19 +75,19 @@ class HakmemCollector(Collector):
         with self._lock:
             began_s = time.monotonic()
             targets = self._fleet.targets()
-            if self._sites is not None:
-                self._sites.forget(targets)
+            if self.sites is not None:
+                self.sites.forget(targets)
             snapshots = list(self._snapshots(targets))
             families, info, rows = self._families(targets, snapshots)
-            self._heaps.choose(snapshots, rows, self._grouping.others)
+            self._heaps.choose(snapshots, rows, self.grouping.others)
             for target, snapshot in snapshots:
                 labels = process_labels(target)
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
-                for item in snapshot.classes if self._has_classes else ():
+                for item in snapshot.classes if self.has_classes else ():
                     add_class(families, item, target.schema.meta("class_counters"), labels)
                 self._heaps.add(families, target, snapshot, labels, rows[target.pid])
-                if self._sites is not None:
-                    self._sites.add(families.add, target, snapshot, labels)
+                if self.sites is not None:
+                    self.sites.add(families.add, target, snapshot, labels)
             own = (len(snapshots), self._fleet.refused, time.monotonic() - began_s)
             for figure, value in zip(EXPORTER, own, strict=True):
                 families.add(figure, (), value)
@@ -101,7 +97,7 @@ class HakmemCollector(Collector):
         for target in targets:
             try:
                 process_labels(target)  # its name is kept from here on: it may end at any time
-                snapshot = take(target, detail=self._detail)
+                snapshot = take(target, detail=self.detail)
             except HakmemError:
                 continue  # it ended, or executed another program, meanwhile
             yield target, snapshot
@@ -113,13 +109,13 @@ class HakmemCollector(Collector):
         labels_of = {target.pid: process_labels(target) for target, _ in snapshots}
         rows: dict[int, tuple[str, ...]] = dict(labels_of)
         families = Families()
-        if not self._grouping.is_plain:
+        if not self.grouping.is_plain:
             members = [Member(target, *labels_of[target.pid], rss_bytes(one)) for target, one in snapshots]
-            rows = rows_of(members, self._grouping)
-            self._totals.forget(targets, self._grouping)
-            families = Sums(self._grouping, members, rows, self._totals)
+            rows = rows_of(members, self.grouping)
+            self._totals.forget(targets, self.grouping)
+            families = Sums(self.grouping, members, rows, self._totals)
         info = InfoMetricFamily(
-            PREFIX.rstrip("_"), "The hakmem library of a process.", labels=list(self._grouping.labels)
+            PREFIX.rstrip("_"), "The hakmem library of a process.", labels=list(self.grouping.labels)
         )
         for row, version in sorted({(rows[target.pid], one.version) for target, one in snapshots}):
             info.add_metric(row, {"version": version})
@@ -175,16 +171,10 @@ def class_counter(name: str, meta: FieldMeta | None) -> Figure:
 # ---- output ---------------------------------------------------------------------------------------
 
 
-def registry(
-    detail: Detail,
-    sites: SiteMetrics | None = None,
-    grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
-    heaps_shown: int = HEAPS_SHOWN,
-    has_classes: bool = False,
-) -> CollectorRegistry:
+def registry(collector: HakmemCollector) -> CollectorRegistry:
     """A registry with hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail, sites, grouping, heaps_shown, has_classes))
+    made.register(collector)
     return made
 
 

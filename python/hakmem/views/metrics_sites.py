@@ -67,7 +67,7 @@ class SiteMetrics:
         self._sites_shown = sites_shown
         self._switches_on = switches_on
         self._waits = waits
-        self._followed: dict[int, tuple[Target, _Followed]] = {}  # by PID
+        self._followed: dict[int, _Followed] = {}  # by PID
 
     def add(self, add: Add, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         """The metrics of one process; of one that cannot be read now, none."""
@@ -85,9 +85,9 @@ class SiteMetrics:
 
     def _follow(self, target: Target) -> _Followed:
         known = self._followed.get(target.pid)
-        if known is None or known[0] is not target:  # another program under an old PID
-            known = self._followed[target.pid] = (target, _Followed(SiteWatch(target)))
-        return known[1]
+        if known is None or known.watch.target is not target:  # another program under an old PID
+            known = self._followed[target.pid] = _Followed(SiteWatch(target))
+        return known
 
     def _add_sites(self, add: Add, followed: _Followed, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         is_full = snapshot.detail == "full"
@@ -136,7 +136,7 @@ class SiteMetrics:
         """Processes that are gone."""
         kept = {target.pid for target in targets}
         for pid in self._followed.keys() - kept:
-            self._followed.pop(pid)[1].watch.close()
+            self._followed.pop(pid).watch.close()
 
     def close(self) -> None:
         """Switches off the profiles that it switched on."""

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from hakmem import __version__
+from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.profile.estimate import Estimate
+from hakmem.profile.labels import frame_text
+from hakmem.profile.short_names import short_name
+from hakmem.views.profile_text import CALLER, interval_text, signed_bytes, span_text
+
+Tile = tuple[str, str, str]  # a figure at the top of a page: its name, its value, a note
 
 
-@dataclass(frozen=True)
-class Tile:
-    """One figure at the top of a page."""
+def width(estimate: Estimate) -> float:
+    """The relative width of the interval: to sort by how much is known."""
+    low, high = estimate.interval
+    return (high - low) / max(1.0, estimate.value)
 
-    name: str
-    value: str
-    note: str
+
+FILTERS = {
+    "bytes": bytes_text,
+    "count": lambda value: count_text(round(value)),
+    "rate": lambda value: f"{count_text(value)}/s",
+    "share": share_text,
+    "signed": signed_bytes,
+    "interval": interval_text,
+    "span": lambda ends: span_text(*ends),
+    "width": width,
+    "innermost": lambda frames: frame_text(frames[0]) if frames else "unknown",
+    "callers": lambda frames: "".join(CALLER + short_name(frame.function) for frame in frames[1:]),
+    "functions": lambda frames: CALLER.join(frame.function for frame in frames),
+}
 
 
 def rendered(template: str, data: dict[str, Any], **values: object) -> str:
@@ -29,11 +47,6 @@ def rendered(template: str, data: dict[str, Any], **values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(
-        tool_version=__version__, data=Markup(script_json(data)), **values
-    )
-
-
-def script_json(value: dict[str, Any]) -> str:
-    """JSON for a script element: it cannot close the element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    environment.filters |= FILTERS
+    script = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")  # cannot close its element
+    return environment.get_template(template).render(tool_version=__version__, data=Markup(script), **values)

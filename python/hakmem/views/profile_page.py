@@ -4,48 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 from hakmem.base.durations import duration_text
-from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import SITES_BEFORE
-from hakmem.profile.labels import DEPTH, Labels, frame_text
+from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
 from hakmem.profile.short_names import short_name
-from hakmem.profile.sites import Site, SiteTable, site_table
+from hakmem.profile.sites import SiteTable, site_table
 from hakmem.profile.wrappers import without_wrappers
 from hakmem.views.page import Tile, rendered
-from hakmem.views.profile_text import (
-    CALLER,
-    TITLES,
-    interval_text,
-    span_text,
-    whose,
-)
+from hakmem.views.profile_text import TITLES, whose
 
 ROWS_MAX = 1000
 STACKS_MAX = 20_000
 OTHERS_NAME = "[smaller stacks]"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the table of sites."""
-
-    bytes: float
-    bytes_text: str
-    width: float  # of the interval, relative: to sort by how much is known
-    interval: str
-    blocks: float
-    blocks_text: str
-    share: str
-    rounding: float
-    rounding_text: str
-    site: str
-    callers: str = ""
-    whole: str = ""  # the functions of both, with all that was left out
 
 
 def render(profile: Profile, depth: int = DEPTH) -> str:
@@ -61,8 +36,9 @@ def render(profile: Profile, depth: int = DEPTH) -> str:
         whose=whose(header) + when(header),
         command=" ".join(header.command) or header.process_name,
         tiles=tiles(profile, table),
-        rows=[row_of(site, table, labels, depth) for site in table.sites[:ROWS_MAX]],
+        rows=[(site, labels.site(site.stack, depth)) for site in table.sites[:ROWS_MAX]],
         others=others(table),
+        total=table.total_bytes,
     )
 
 
@@ -80,47 +56,27 @@ def tiles(profile: Profile, table: SiteTable) -> list[Tile]:
     whole = sum(one.samples for one in samples if one.is_complete)
     rate = f"one in {bytes_text(header.rate_bytes)} at the end" if header.rate_bytes else "at an unknown rate"
     found = [
-        Tile("Total", bytes_text(table.total_bytes), "counted" if table.is_exact else "estimated"),
-        Tile("Sites", f"{len(table.sites):,}", f"in {bytes_text(table.sampled.value)}"),
-        Tile("Samples", f"{count:,}", rate),
-        Tile("Complete stacks", share_text(whole, count), "reach the thread's start"),
+        ("Total", bytes_text(table.total_bytes), "counted" if table.is_exact else "estimated"),
+        ("Sites", f"{len(table.sites):,}", f"in {bytes_text(table.sampled.value)}"),
+        ("Samples", f"{count:,}", rate),
+        ("Complete stacks", share_text(whole, count), "reach the thread's start"),
     ]
     if table.before.value:
-        found.append(Tile("Older", bytes_text(table.before.value), SITES_BEFORE.label))
+        found.append(("Older", bytes_text(table.before.value), SITES_BEFORE.label))
     if header.lost_samples:
-        found.append(Tile("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
+        found.append(("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
     return found
 
 
-def row_of(site: Site, table: SiteTable, labels: Labels, depth: int) -> Row:
-    frames = labels.site(site.stack, depth)
-    low, high = site.bytes.interval
-    return Row(
-        bytes=site.bytes.value,
-        bytes_text=bytes_text(site.bytes.value),
-        width=(high - low) / max(1.0, site.bytes.value),
-        interval=interval_text(site.bytes),
-        blocks=site.blocks.value,
-        blocks_text=count_text(round(site.blocks.value)),
-        share=share_text(site.bytes.value, table.total_bytes),
-        rounding=site.rounding.value,
-        rounding_text=bytes_text(site.rounding.value),
-        site=frame_text(frames[0]) if frames else "unknown",
-        callers="".join(CALLER + short_name(frame.function) for frame in frames[1:]),
-        whole=CALLER.join(frame.function for frame in frames),
+def others(table: SiteTable) -> list[tuple[str, float, tuple[float, float]]]:
+    """Rows that make the table add up to the total: name, bytes, interval."""
+    rest, certain = table.sites[ROWS_MAX:], (0.0, 0.0)
+    rows = (
+        [(counted(len(rest), "other site"), sum(site.bytes.value for site in rest), certain)] if rest else []
     )
-
-
-def others(table: SiteTable) -> list[dict[str, str]]:
-    """Rows that make the table add up to the total."""
-    rest = table.sites[ROWS_MAX:]
-    rows = [(counted(len(rest), "other site"), sum(site.bytes.value for site in rest), "")] if rest else []
-    rows += [(name, one.value, span_text(*one.interval)) for name, one in table.rests]
-    total = [("total" if table.is_exact else "total, estimated", table.total_bytes, "")]
-    return [
-        {"site": n, "bytes_text": bytes_text(v), "interval": i, "share": share_text(v, table.total_bytes)}
-        for n, v, i in [*(row for row in rows if round(row[1])), *total]
-    ]
+    rows += [(name, one.value, one.interval) for name, one in table.rests]
+    total = "total" if table.is_exact else "total, estimated"
+    return [*(row for row in rows if round(row[1])), (total, table.total_bytes, certain)]
 
 
 def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:

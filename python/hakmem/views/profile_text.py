@@ -236,13 +236,11 @@ def show_difference(
         return
     shown = found.changes if everything else found.significant[:rows_max]
     rows = [change_row(change) for change in shown]
-    rest = found.changes if not everything else []
     kept = set(map(id, shown))
-    others = [change for change in rest if id(change) not in kept]
+    others = [change for change in found.changes if id(change) not in kept]
     if others:
-        changed = sum(change.bytes for change in others)
-        name = f"{counted(len(others), 'other site')}; --all shows them" if not everything else ""
-        rows.append([signed_bytes(changed), "", "", "", "", Text(name, "dim")])
+        changed, name = sum(change.bytes for change in others), counted(len(others), "other site")
+        rows.append([signed_bytes(changed), "", "", "", "", Text(f"{name}; --all shows them", "dim")])
     for (name, now), (_, then) in zip(found.after.rests, found.before.rests, strict=True):
         if round(now.value - then.value):
             rows.append([signed_bytes(now.value - then.value), "", "", "", "", Text(name, "dim")])

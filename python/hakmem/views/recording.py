@@ -31,7 +31,7 @@ from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.files import Output
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.base.sizes import counted
-from hakmem.base.validity import check, fits
+from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.snapshot import take
@@ -91,15 +91,6 @@ class Recording:
             "meta": {name: asdict(meta) for name, meta in self.meta.items()},
         }
 
-    @classmethod
-    def from_header(cls, data: Mapping[str, Any]) -> Recording:
-        """Without its samples; ValueError for an invalid header."""
-        fields = {name: data[name] for name in HEADER_NAMES}
-        meta = {name: FieldMeta(**item) for name, item in data["meta"].items()}
-        recording = cls(**fields, meta=meta)
-        check(recording)
-        return recording
-
     def write(self, path: Path) -> None:
         """Whole or not at all."""
         with Output(path) as output:
@@ -125,17 +116,17 @@ def line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
+@dataclass
 class Reader:
     """Reads a recording line by line."""
 
-    def __init__(self, name: str, file: BinaryIO) -> None:
-        self._name = name
-        self._file = file
+    _name: str
+    _file: BinaryIO
 
     def read(self) -> Recording:
         """The whole file."""
-        first = self._file.readline(LINE_BYTES_MAX) if self._begins_like_json() else b""
-        header = parsed(first)
+        begin: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
+        header = parsed(self._file.readline(LINE_BYTES_MAX)) if begin in (b"{", b"[", b'"', b" ") else None
         if header is None:
             self._is_none("is not JSON")
         if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
@@ -147,19 +138,15 @@ class Reader:
                 f"use hakmem {header.get('tool_version', '')}"
             )
         try:
-            recording = Recording.from_header(header)
+            recording = built(Recording, {name: header[name] for name in (*HEADER_NAMES, "meta")})
             if version == ONE_OBJECT_VERSION:
-                recording.samples = [sample_of(item) for item in header["samples"]]
-                recording.ended = fits(header["ended"], str, "ended")
+                recording.samples = [built(Snapshot, item) for item in header["samples"]]
+                recording.ended = built(str, header["ended"], "ended")
                 return recording
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
         self._read_samples(recording)
         return recording
-
-    def _begins_like_json(self) -> bool:
-        peeked: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
-        return peeked in (b"{", b"[", b'"', b" ")
 
     def _read_samples(self, recording: Recording) -> None:
         """To the end, or to the line that was being written when the recorder was killed."""
@@ -176,11 +163,11 @@ class Reader:
             try:
                 recording.sites.read(data)
                 if "ended" in data:
-                    recording.ended = fits(data["ended"], str, "ended")
+                    recording.ended = built(str, data["ended"], "ended")
                     if self._file.readline(1):
                         self._damaged(number + 1, "data after the end")
                     return
-                recording.samples.append(sample_of(data))
+                recording.samples.append(built(Snapshot, data))
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 self._damaged(number, what_is_wrong(error))
 
@@ -206,13 +193,6 @@ def not_a_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-def sample_of(data: Mapping[str, Any]) -> Snapshot:
-    """ValueError, KeyError or TypeError if it is not a snapshot."""
-    sample = Snapshot.from_json(data)
-    check(sample)
-    return sample
-
-
 def what_is_wrong(error: Exception) -> str:
     """The error as text."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -231,25 +211,23 @@ def with_few_threads(sample: Snapshot) -> Snapshot:
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
     kept, rest = by_cache[: THREADS_KEPT - 1], by_cache[THREADS_KEPT - 1 :]
     tiers = {tier for thread in rest for tier in thread.magazine_bytes}
+    sums = ("remote_buffer_bytes", "quarantine_bytes", "bytes_out", "slow_paths")
     others = ThreadFigures(
         number=0,
         thread_id=0,
         name=f"{len(rest)} {OTHERS_NAME}",
         state="running",
         magazine_bytes={tier: sum(t.magazine_bytes.get(tier, 0) for t in rest) for tier in sorted(tiers)},
-        remote_buffer_bytes=sum(thread.remote_buffer_bytes for thread in rest),
-        quarantine_bytes=sum(thread.quarantine_bytes for thread in rest),
-        bytes_out=sum(thread.bytes_out for thread in rest),
-        slow_paths=sum(thread.slow_paths for thread in rest),
+        **{name: sum(getattr(thread, name) for thread in rest) for name in sums},
     )
     return replace(sample, threads=[*kept, others])
 
 
+@dataclass
 class Pace:
     """Chooses between full and quick snapshots, so that walks take at most a tenth of the time."""
 
-    def __init__(self) -> None:
-        self.next_walk_s = 0.0
+    next_walk_s: float = 0.0
 
     def take(self, target: Target) -> Snapshot:
         """The next snapshot."""
@@ -285,34 +263,6 @@ class Recorded:
     stopped_by: int | None = None  # a signal's number
 
 
-class Journal:
-    """A recording that is being written: each sample is stored as soon as it is taken."""
-
-    def __init__(self, output: Output, recording: Recording) -> None:
-        self._output = output
-        self._header = line(recording.header())
-        self.first_s = self.last_s = 0.0
-
-    @property
-    def samples(self) -> int:
-        """That are written: each is a piece."""
-        return self._output.pieces
-
-    def add(self, sample: Snapshot, sites: Mapping[str, Any]) -> None:
-        """The first sample replaces the old content."""
-        text = line({**bounded(sample).to_json(), **sites})
-        if not self.samples:
-            text, self.first_s = self._header + text, sample.monotonic_s
-        self._output.write(text)
-        self.last_s = sample.monotonic_s
-
-    def end(self, why: str, sites: Mapping[str, Any], stopped_by: int | None = None) -> Recorded:
-        """The last line."""
-        samples = self.samples
-        self._output.write(line({"ended": why, **sites}))
-        return Recorded(samples, self.last_s - self.first_s, why, stopped_by)
-
-
 def record(
     target: Target,
     every_s: float,
@@ -321,31 +271,35 @@ def record(
     progress: Callable[[Snapshot], None],
     sites: SiteRecorder | None = None,
 ) -> Recorded:
-    """Records until the duration is reached, the process ends, or a signal arrives.  If that happens before
-    the first sample, nothing is written, and the reason is raised."""
-    journal = Journal(output, Recording.of(target, every_s))
-    why, stopped_by = ENDED_IN_TIME, None
+    """Records until the duration is reached, the process ends, or a signal arrives; each sample is written, a
+    piece of its own, as soon as it is taken.  If the end comes before the first sample, nothing is written,
+    and the reason is raised."""
+    header = line(Recording.of(target, every_s).header())
+    why, stopped_by, first_s, last_s = ENDED_IN_TIME, None, 0.0, 0.0
     try:
         with stoppable():
             for sample in samples(target, every_s, for_s):
-                journal.add(sample, sites.taken() if sites else {})
+                text = line({**bounded(sample).to_json(), **(sites.taken() if sites else {})})
+                last_s = sample.monotonic_s
+                if not output.pieces:  # the first one replaces the old content
+                    text, first_s = header + text, last_s
+                output.write(text)
                 progress(sample)
     except (Stopped, HakmemError) as error:
-        if not journal.samples:
+        if not output.pieces:
             raise
         if isinstance(error, Stopped):
-            why, stopped_by = ended_by(error.number), error.number
+            stopped_by = error.number  # Ctrl-C comes from the user; the sender of others is unknown
+            is_by_user, name = stopped_by == signal.SIGINT, signal.Signals(stopped_by).name
+            why = ENDED_BY_USER if is_by_user else f"stopped by {name}"
         elif has_ended(target, error):
             why = ENDED_WITH_PROCESS
         else:
-            message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
+            message = f"{error}; {counted(output.pieces, 'sample')} recorded before it"
             raise HakmemError(message) from None
-    return journal.end(why, sites.last() if sites else {}, stopped_by)
-
-
-def ended_by(number: int) -> str:
-    """Ctrl-C comes from the user; the sender of other signals is unknown."""
-    return ENDED_BY_USER if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+    written = output.pieces
+    output.write(line({"ended": why, **(sites.last() if sites else {})}))
+    return Recorded(written, last_s - first_s, why, stopped_by)
 
 
 def has_ended(target: Target, error: HakmemError) -> bool:

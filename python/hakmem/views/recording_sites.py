@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.base.validity import check, fits
+from hakmem.base.validity import built
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.model import Frame, Profile
@@ -65,6 +65,7 @@ class SiteReading:
 
 FIGURES = tuple(item.name for item in fields(SiteReading) if item.name != "rows")
 COLUMNS = [item.name for item in fields(SiteRow)]
+FRAME = [item.name for item in fields(Frame)]
 
 
 @dataclass
@@ -121,23 +122,19 @@ class SiteHistory:
 
     def read(self, data: Mapping[str, Any]) -> None:
         """Takes the readings of a line; ValueError, KeyError or TypeError if they are none."""
-        for part in fits(data.get(KEY, []), list, KEY):
-            self.sites += [tuple(frame_of(item) for item in frames) for frames in part["names"]]
-            columns = part["columns"]
-            rows = [SiteRow(**dict(zip(columns, row, strict=True))) for row in part["rows"]]
-            reading = SiteReading(**{name: part[name] for name in FIGURES}, rows=rows)
-            check(reading)
-            if not all(0 <= row.site < len(self.sites) for row in rows):
+        for part in built(list, data.get(KEY, []), KEY):
+            self.sites += [tuple(built(Frame, _row(FRAME, one)) for one in names) for names in part["names"]]
+            rows = [_row(part["columns"], row) for row in part["rows"]]
+            reading = built(SiteReading, {**part, "rows": rows})
+            if not all(0 <= row.site < len(self.sites) for row in reading.rows):
                 raise ValueError("a row of a site that has no name")
-            if min((min(astuple(row)) for row in rows), default=0) < 0:
+            if min((min(astuple(row)) for row in reading.rows), default=0) < 0:
                 raise ValueError("a site has an invalid value")
             self.readings.append(reading)
 
 
-def frame_of(item: list[Any]) -> Frame:
-    frame = Frame(*item)
-    check(frame)
-    return frame
+def _row(columns: list[str], row: list[Any]) -> dict[str, Any]:
+    return dict(zip(columns, row, strict=True))
 
 
 class SiteRecorder:

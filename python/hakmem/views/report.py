@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted
-from hakmem.census.catalogue import LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RANGES_CLEAN, Figure
-from hakmem.census.figures import Snapshot, ThreadFigures
-from hakmem.census.rates import Rates, between
-from hakmem.views.charts import Chart, Series
+from hakmem.census.catalogue import LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RANGES_CLEAN, RSS
+from hakmem.census.rates import between
+from hakmem.census.snapshot import STATES
+from hakmem.layout.schema import FieldMeta
+from hakmem.views.charts import Chart, Format, Series, largest
 from hakmem.views.page import Tile, rendered
 from hakmem.views.recording import Recording
 from hakmem.views.report_heaps import heap_charts
@@ -22,17 +23,13 @@ CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
 NS_PER_MS = 1e6
 REFILL_PREFIX = "unstable_refill_"
-
-
-@dataclass(frozen=True)
-class CounterRow:
-    """One row of the table of counters."""
-
-    name: str
-    grown: str
-    rate: str
-    unit: str
-    meaning: str
+REMOTE = (
+    ("blocks freed by other threads", "remote_freed_blocks"),
+    ("slabs queued for their owner", "unstable_pending_enqueued"),
+    ("slabs drained by their owner", "unstable_pending_drained"),
+    ("lock waits", "lock_waits"),
+)
+Names = Sequence[tuple[str, str]]  # legend, counter
 
 
 class Timeline:
@@ -48,17 +45,24 @@ class Timeline:
         self.times_s = [sample.monotonic_s - began_s for sample in self.samples]
         self.rates = [between(a, b) for a, b in zip(self.samples, self.samples[1:], strict=False)]
 
-    def gauge(self, name: str, pick: Callable[[Snapshot], float | None], is_line: bool = False) -> Series:
-        """A figure of each sample."""
-        return Series(name, [pick(sample) for sample in self.samples], is_line)
-
-    def rate(self, name: str, pick: Callable[[Rates], float]) -> Series:
-        """A rate of each interval; the first sample has none."""
-        return Series(name, [None, *(pick(rates) for rates in self.rates)])
+    def counters(self, names: Names, divisor: float = 1.0, *, zeros: bool = True) -> list[Series]:
+        """Rates of the counters that the library has, by legend; without `zeros`, of those that grew."""
+        known = self.samples[-1].counters | self.samples[-1].totals
+        found = [
+            rate(legend, [rates.counters.get(name, 0.0) / divisor for rates in self.rates])
+            for legend, name in names
+            if name in known
+        ]
+        return [series for series in found if zeros or any(series.values)]
 
     @property
     def seconds(self) -> float:
         return self.times_s[-1]
+
+
+def rate(name: str, values: Sequence[float]) -> Series:
+    """A rate of each interval; the first sample has none."""
+    return Series(name, [None, *values])
 
 
 def render(recording: Recording) -> str:
@@ -66,7 +70,8 @@ def render(recording: Recording) -> str:
     timeline = Timeline(recording)
     sites = SitesOverTime(recording.sites, timeline.samples[0].monotonic_s, timeline.seconds)
     heaps = heap_charts(timeline.times_s, timeline.samples)
-    charts = [memory_chart(timeline), *heaps, *sites.charts(), *all_charts(timeline)]
+    memory, *others = all_charts(timeline)
+    charts = [memory, *heaps, *sites.charts(), *others]
     return rendered(
         "report.html.j2",
         {chart.key: chart.data for chart in charts},
@@ -78,239 +83,183 @@ def render(recording: Recording) -> str:
         charts=charts,
         counters=counter_rows(timeline),
         sites=sites.lines(),
+        sites_total=sites.total_bytes,
         sites_rest=sites.rest(),
     )
-
-
-def all_charts(timeline: Timeline) -> list[Chart]:
-    """The page's charts of rates and caches, without empty ones."""
-    makers = (
-        class_chart,
-        stage_chart,
-        remote_chart,
-        fault_chart,
-        os_call_chart,
-        os_time_chart,
-        thread_chart,
-        cache_chart,
-    )
-    return [chart for chart in (make(timeline) for make in makers) if chart.series]
 
 
 # ---- charts -----------------------------------------------------------------------------------------
 
 
-def memory_chart(timeline: Timeline) -> Chart:
-    """RSS over the parts that hakmem knows."""
+def memory(timeline: Timeline) -> list[Series]:
+    """RSS over the parts that hakmem knows, of full snapshots only: parts of different moments do not add
+    up."""
+    samples = timeline.samples
     shown = [figure for figure in MEMORY_PARTS if figure is not RANGES_CLEAN]  # addresses without pages
-    parts = [timeline.gauge(figure.label, memory_part(figure)) for figure in shown]
-    rss = timeline.gauge("RSS", lambda sample: sample.process.rss_bytes if sample.process else None, True)
-    return Chart(
+    parts = [
+        Series(part.label, [part.of(one.memory) if one.detail == "full" else None for one in samples])
+        for part in shown
+    ]
+    rss = [sample.process.rss_bytes if sample.process else None for sample in samples]
+    return [*(part for part in parts if any(part.values)), Series(RSS.label, rss, is_line=True)]
+
+
+def classes(timeline: Timeline) -> list[Series]:
+    """The busiest classes, by the bytes of a block."""
+    fetched = [{one.now.block_bytes: one.refilled_per_s for one in rates.classes} for rates in timeline.rates]
+    sums = {
+        size: sum(
+            one.get(size, 0.0) * rates.seconds for one, rates in zip(fetched, timeline.rates, strict=True)
+        )
+        for size in fetched[-1]
+    }
+    return [
+        rate(f"{bytes_text(size)} blocks", [one.get(size, 0.0) for one in fetched])
+        for size in sorted(largest([sums], CLASSES_SHOWN))
+    ]
+
+
+def stages(timeline: Timeline) -> list[Series]:
+    """The stage that served the refills."""
+    names = [name for name in timeline.samples[-1].counters if name.startswith(REFILL_PREFIX)]
+    said = [(name.removeprefix(REFILL_PREFIX).replace("_", " "), name) for name in names]
+    return timeline.counters(said, zeros=False)
+
+
+def faults(timeline: Timeline) -> list[Series]:
+    return [
+        rate("minor", [rates.minor_faults_per_s for rates in timeline.rates]),
+        rate("major", [rates.major_faults_per_s for rates in timeline.rates]),
+    ]
+
+
+def threads(timeline: Timeline) -> list[Series]:
+    found = [
+        Series(state, [sum(thread.state == state for thread in one.threads) for one in timeline.samples])
+        for state in STATES.values()
+    ]
+    return [series for series in found if any(series.values)]
+
+
+def caches(timeline: Timeline) -> list[Series]:
+    """The threads that cached most."""
+    held = [{thread.number: thread.cached_bytes for thread in one.threads} for one in timeline.samples]
+    threads = {thread.number: thread for one in timeline.samples for thread in one.threads}
+
+    def label(number: int) -> str:
+        thread = threads[number]
+        return f"{thread.name or 'heap'} ({thread.thread_id or number})" if number else thread.name
+
+    return [
+        Series(label(number), [one.get(number, 0) for one in held]) for number in largest(held, THREADS_SHOWN)
+    ]
+
+
+def per_second(value: float) -> str:
+    """A rate on an axis."""
+    return f"{count_text(value)}/s"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A chart of the page, drawn if it has series."""
+
+    key: str
+    title: str
+    explanation: str
+    series: Callable[[Timeline], list[Series]]
+    format: Format = per_second
+    is_stacked: bool = False
+
+
+CHARTS = (
+    Wanted(
         "memory",
         "Memory and its parts",
         "Areas: hakmem's blocks and ranges by use, in bytes of address space, resident or not. Line: RSS, "
         "the process's memory in RAM, hakmem's or not. So the areas are not parts of the line: their pages "
         "may never have been touched, or been purged, and code, stacks and files are in the line only. If "
         "the line stays far above the live blocks, hakmem why shows what is resident.",
-        timeline.times_s,
-        [*(part for part in parts if any(part.values)), rss],
+        memory,
         bytes_text,
-        True,
-        True,
-    )
-
-
-def memory_part(figure: Figure) -> Callable[[Snapshot], float | None]:
-    """Reads one of the memory figures, from full snapshots only: parts of different moments do not add up."""
-    return lambda sample: figure.of(sample.memory) if sample.detail == "full" else None
-
-
-def class_chart(timeline: Timeline) -> Chart:
-    """The busiest classes."""
-    totals: dict[int, float] = {}
-    blocks: dict[int, int] = {}
-    for rates in timeline.rates:
-        for item in rates.classes:
-            totals[item.number] = totals.get(item.number, 0.0) + item.refilled_per_s * rates.seconds
-            blocks[item.number] = item.block_bytes
-    busiest = [n for n in sorted(totals, key=lambda n: -totals[n])[:CLASSES_SHOWN] if totals[n] > 0]
-    series = [
-        timeline.rate(f"{bytes_text(blocks[number])} blocks", class_rate(number))
-        for number in sorted(busiest)
-    ]
-    return Chart(
+        is_stacked=True,
+    ),
+    Wanted(
         "classes",
         "Blocks fetched, by size class",
         f"Blocks per second that malloc fetched below the magazines, for the {CLASSES_SHOWN} busiest size "
         "classes. Requests served by a magazine do not appear: they cost only a few instructions.",
-        timeline.times_s,
-        series,
-        per_second,
-    )
-
-
-def class_rate(number: int) -> Callable[[Rates], float]:
-    """Reads one class's rate."""
-    return lambda rates: next((item.refilled_per_s for item in rates.classes if item.number == number), 0.0)
-
-
-def stage_chart(timeline: Timeline) -> Chart:
-    """The stage that served the refills."""
-    names = [name for name in timeline.samples[-1].counters if name.startswith(REFILL_PREFIX)]
-    series = [
-        timeline.rate(name.removeprefix(REFILL_PREFIX).replace("_", " "), counter_rate(name))
-        for name in names
-        if any(rates.counters.get(name) for rates in timeline.rates)
-    ]
-    return Chart(
+        classes,
+    ),
+    Wanted(
         "stages",
         "Slow paths: sources of refills",
         "Magazine misses per second by the stage of the supply ladder that served them, from cheap "
         "(current) to expensive (new: a slab from the pool). A high rate of “new” in a steady program means "
         "that freed memory does not reach the threads that need it.",
-        timeline.times_s,
-        series,
-        per_second,
-        True,
-    )
-
-
-def remote_chart(timeline: Timeline) -> Chart:
-    """Cross-thread frees."""
-    pairs = (
-        ("blocks freed by other threads", "remote_freed_blocks"),
-        ("slabs queued for their owner", "unstable_pending_enqueued"),
-        ("slabs drained by their owner", "unstable_pending_drained"),
-        ("lock waits", "lock_waits"),
-    )
-    return Chart(
+        stages,
+        is_stacked=True,
+    ),
+    Wanted(
         "remote",
         "Cross-thread frees",
         "Frees of blocks in another thread's slabs, and their consequences. Queued and drained slabs should "
         "stay close; lock waits should stay near zero.",
-        timeline.times_s,
-        counter_series(timeline, pairs),
-        per_second,
-    )
-
-
-def fault_chart(timeline: Timeline) -> Chart:
-    """Page faults."""
-    return Chart(
+        lambda timeline: timeline.counters(REMOTE),
+    ),
+    Wanted(
         "faults",
         "Page faults",
         "Minor faults map pages, major ones read from disk. Constant faults at a steady RSS mean that pages "
         "are purged and faulted in again: a longer HAKMEM_DECAY_MS keeps them.",
-        timeline.times_s,
-        [
-            timeline.rate("minor", lambda r: r.minor_faults_per_s),
-            timeline.rate("major", lambda r: r.major_faults_per_s),
-        ],
-        per_second,
-    )
-
-
-def os_call_chart(timeline: Timeline) -> Chart:
-    """System calls."""
-    pairs = [(call.name, call.count) for call in OS_CALLS]
-    return Chart(
+        faults,
+    ),
+    Wanted(
         "os_calls",
         "System calls",
         "hakmem's calls that map, unmap or purge memory, per second.",
-        timeline.times_s,
-        counter_series(timeline, pairs),
-        per_second,
-    )
-
-
-def os_time_chart(timeline: Timeline) -> Chart:
-    """Time in system calls."""
-    series = [
-        timeline.rate(call.name, counter_rate(call.time, NS_PER_MS))
-        for call in OS_CALLS
-        if any(rates.counters.get(call.time) for rates in timeline.rates)
-    ]
-    return Chart(
+        lambda timeline: timeline.counters([(call.name, call.count) for call in OS_CALLS]),
+    ),
+    Wanted(
         "os_time",
         "Time in system calls",
         "Milliseconds per second that hakmem spent in these calls, without page faults.",
-        timeline.times_s,
-        series,
+        lambda timeline: timeline.counters([(c.name, c.time) for c in OS_CALLS], NS_PER_MS, zeros=False),
         lambda value: f"{value:.3g} ms/s",
-    )
-
-
-def thread_chart(timeline: Timeline) -> Chart:
-    """Threads by state."""
-    states = ("running", "dormant", "ended", "lost")
-    series = [
-        timeline.gauge(state, heap_count(state))
-        for state in states
-        if any(thread.state == state for sample in timeline.samples for thread in sample.threads)
-    ]
-    return Chart(
+    ),
+    Wanted(
         "threads",
         "Heaps by the state of their thread",
         "Running: the thread allocates. Dormant: it has not allocated for the decay time; other threads may "
         "reuse its slabs. Ended: the heap waits for a new thread. Only threads in the recording are counted.",
-        timeline.times_s,
-        series,
+        threads,
         count_text,
-        True,
-    )
-
-
-def heap_count(state: str) -> Callable[[Snapshot], float]:
-    """Counts heaps in a state."""
-    return lambda sample: sum(thread.state == state for thread in sample.threads)
-
-
-def cache_chart(timeline: Timeline) -> Chart:
-    """Free blocks in thread caches."""
-    most: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for sample in timeline.samples:
-        for thread in sample.threads:
-            most[thread.number] = max(most.get(thread.number, 0), thread.cached_bytes)
-            names[thread.number] = thread_label(thread)
-    shown = [n for n in sorted(most, key=lambda n: -most[n])[:THREADS_SHOWN] if most[n]]
-    return Chart(
+        is_stacked=True,
+    ),
+    Wanted(
         "caches",
         "Free blocks cached by threads",
         f"Cached bytes of the {THREADS_SHOWN} threads that cached most. An idle thread flushes its cache "
         "when it next allocates or frees, or ends.",
-        timeline.times_s,
-        [timeline.gauge(names[number], cached_by(number)) for number in shown],
+        caches,
         bytes_text,
-        True,
-        True,
-    )
+        is_stacked=True,
+    ),
+)
 
 
-def thread_label(thread: ThreadFigures) -> str:
-    """A thread's name and number in a legend."""
-    return f"{thread.name or 'heap'} ({thread.thread_id or thread.number})" if thread.number else thread.name
-
-
-def cached_by(number: int) -> Callable[[Snapshot], float]:
-    """Reads the cached bytes of one heap."""
-    return lambda sample: next((t.cached_bytes for t in sample.threads if t.number == number), 0)
-
-
-def counter_series(timeline: Timeline, pairs: Sequence[tuple[str, str]]) -> list[Series]:
-    """Series of the counters that the library has."""
-    known = timeline.samples[-1].counters | timeline.samples[-1].totals
-    return [timeline.rate(name, counter_rate(key)) for name, key in pairs if key in known]
-
-
-def counter_rate(name: str, divisor: float = 1.0) -> Callable[[Rates], float]:
-    """Reads one counter's rate."""
-    return lambda rates: rates.counters.get(name, 0.0) / divisor
-
-
-def per_second(value: float) -> str:
-    """A rate on an axis."""
-    return f"{count_text(value)}/s"
+def all_charts(timeline: Timeline) -> list[Chart]:
+    """That of memory first."""
+    found = [(one, one.series(timeline)) for one in CHARTS]
+    return [
+        Chart(
+            *(one.key, one.title, one.explanation, timeline.times_s, series),
+            one.format,
+            one.is_stacked,
+        )
+        for one, series in found
+        if series
+    ]
 
 
 # ---- tiles and tables ------------------------------------------------------------------------------
@@ -323,43 +272,38 @@ def tiles(timeline: Timeline) -> list[Tile]:
     faults = sum(rates.minor_faults_per_s * rates.seconds for rates in timeline.rates)
     times = tuple(call.time for call in OS_CALLS)
     os_ns = sum(rates.sum_of(times) * rates.seconds for rates in timeline.rates)
-    result = []
+    found: list[Tile] = []
     if rss:
         course = f"{bytes_text(rss[0])} at start, {bytes_text(rss[-1])} at end"
-        live_bytes = last.memory.live_bytes
-        result += [
-            Tile("Peak RSS", bytes_text(max(rss)), course),
-            Tile("Live at end", bytes_text(live_bytes), f"{LIVE_BLOCKS.meaning}, resident or not"),
+        held = f"{LIVE_BLOCKS.meaning}, resident or not"
+        found = [
+            ("Peak RSS", bytes_text(max(rss)), course),
+            ("Live at end", bytes_text(last.memory.live_bytes), held),
         ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
+    mean = f"{count_text(faults / timeline.seconds)}/s on average"
     return [
-        *result,
-        Tile("Peak fetch rate", f"{bytes_text(busiest)}/s", "by malloc, below the magazines"),
-        Tile(
-            "Page faults", count_text(round(faults)), f"{count_text(faults / timeline.seconds)}/s on average"
-        ),
-        Tile("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and purging"),
-        Tile("Threads", str(last.process.threads if last.process else len(last.threads)), "at end"),
+        *found,
+        ("Peak fetch rate", f"{bytes_text(busiest)}/s", "by malloc, below the magazines"),
+        ("Page faults", count_text(round(faults)), mean),
+        ("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and purging"),
+        ("Threads", str(last.process.threads if last.process else len(last.threads)), "at end"),
     ]
 
 
-def counter_rows(timeline: Timeline) -> list[CounterRow]:
-    """All counters that grew, the fastest first."""
+def counter_rows(timeline: Timeline) -> list[tuple[str, float, float, str, str]]:
+    """All counters that grew, the fastest first: name, growth, rate, unit, meaning."""
     first, last = timeline.samples[0], timeline.samples[-1]
     before, after = first.counters | first.totals, last.counters | last.totals
     meta = timeline.recording.meta
-    grown = {
-        name: value - before.get(name, 0)
+    unknown = FieldMeta("", "counter", "")
+    grown = [
+        (name, value - before.get(name, 0), meta.get(name, unknown))
         for name, value in after.items()
-        if value > before.get(name, 0) and (name not in meta or meta[name].role == "counter")
-    }
+        if value > before.get(name, 0)
+    ]
     return [
-        CounterRow(
-            name=name,
-            grown=count_text(value),
-            rate=per_second(value / timeline.seconds),
-            unit=meta[name].unit if name in meta else "",
-            meaning=meta[name].meaning if name in meta else "",
-        )
-        for name, value in sorted(grown.items(), key=lambda item: -item[1])
+        (name, value, value / timeline.seconds, known.unit, known.meaning)
+        for name, value, known in sorted(grown, key=lambda row: -row[1])
+        if known.role == "counter"
     ]

@@ -16,7 +16,6 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hakmem.base.progress import Progress as Report
 from hakmem.base.streams import PlainText
 
 if TYPE_CHECKING:
@@ -156,18 +155,22 @@ def is_encodable(text: str, encoding: str) -> bool:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Report]:
-    """A bar on standard error for what takes more than a second; nothing if that is not a terminal."""
+def progress_bar(what: str, for_s: float | None = None) -> Iterator[Callable[..., None]]:
+    """A bar on standard error, advanced to what is done, with a word on what was seen so far; nothing if that
+    is not a terminal.  With `for_s` what is done is a time, and the bar is there at once; else it is a
+    share, and the bar is for what takes more than a second."""
     errors, began_s = console(stderr=True), time.monotonic()
+    shown_from_s = began_s + (SHOW_PROGRESS_AFTER_S if for_s is None else 0.0)
     bar: Progress | None = None
 
-    def report(done: float) -> None:
+    def report(done: float, seen: str = "") -> None:
         nonlocal bar
-        if bar is None and errors.is_terminal and time.monotonic() - began_s > SHOW_PROGRESS_AFTER_S:
-            bar = started_bar(errors, what, began_s)
+        if bar is None and errors.is_terminal and time.monotonic() >= shown_from_s:
+            bar = started_bar(errors, what, began_s, for_s)
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=done)
+            bar.update(bar.task_ids[0], completed=done, seen=seen)
 
+    report(0.0)
     try:
         yield report
     finally:
@@ -175,26 +178,14 @@ def progress_bar(what: str) -> Iterator[Report]:
             bar.stop()
 
 
-@contextmanager
-def timed_bar(what: str, for_s: float) -> Iterator[Callable[[float, str], None]]:
-    """A bar on standard error, advanced to a second, with a word on what was seen so far; nothing if that is
-    not a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    errors = console(stderr=True)
-    texts = TextColumn("{task.description}"), TextColumn("{task.fields[seen]}")
-    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task(what, total=for_s, seen="")
-        yield lambda seconds, seen: progress.update(task, completed=seconds, seen=seen)
-
-
-def started_bar(errors: Console, what: str, began_s: float) -> Progress:
+def started_bar(errors: Console, what: str, began_s: float, for_s: float | None) -> Progress:
     """A bar whose time counts from `began_s`.  Its module is imported on use: most commands are fast."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    bar = Progress(TextColumn(what), BarColumn(), TimeElapsedColumn(), console=errors, transient=True)
-    task = bar.add_task(what, total=1.0)
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[seen]}")
+    clock = TimeElapsedColumn() if for_s is None else TimeRemainingColumn()
+    bar = Progress(texts[0], BarColumn(), texts[1], clock, console=errors, transient=True)
+    task = bar.add_task(what, total=for_s or 1.0, seen="")
     bar.tasks[task].start_time = began_s
     bar.start()
     return bar

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.profile.model import Frame
@@ -36,17 +36,15 @@ class Held:
     offset: int
 
 
+@dataclass
 class Symbolizer:
     """`complain` is called once for each file that cannot be read."""
 
-    def __init__(
-        self, executable: Path | None, libraries: Sequence[Path], complain: Callable[[str], None]
-    ) -> None:
-        self._executable = executable
-        self._libraries = libraries
-        self._complain = complain
-        self._unknown: set[str] = set()
-        self._is_fault = False
+    executable: Path | None
+    libraries: Sequence[Path]
+    complain: Callable[[str], None]
+    _unknown: set[str] = field(default_factory=set)
+    _is_fault: bool = False
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The text with its frames resolved, line by line; the frames of a stack together."""
@@ -88,18 +86,18 @@ class Symbolizer:
 
     def _names(self, module: str, offsets: Sequence[int]) -> Names:
         path = self._find(module) if module not in self._unknown else None
-        found = name_file(path, offsets, Sources(complain=self._complain)) if path is not None else None
+        found = name_file(path, offsets, Sources(complain=self.complain)) if path is not None else None
         if found is None and module not in self._unknown:
             self._unknown.add(module)
             if not module.startswith(("linux-vdso", "[")):
                 reason = "not found" if path is None else f"{path} is not a program or library"
-                self._complain(f"{module}: {reason}; its frames stay unresolved")
+                self.complain(f"{module}: {reason}; its frames stay unresolved")
         return found or {}
 
     def _find(self, name: str) -> Path | None:
         """The current place of a file: as given for moved ones; in PATH for a program without a path."""
         base = Path(name).name
-        for place in (*([self._executable] if self._executable else []), *self._libraries):
+        for place in (*([self.executable] if self.executable else []), *self.libraries):
             path = place / base if place.is_dir() else place
             if path.name == base and path.is_file():
                 return path

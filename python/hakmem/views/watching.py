@@ -90,22 +90,12 @@ class Gauge:
     meaning: str
 
 
-def rss(moment: Moment) -> float:
-    """Resident bytes."""
-    return moment.snapshot.process.rss_bytes if moment.snapshot.process else 0
-
-
-def live(moment: Moment) -> float:
-    """Bytes in live blocks, resident or not."""
-    return moment.snapshot.memory.live_bytes
-
-
 def beyond_rss(moment: Moment) -> str:
     """Why live bytes exceed RSS; "" where they do not."""
-    process = moment.snapshot.process
-    if process is None or live(moment) <= process.rss_bytes:
+    process, live_bytes = moment.snapshot.process, moment.snapshot.memory.live_bytes
+    if process is None or live_bytes <= process.rss_bytes:
         return ""
-    size = bytes_text(live(moment) - process.rss_anonymous_bytes)
+    size = bytes_text(live_bytes - process.rss_anonymous_bytes)
     swapped = f", {bytes_text(process.swap_bytes)} of it swapped out" if process.swap_bytes else ""
     return (
         f"live exceeds RSS: at least {size} of it is not resident{swapped}. Pages count in RSS once they are "
@@ -114,8 +104,13 @@ def beyond_rss(moment: Moment) -> str:
 
 
 GAUGES = (
-    Gauge("RSS", rss, bytes_text, RSS.meaning),
-    Gauge("live", live, bytes_text, f"{LIVE_BLOCKS.meaning}, resident or not"),
+    Gauge("RSS", lambda m: getattr(m.snapshot.process, "rss_bytes", 0), bytes_text, RSS.meaning),
+    Gauge(
+        "live",
+        lambda m: m.snapshot.memory.live_bytes,
+        bytes_text,
+        f"{LIVE_BLOCKS.meaning}, resident or not",
+    ),
     Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text, CACHED_BLOCKS.meaning),
     Gauge(
         "slow paths",
@@ -160,13 +155,11 @@ class View:
 
 def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """Size classes that are or were in use."""
-    rates = {item.number: item for item in moment.rates.classes}
     rows = []
-    for item in moment.snapshot.classes:
+    for now in moment.rates.classes:
+        item, cached = now.now, now.now.cached_blocks
         if not (item.refilled_blocks or item.live_blocks or item.magazine_blocks):
             continue
-        cached = item.cached_blocks
-        now = rates[item.number]
         use = share_text(item.live_blocks or 0, item.capacity_blocks) if item.capacity_blocks else "–"
         rows.append(
             [

@@ -16,6 +16,7 @@ from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
 from hakmem.blocks.what import ContentRow, SizeClass, What
 from hakmem.census.figures import TIERS
+from hakmem.census.heap_figures import heap_text as named_text
 from hakmem.census.heap_figures import quoted
 from hakmem.views.profile_text import CALLER
 from hakmem.views.screen import Sheet, one_line, table
@@ -167,30 +168,19 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
     yield "owner", owner_text(block)
     if block.content:
         yield "content", content_text(block.content, examples)
-    yield from asked_lines(block)
-
-
-def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
-    """How a sampled block was asked for."""
-    asked = block.asked
-    if asked is None:
-        return
-    cut = "" if asked.is_complete else " …"
-    yield "asked by", CALLER.join(one_line([frame]) for frame in asked.call_site) + cut
-    age = duration_text(asked.age_seconds)
-    yield "", f"{asked.requested_bytes:,} B, {age} ago, by thread {asked.thread_id} (a sample of a profile)"
+    if asked := block.asked:  # a sample of a profile
+        cut = "" if asked.is_complete else " …"
+        yield "asked by", CALLER.join(one_line([frame]) for frame in asked.call_site) + cut
+        size, age = f"{asked.requested_bytes:,} B", duration_text(asked.age_seconds)
+        yield "", f"{size}, {age} ago, by thread {asked.thread_id} (a sample of a profile)"
 
 
 def owner_text(block: OneBlock) -> str:
-    """The block's owner."""
+    """The block's owner, or why it has none."""
     if block.heap is not None:
-        tag = f" (tag {block.heap.tag})" if block.heap.tag else ""
-        return f"heap {quoted(block.heap.name)}{tag}, made by the program"
-    return heap_text(block.owner) if block.owner else no_owner_text(block)
-
-
-def no_owner_text(block: OneBlock) -> str:
-    """Why a block is not a heap's."""
+        return f"heap {named_text(block.heap.name, block.heap.tag)}, made by the program"
+    if block.owner is not None:
+        return heap_text(block.owner)
     if block.tier in TIERS_OF_SLABS:
         return "no heap's: its slab is for the samples of a profile"
     return "no heap's: Large and Big blocks have no owner"

@@ -28,8 +28,9 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 def print_explanation(console: Console, explanation: Explanation, everything: bool) -> None:
     """The lines, the notes, the verdict."""
     what = "hakmem's memory in the core of" if explanation.is_core else "RSS of"
+    command = escape(one_line(explanation.command, COMMAND_SHOWN))
     console.print(
-        f"[bold]{what} process {explanation.pid}[/] ({escape(short_command(explanation.command))}): "
+        f"[bold]{what} process {explanation.pid}[/] ({command}): "
         f"[bold]{bytes_text(explanation.rss_bytes)}[/]\n"
     )
     if console.width >= TABLE_FROM_COLUMNS:
@@ -56,11 +57,6 @@ def purge_text(explanation: Explanation) -> str:
         f"({share_text(size, whole)}), plus the caches of the calling thread. "
         "Without a call it is purged after HAKMEM_DECAY_MS."
     )
-
-
-def short_command(words: list[str]) -> str:
-    """The command line, bounded."""
-    return one_line(words, COMMAND_SHOWN)
 
 
 def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> Table:

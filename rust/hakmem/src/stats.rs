@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_text_is_read_whole() {
         let json = "{\"hakmem\":\"1.2.3\",\"pid\":7,\"counters\":{\"refills\":5,\"enomem\":18446744073709551615},\
-                    \"totals\":{\"superslabs\":2},\"memory\":{\"mapped_bytes\":9},\
+                    \"totals\":{\"committed_bytes\":2},\"memory\":{\"mapped_bytes\":9},\
                     \"classes\":[{\"class\":0,\"tier\":\"tiny\",\"block_bytes\":8,\"refilled_blocks\":4},\
                     {\"class\":1,\"tier\":\"tiny\",\"block_bytes\":16,\"refilled_blocks\":6}]}";
         let stats = read(json);
@@ -201,7 +201,10 @@ mod tests {
             (stats.counters.refills, stats.counters.enomem),
             (5, u64::MAX)
         );
-        assert_eq!((stats.totals.superslabs, stats.memory.mapped_bytes), (2, 9));
+        assert_eq!(
+            (stats.totals.committed_bytes, stats.memory.mapped_bytes),
+            (2, 9)
+        );
         let sizes: Vec<u64> = stats
             .classes
             .iter()
