@@ -75,10 +75,11 @@ class Declared:
     settings: dict[str, Any]
 
     def added(self, command: Command, name: str, annotation: str) -> Command:
-        """A `bool` is a flag, `tuple[…, ...]` may be given several times, and --help shows defaults."""
+        """A `bool` is a flag, `tuple[…, ...]` may be given several times, and --help shows defaults. With False, not
+        None, for is_flag the value of an option could be missing."""
         settings = self.settings
         if self.of is click.option:
-            guessed = {"is_flag": annotation == "bool", "multiple": annotation.endswith("...]")}
+            guessed = {"is_flag": annotation == "bool" or None, "multiple": annotation.endswith("...]")}
             numbers = {"metavar": "N"} if annotation.startswith("int") else {}
             settings = {"show_default": "default" in settings, **guessed, **numbers, **settings}
         return self.of(*self.words, name, **settings)(command)
