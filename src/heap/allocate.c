@@ -156,7 +156,7 @@ RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *alloc
 
 RESIDENT void *heap_allocate(struct allocation *allocation) {
   const struct heap *heap = heap_of_thread; /* of an empty one the rest is not in memory */
-  return heap_allocate_in(UNLIKELY(heap->is_armed) ? heap->used : NULL, allocation);
+  return heap_allocate_in(heap_is_armed_by(heap, ARMED_BY_USE) ? heap->used : NULL, allocation);
 }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */

@@ -162,8 +162,7 @@ static void call_if_dormant(const struct heap *self, struct heap *heap, const st
   if (heap_is_diverted(heap) ||
       load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
     return;
-  store_relaxed(&heap->is_called, true); /* relaxed: seen late, the call has no effect */
-  heap_divert(heap);
+  heap_divert(heap, HEAP_CALL);
   answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
 }
 
