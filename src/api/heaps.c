@@ -103,9 +103,8 @@ static bool is_own(const struct hak_heap *heap) {
 
 static void *allocate(struct hak_heap *heap, const char *verb, struct allocation *allocation) {
   if (UNLIKELY(!is_heap(heap, verb))) return NULL;
-  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_named_allocate(heap, allocation);
-  allocation->is_own = true;
-  if (is_own(heap)) return heap_allocate(allocation);
+  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_allocate_in(heap, allocation);
+  if (is_own(heap)) return heap_allocate_in(NULL, allocation);
   errno = EPERM;
   return NULL;
 }
@@ -115,7 +114,7 @@ NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
   return allocate(heap, "hak_heap_malloc", &allocation);
 }
 void *hak_heap_malloc(hak_heap *heap, size_t size) {
-  void *block = heap_named_take(heap, size);
+  void *block = size <= TINY_MAX_BYTES ? heap_named_take(heap, tiny_class_of_size(size)) : NULL;
   return LIKELY(block != NULL) ? block : malloc_slow(heap, size, SITE());
 }
 
