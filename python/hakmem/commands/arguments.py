@@ -75,8 +75,8 @@ class Declared:
     settings: dict[str, Any]
 
     def added(self, command: Command, name: str, annotation: str) -> Command:
-        """A `bool` is a flag, `tuple[…, ...]` may be given several times, and --help shows defaults. With is_flag
-        False, not None, the value of an option could be missing."""
+        """A `bool` is a flag, `tuple[…, ...]` may be given several times; --help shows defaults. Where is_flag
+        is False, not None, the value may be missing."""
         settings = self.settings
         if self.of is click.option:
             guessed = {"is_flag": annotation == "bool" or None, "multiple": annotation.endswith("...]")}
