@@ -75,7 +75,7 @@ class Declared:
     settings: dict[str, Any]
 
     def added(self, command: Command, name: str, annotation: str) -> Command:
-        """A `bool` is a flag, `tuple[…, ...]` may be given several times; --help shows defaults. Where is_flag
+        """`bool` is a flag, `tuple[…, ...]` may be given several times; --help shows defaults. Where is_flag
         is False, not None, the value may be missing."""
         settings = self.settings
         if self.of is click.option:
