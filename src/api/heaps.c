@@ -89,9 +89,8 @@ static bool is_own(const struct hak_heap *heap) {
 
 static void *allocate(struct hak_heap *heap, const char *verb, struct allocation *allocation) {
   if (UNLIKELY(!is_heap(heap, verb))) return NULL;
-  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_named_allocate(heap, allocation);
-  allocation->is_own = true;
-  return is_own(heap) ? heap_allocate(allocation) : fail_with(EPERM);
+  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_allocate_in(heap, allocation);
+  return is_own(heap) ? heap_allocate_in(NULL, allocation) : fail_with(EPERM);
 }
 
 NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
@@ -99,7 +98,7 @@ NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
   return allocate(heap, "hak_heap_malloc", &allocation);
 }
 void *hak_heap_malloc(hak_heap *heap, size_t size) {
-  void *block = heap_named_take(heap, size);
+  void *block = size <= TINY_MAX_BYTES ? heap_named_take(heap, tiny_class_of_size(size)) : NULL;
   return LIKELY(block != NULL) ? block : malloc_slow(heap, size, SITE());
 }
 

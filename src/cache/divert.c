@@ -12,7 +12,8 @@ bool divert_wants_ticks(void) { return options.guard && guarded_fits(0, 1); }
 void divert_tick(void) {
   static struct owner *last; /* of the helper thread alone */
   last = last && last->next_of_all ? last->next_of_all : owners_first();
-  if (last && load_relaxed(&last->state) == OWNER_RUNNING) heap_divert(heap_of_owner(last));
+  if (last && load_relaxed(&last->state) == OWNER_RUNNING)
+    heap_divert(heap_of_owner(last), HEAP_POKE);
 }
 
 /* ---- all mallocs ---------------------------------------------------------------------------------------------- */
@@ -31,40 +32,32 @@ static void drop_lots(struct heap *heap) {
   }
 }
 
-/* Sets the heap's flag before arming its magazines, and clears it after disarming them: a forked child may find a thread cut off in
- * between. */
-static void arm(struct heap *heap, bool is_armed) {
-  if (is_armed) heap->is_armed = true;
+/* The reasons are set before the magazines are armed, and cleared after: a forked child may find a thread cut off in between. */
+static void arm(struct heap *heap, unsigned reasons, bool is_on) {
+  unsigned before = load_relaxed(&heap->armed);
+  unsigned after = is_on ? before | reasons : before & ~reasons;
+  store_relaxed(&heap->armed, (uint8_t)(before | after));
   keep_store_order();
-  if (load_relaxed(&heap->sampler.is_armed)) drop_lots(heap);
+  if (before & ARMED_BY_PROFILE) drop_lots(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    magazine_arm(&heap->magazines[class], is_armed);
+    magazine_arm(&heap->magazines[class], after);
   keep_store_order();
-  if (!is_armed) heap->is_armed = false;
-}
-
-/* As arm, with the sampler's own flag, which is read from outside. */
-static void arm_for_profile(struct heap *heap, bool is_on) {
-  if (is_on) store_relaxed(&heap->sampler.is_armed, true);
-  keep_store_order();
-  arm(heap, is_on || heap->used);
-  keep_store_order();
-  if (!is_on) store_relaxed(&heap->sampler.is_armed, false);
+  store_relaxed(&heap->armed, (uint8_t)after);
 }
 
 void divert_use(struct heap *heap, struct hak_heap *used) {
-  bool was_used = heap->used;
-  if (used) heap->is_armed = true;
+  bool is_change = !heap->used != !used;
+  if (!used) heap->used = NULL;
   keep_store_order();
+  if (is_change) arm(heap, ARMED_BY_USE, used);
   heap->used = used;
-  keep_store_order();
-  if (was_used != (used != NULL)) arm(heap, used || load_relaxed(&heap->sampler.is_armed));
 }
 
 void divert_disarm(struct heap *heap) {
-  if (heap->is_armed) {
+  if (load_relaxed(&heap->armed)) {
     heap->used = NULL;
-    arm_for_profile(heap, false);
+    keep_store_order();
+    arm(heap, ARMED_BY_PROFILE | ARMED_BY_USE, false);
   }
   sampler_stop(&heap->sampler);
   heap->sampler.seen_word = 0;
@@ -79,12 +72,12 @@ void divert_look(struct heap *heap) {
   bool is_on = profile_look(now_ms);
   sampler->seen_word = word;
   if (is_on) profile_adapt(now_ms);
-  if (is_on != load_relaxed(&sampler->is_armed)) {
+  if (is_on != heap_is_armed_by(heap, ARMED_BY_PROFILE)) {
     if (is_on)
       sampler_draw(sampler);
     else
       sampler_stop(sampler);
-    arm_for_profile(heap, is_on);
+    arm(heap, ARMED_BY_PROFILE, is_on);
   } else if (is_on && sampler_follow(sampler)) {
     drop_lots(heap);
   }
@@ -97,7 +90,8 @@ void divert_look(struct heap *heap) {
 void divert_all(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     uint32_t state = load_relaxed(&owner->state);
-    if (state == OWNER_RUNNING || state == OWNER_DORMANT) heap_divert(heap_of_owner(owner));
+    if (state == OWNER_RUNNING || state == OWNER_DORMANT)
+      heap_divert(heap_of_owner(owner), HEAP_POKE);
   }
 }
 

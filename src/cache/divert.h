@@ -10,20 +10,23 @@
 #include "cache/heap.h"
 
 /* As a tool does that pokes the heap: the tag then differs from own entries in the class, which is not a slab class, and from all
- * others in the tag. */
-INLINE void heap_divert(struct heap *heap) {
-  store_relaxed(&heap->tag, heap->owner.tag | (uint32_t)HEAP_POKE);
+ * others in the tag. `why`: HEAP_POKE or HEAP_CALL. */
+INLINE void heap_divert(struct heap *heap, uint32_t why) {
+  store_relaxed(&heap->tag, heap->owner.tag | why);
 }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
   return UNLIKELY(load_relaxed(&heap->tag) & MAP_CLASS_MASK);
+}
+INLINE bool heap_is_called(const struct heap *heap) {
+  return UNLIKELY((load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_CALL);
 }
 
 /* ---- all mallocs ----------------------------------------------------------------------------------------------- */
 
 /* Whether requests must go to heap_allocate even if caches hold blocks: the heap is armed, or is about to be. */
 INLINE bool heap_may_be_armed(const struct heap *heap) {
-  return UNLIKELY(heap->is_armed) || sampler_is_wanted(&heap->sampler);
+  return UNLIKELY(load_relaxed(&heap->armed)) || sampler_is_wanted(&heap->sampler);
 }
 
 /* From now on the thread's mallocs take blocks of `used`; NULL: of its own heap. Called by the thread, in slow paths. Its magazines are

@@ -9,11 +9,11 @@ THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap
 
 static bool are_magazines_valid(const struct heap *heap) {
   int64_t capacity_bytes = 0;
-  if (heap->used && !heap->is_armed) return false;
+  bool is_armed = load_relaxed(&heap->armed);
+  if (heap->used && !heap_is_armed_by(heap, ARMED_BY_USE)) return false;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &heap->magazines[class];
-    if (!magazine_is_valid(magazine) || (magazine_is_armed(magazine) && !heap->is_armed))
-      return false;
+    if (!magazine_is_valid(magazine) || (magazine_is_armed(magazine) && !is_armed)) return false;
     capacity_bytes += (int64_t)(magazine_capacity(magazine) * class_bytes(class));
   }
   return capacity_bytes == heap->capacity_bytes;

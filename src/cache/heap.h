@@ -24,10 +24,18 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* large/range_magazine.h */
 
-/* Makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
-enum { HEAP_POKE = 0xFF };
-_Static_assert(HEAP_POKE - (MAP_CLASS_HARDENED | MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT,
+/* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing (cache/divert.h). A later reason replaces an
+ * earlier one; the only value that may be written to `poke` from outside is HEAP_POKE. */
+enum {
+  HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
+  HEAP_CALL = 0xFE  /* a round calls: it empties its magazines */
+};
+_Static_assert((HEAP_POKE & HEAP_CALL & ~(MAP_CLASS_HARDENED | MAP_SLAB_CLASS_MASK)) >=
+                   SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
+
+/* Why a heap's magazines are armed: set before they are, cleared after. */
+enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */ };
 
 struct heap {
   /* The fast paths' part: the tag of our entries in the owner map, as free compares it, without bits of a class. Another thread may make
@@ -40,8 +48,7 @@ struct heap {
 
   /* Slow paths, in the room before the magazines. */
   uint8_t exit_round;
-  /* Some magazines are armed: a profile is on, or a named heap in use (cache/divert.h). */
-  bool is_armed;
+  ATOMIC(uint8_t) armed; /* ARMED_… bits; 0: no magazine is (cache/divert.h). Read from outside */
   ATOMIC(struct class_counters *)
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
   struct sampler sampler;
@@ -62,7 +69,6 @@ struct heap {
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
   uint64_t next_scan_ms;    /* when its slabs are scanned for free pages (slab/pages.h) */
   bool has_waiting_pages;   /* that scan left some free pages */
-  ATOMIC(bool) is_called;   /* by a round: on its next visit it empties its magazines */
   ATOMIC(uint64_t) settled; /* count of slow paths before which it is not called again */
   ATOMIC(uint32_t)
   taken_in;                 /* cache/parked.c: the process, in a line of forks, that took it over */
@@ -76,6 +82,10 @@ struct heap {
   /* Last: a thread that allocates little touches few of them. */
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
+
+INLINE bool heap_is_armed_by(const struct heap *heap, unsigned reasons) {
+  return load_relaxed(&heap->armed) & reasons;
+}
 
 INLINE void heap_set_tag(struct heap *heap) {
   store_relaxed(&heap->tag, heap->owner.number << MAP_TAG_SHIFT);

@@ -94,19 +94,20 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
 }
 
 /* Guarded samples (HAKMEM_GUARD) are drawn on the longer path. */
-void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
+void *checked_take_ready(struct heap *heap, size_t size, size_t alignment, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
   if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
-  if (heap_may_be_armed(heap)) return NULL;
+  unsigned class = LIKELY(alignment == 1) ? class_of_size(size + TRAILER_BYTES)
+                                          : checked_class_of(size, alignment);
+  if (UNLIKELY(class == SLAB_CLASS_COUNT) || heap_may_be_armed(heap)) return NULL;
   bool is_shared = os_is_multi_threaded();
-  unsigned class = class_of_size(size + TRAILER_BYTES);
   heap_enter(heap);
   uintptr_t block = take_ready(heap, quarantine, class, size, maker, is_shared);
   heap_leave(heap);
   return (void *)block;
 }
 
-void *checked_allocate(struct heap *heap, struct allocation *allocation) {
+static void *allocate(struct heap *heap, struct allocation *allocation) {
   if (UNLIKELY(!allocation->size) && allocation->alignment <= NOTHING_ALIGNMENT_MAX) {
     uintptr_t nothing = nothing_take(allocation->alignment);
     if (nothing) return (void *)nothing;
@@ -115,6 +116,13 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
   if (class == SLAB_CLASS_COUNT) return checked_range_allocate(heap, allocation);
   allocation->is_zero = is_wiped_wholly(class_block_bytes[class]);
   return take_of_slab(heap, class, allocation);
+}
+
+void *checked_allocate(struct heap *heap, struct allocation *allocation) {
+  heap_enter(heap);
+  void *block = allocate(heap, allocation);
+  heap_leave(heap);
+  return block;
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ unsigned checked_class_of(size_t size, size_t alignment);
 /* A block, or NULL. */
 void *checked_allocate(struct heap *heap, struct allocation *allocation);
 /* checked_allocate where a block is ready; NULL where none is, and the full path must be taken. */
-void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker);
+void *checked_take_ready(struct heap *heap, size_t size, size_t alignment, enum maker maker);
 /* Makes a slab's block live that a named heap has taken: under the heap's latch, so that the latch's next holder, a forked child too,
  * finds it wholly live or not at all. False, and nothing done, when a thread that checks it from beside holds it for a moment. */
 bool checked_begin(uintptr_t block, unsigned class, size_t size, enum maker maker);

@@ -53,24 +53,58 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
 /* For a block that may grow headroom is sought before a cached range: another copy would cost more than the search. */
 RESIDENT static void *range_allocate(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
+  heap_enter(heap);
   if (allocation->is_growing) block = take_range(heap, allocation, true);
-  return block ? block : take_range(heap, allocation, false);
+  if (!block) block = take_range(heap, allocation, false);
+  heap_leave(heap);
+  return block;
 }
 
 static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   struct magazine *magazine = &heap->magazines[class];
+  heap_enter(heap);
   void *block = magazine_pop(magazine);
-  if (block || !batch_refill(heap, class)) return block;
-  class_figures_sampled(heap, class, size);
-  return magazine_pop(magazine);
+  if (!block && batch_refill(heap, class)) {
+    class_figures_sampled(heap, class, size);
+    block = magazine_pop(magazine);
+  }
+  heap_leave(heap);
+  return block;
 }
 
-RESIDENT static void *try_allocate(struct heap *heap, struct allocation *allocation) {
-  if (UNLIKELY(owner_is_hardened(&heap->owner))) return checked_allocate(heap, allocation);
-  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
-  if (class >= SLAB_CLASS_COUNT) return range_allocate(heap, allocation);
+NOINLINE static void *guarded_allocate(struct heap *heap, const struct allocation *allocation) {
+  return guard_sampler_take(&heap->guard_sampler, allocation, &heap->owner.counters);
+}
+
+/* ---- the ladder ------------------------------------------------------------------------------------------------- */
+
+enum { MAY, MUST };
+
+/* RUNG(whose requests, whether it must serve them, how, "what it gives"): the first rung with a block serves; where one that must has
+ * none, the request fails. The order: a block of a named heap lies in that heap, whatever else is wanted of it; a sample or a guarded
+ * block, where there is one, stands for a block of any rung below; and hardened mode has no magazines.
+ *
+ * Served before the ladder, with a few stores: by magazines, in hardened mode by a ready block (malloc_missed), by the current slab of
+ * a named heap (heap_named_take). */
+/* clang-format off */
+#define REQUEST_LADDER(RUNG)                                                                                            \
+  RUNG(UNLIKELY(allocation->named != NULL), MUST, heap_named_allocate(heap, allocation), "the named heap")              \
+  RUNG(UNLIKELY(coins >= 0), MAY, sampling_take(heap, allocation), "a slab of samples")                                 \
+  RUNG(UNLIKELY(options.guard), MAY, guarded_allocate(heap, allocation), "now and then, pages of its own")              \
+  RUNG(UNLIKELY(owner_is_hardened(&heap->owner)), MUST, checked_allocate(heap, allocation), "the quarantine, a range")  \
+  RUNG(class < SLAB_CLASS_COUNT, MUST, slab_allocate(heap, class, allocation->size), "the magazine, refilled")          \
+  RUNG(true, MUST, range_allocate(heap, allocation), "Large and Big")
+/* clang-format on */
+
+INLINE void *climb(struct heap *heap, struct allocation *allocation, unsigned class, int coins) {
   allocation->is_zero = false;
-  return slab_allocate(heap, class, allocation->size);
+#define RUNG(whose, must, how, what)           \
+  if (whose) {                                 \
+    void *block = how;                         \
+    if ((must) == MUST || block) return block; \
+  }
+  REQUEST_LADDER(RUNG)
+#undef RUNG
 }
 
 COLD static void *fail_without_memory(struct heap *heap) {
@@ -79,87 +113,69 @@ COLD static void *fail_without_memory(struct heap *heap) {
   return NULL;
 }
 
-RESIDENT static void *allocate_plain(struct heap *heap, struct allocation *allocation) {
+/* True, once, when memory was given back, so that another climb may help. */
+COLD static bool give_back(struct heap *heap, struct allocation *allocation) {
+  if (allocation->is_final || !feasible_after_giving_back(heap, allocation)) return false;
+  reclaim(heap, RECLAIM_PRESSURE);
+  return allocation->is_final = true;
+}
+
+INLINE void *serve(struct heap *heap, struct allocation *allocation, unsigned class) {
+  int coins = sampling_coins(heap, allocation);
+  bool is_big = large_is_big(allocation->size, allocation->alignment);
   void *block = NULL;
-  if (UNLIKELY(options.guard))
-    block = guard_sampler_take(&heap->guard_sampler, allocation, heap_counters(heap));
-  if (UNLIKELY(block)) return block;
-  if (large_is_big(allocation->size, allocation->alignment) &&
-      UNLIKELY(!feasible_at_all(allocation)))
-    return fail_without_memory(heap);
-  heap_enter(heap);
-  block = try_allocate(heap, allocation);
-  if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
-    reclaim(heap, RECLAIM_PRESSURE);
-    block = try_allocate(heap, allocation);
+  if (!is_big || LIKELY(feasible_at_all(allocation))) {
+    do {
+      block = climb(heap, allocation, class, coins);
+    } while (UNLIKELY(!block) && give_back(heap, allocation));
   }
-  heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
-  helper_start_when_worth();
-  reclaim_when_due(heap);
+  if (!allocation->was_quick) {
+    helper_start_when_worth();
+    reclaim_when_due(heap);
+  }
+  if (UNLIKELY(coins != NOT_SAMPLED)) sampling_note(heap, allocation, block, coins);
   return block;
 }
 
-NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allocation) {
-  int coins = sampling_throw_coins(heap);
-  void *block = coins < 0 ? NULL : sampling_take(heap, allocation);
-  if (!block) block = allocate_plain(heap, allocation);
-  if (block) sampling_note(heap, allocation, block, coins);
-  return block;
-}
-
-/* While a profile is on, or a named heap in use.  While a named heap is in use no lot is counted: the thread's own magazines must not
- * serve the request. */
-NOINLINE static void *allocate_armed(struct heap *heap, struct allocation *allocation) {
-  struct hak_heap *used = heap->used;
-  if (used && !allocation->is_own) return heap_named_allocate(used, allocation);
-  bool is_sample = used ? sampling_counts_one(heap, allocation) : sampling_counts(heap, allocation);
-  return is_sample ? allocate_sample(heap, allocation) : allocate_plain(heap, allocation);
-}
-
-RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
-  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  return UNLIKELY(heap->is_armed) ? allocate_armed(heap, allocation)
-                                  : allocate_plain(heap, allocation);
-}
-
-RESIDENT void *heap_allocate(struct allocation *allocation) {
+RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
-  if (UNLIKELY(window.hardened_class) && allocation->alignment == 1) {
-    allocation->is_zero = false;
-    void *block = checked_malloc_ready(heap_of_thread, allocation->size, allocation->maker);
-    if (LIKELY(block)) return block;
-  }
-  struct heap *heap = heap_of_this_thread();
-  if (LIKELY(heap)) return allocate_from(heap, allocation);
-  heap = heap_borrow();
-  if (!heap) return fail_without_memory(NULL);
-  void *block = allocate_from(heap, allocation);
-  caches_park(heap);
+  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
+  void *block = UNLIKELY(named != NULL) ? heap_named_take(named, class) : NULL;
+  if (UNLIKELY(block)) return block;
+  allocation->named = named;
+  struct heap *heap = heap_of_this_thread(), *borrowed = NULL;
+  if (UNLIKELY(!heap)) heap = borrowed = heap_borrow();
+  if (UNLIKELY(!heap)) return fail_without_memory(NULL);
+  block = serve(heap, allocation, class);
+  if (UNLIKELY(borrowed != NULL)) caches_park(borrowed);
   return block;
 }
 
-void *heap_allocate_beside(const void *block, struct allocation *allocation) {
-  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
-  allocation->is_own = true;
-  return named ? heap_named_allocate(named, allocation) : heap_allocate(allocation);
+RESIDENT void *heap_allocate(struct allocation *allocation) {
+  const struct heap *heap = heap_of_thread; /* of an empty one the rest is not in memory */
+  return heap_allocate_in(heap_is_armed_by(heap, ARMED_BY_USE) ? heap->used : NULL, allocation);
 }
 
-RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
+/* ---- malloc ------------------------------------------------------------------------------------------------------ */
+
+RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint32_t site,
+                                             enum maker maker) {
   if (UNLIKELY(window.hardened_class)) {
-    void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
+    void *block = checked_take_ready(heap_of_thread, size, alignment, maker);
     if (LIKELY(block)) return block;
   }
-  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
+  struct allocation allocation = {
+      .size = size, .alignment = alignment, .site = site, .maker = maker};
   return heap_allocate(&allocation);
 }
 
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size, char *place) {
   void *block;
   if (LIKELY(magazine_pops_passed(magazine_at(place), &block))) return block;
-  return malloc_missed(size, site_of_caller(CALLER_ADDRESS()));
+  return malloc_missed(1, size, site_of_caller(CALLER_ADDRESS()), MADE_BY_MALLOC);
 }
 
 RESIDENT static void *malloc_large(size_t size) {
@@ -168,7 +184,7 @@ RESIDENT static void *malloc_large(size_t size) {
   void *block = NULL;
   if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !heap_may_be_armed(heap)))
     block = (void *)large_take_own(heap->ranges, size, site, heap->owner.tag);
-  return LIKELY(block != NULL) ? block : malloc_missed(size, site);
+  return LIKELY(block != NULL) ? block : malloc_missed(1, size, site, MADE_BY_MALLOC);
 }
 
 RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
@@ -193,7 +209,5 @@ RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum m
     if (LIKELY(place_pops(place, &block) || magazine_pops_passed(magazine_at(place), &block)))
       return block;
   }
-  struct allocation allocation = {
-      .size = size, .alignment = alignment, .site = site, .maker = maker};
-  return heap_allocate(&allocation);
+  return malloc_missed(alignment, size, site, maker);
 }

@@ -10,10 +10,10 @@ void *heap_malloc_beyond_tiny(size_t size);
 /* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc takes this path. */
 void *heap_malloc_slow(size_t size, char *place);
 
-/* A block, or NULL with errno ENOMEM. */
+/* A block of the heap in use, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);
-/* heap_allocate in the heap that this live block is of, whichever is in use. */
-void *heap_allocate_beside(const void *block, struct allocation *allocation);
+/* A block of this named heap, or of the thread's own if that is NULL, whichever is in use. */
+void *heap_allocate_in(struct hak_heap *named, struct allocation *allocation);
 /* heap_allocate for a block that need not be zero; small ones mostly come from the magazines. */
 void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker);
 

@@ -29,8 +29,9 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
     magazine_push(magazine, magazine->top, block);
 }
 
+/* A call stands until it is answered. */
 static void leave_heap(struct heap *heap, unsigned class) {
-  bool was_diverted = heap_is_diverted(heap);
+  bool was_diverted = heap_is_diverted(heap) && !heap_is_called(heap);
   if (UNLIKELY(was_diverted)) divert_end(heap, class);
   heap_leave(heap);
   if (UNLIKELY(was_diverted)) sampling_purge(heap);

@@ -1,8 +1,5 @@
 #include "heap/in_named.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "checked/checked.h"
 #include "checked/checked_range.h"
 #include "foreign/pointer.h"
@@ -19,8 +16,6 @@
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
-
-enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more than a few stores */
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
@@ -56,17 +51,22 @@ static struct hak_heap *enter_part(struct hak_heap *named) {
   return named;
 }
 
-static enum outcome take_of_slab(struct hak_heap *named, unsigned class,
-                                 const struct allocation *allocation, void **block) {
+static void *refuse(struct hak_heap *named, struct allocation *allocation) {
+  fetch_add_relaxed(&named->refusals, 1);
+  allocation->is_final = true;
+  return NULL;
+}
+
+static void *take_of_slab(struct hak_heap *named, unsigned class, struct allocation *allocation) {
   bool went_beyond = false;
   struct hak_heap *part = enter_part(named);
   bool is_allowed = part != named || named_allows(named, class_bytes(class));
-  *block = is_allowed ? take_block(part, class, allocation, &went_beyond) : NULL;
-  if (LIKELY(*block)) named_note_taking(part, 0);
+  void *block = is_allowed ? take_block(part, class, allocation, &went_beyond) : NULL;
+  if (LIKELY(block)) named_note_taking(part, 0);
   if (went_beyond) named_note_total(named, part);
   named_leave(part);
-  if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
-  return went_beyond ? TAKEN_BEYOND : TAKEN;
+  allocation->was_quick = !went_beyond;
+  return is_allowed ? block : refuse(named, allocation);
 }
 
 /* The limit is checked before, as the request may be absurd, and again when the range's size is known. */
@@ -76,8 +76,8 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
 }
 
 /* Frees a range that is in no heap; `entry` is that of the heap that it was in, if any. */
-static void free_range(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
-  struct heap *heap = heap_of_this_thread();
+static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                       const char *verb) {
   if (UNLIKELY(entry & MAP_CLASS_HARDENED)) {
     checked_free_range(heap, block, entry, maker, verb);
     return;
@@ -86,67 +86,47 @@ static void free_range(uintptr_t block, uint32_t entry, enum maker maker, const 
   large_give(block, heap_counters(heap));
 }
 
-static enum outcome add_range(struct hak_heap *named, uintptr_t range, enum maker maker) {
-  uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
-  named_enter(named);
-  bool is_allowed = named_allows(named, bytes);
-  bool is_added = is_allowed && named_ranges_add(named, range);
-  if (is_added) named_note_taking(named, 0);
-  named_leave(named);
-  if (is_added) return TAKEN_BEYOND;
-  if (is_allowed) return NO_MEMORY; /* it was freed with its entry of before */
-  free_range(range, MAP_ENTRY_BIG_LIVE, maker, "free");
-  return REFUSED;
-}
-
-static uintptr_t make_range(const struct hak_heap *named, struct allocation *allocation) {
-  struct heap *heap = heap_of_this_thread();
-  if (UNLIKELY(owner_is_hardened(&named->owner)))
-    return heap ? (uintptr_t)checked_range_allocate(heap, allocation) : 0;
+static uintptr_t make_range(struct heap *heap, struct allocation *allocation) {
+  if (UNLIKELY(owner_is_hardened(&allocation->named->owner)))
+    return (uintptr_t)checked_range_allocate(heap, allocation);
   struct large_request request = {.bytes = allocation->size,
                                   .alignment_bytes = allocation->alignment,
                                   .site = allocation->site,
-                                  .home = heap ? heap->owner.number : 0,
+                                  .home = heap->owner.number,
                                   .is_plain_big = true};
-  uintptr_t range = large_take(&request, heap_counters(heap));
+  uintptr_t range = large_take(&request, &heap->owner.counters);
   allocation->is_zero = request.is_zero;
   return range;
 }
 
-static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
-                               void **block) {
-  if (!is_allowed_at_all(named, allocation->size)) return REFUSED;
-  uintptr_t range = make_range(named, allocation);
-  if (!range) return NO_MEMORY;
-  enum outcome outcome = add_range(named, range, allocation->maker);
-  if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
-  return outcome;
-}
-
-static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
-  size_t size = allocation->size, alignment = allocation->alignment;
-  unsigned class = UNLIKELY(owner_is_hardened(&named->owner)) ? checked_class_of(size, alignment)
-                                                              : named_class_of(size, alignment);
-  allocation->is_zero = false;
-  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, allocation, block)
-                                  : take_range(named, allocation, block);
+static void *take_range(struct heap *heap, struct hak_heap *named, struct allocation *allocation) {
+  if (!is_allowed_at_all(named, allocation->size)) return refuse(named, allocation);
+  uintptr_t range = make_range(heap, allocation);
+  if (!range) return NULL;
+  uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
+  named_enter(named);
+  bool is_allowed = named_allows(named, bytes);
+  bool is_added = is_allowed && named_ranges_add(named, range); /* else it is freed */
+  if (is_added) named_note_taking(named, 0);
+  named_leave(named);
+  if (is_added) return (void *)range; /* NOLINT(performance-no-int-to-ptr) */
+  if (is_allowed) return NULL;
+  free_range(heap, range, MAP_ENTRY_BIG_LIVE, allocation->maker, "free");
+  return refuse(named, allocation);
 }
 
 /* A refusal is counted once, and without the latch; an in-place realloc is refused uncounted: it then comes here. */
-static void *allocate(struct hak_heap *named, struct heap *heap, struct allocation *allocation) {
-  void *block = NULL;
-  if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
+void *heap_named_allocate(struct heap *heap, struct allocation *allocation) {
+  struct hak_heap *named = allocation->named = named_resolve(allocation->named);
+  if (UNLIKELY(!named)) {
+    allocation->is_final = true;
     return NULL;
-  enum outcome outcome = take(named, allocation, &block);
-  if (LIKELY(outcome == TAKEN)) return block;
-  if (UNLIKELY(outcome == NO_MEMORY) && feasible_after_giving_back(heap, allocation)) {
-    reclaim(heap, RECLAIM_PRESSURE);
-    outcome = take(named, allocation, &block);
   }
-  if (UNLIKELY(outcome == REFUSED)) fetch_add_relaxed(&named->refusals, 1);
-  helper_start_when_worth();
-  reclaim_when_due(heap);
-  return block;
+  size_t size = allocation->size, alignment = allocation->alignment;
+  unsigned class = UNLIKELY(owner_is_hardened(&named->owner)) ? checked_class_of(size, alignment)
+                                                              : named_class_of(size, alignment);
+  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, allocation)
+                                  : take_range(heap, named, allocation);
 }
 
 INLINE void *take_quickly(struct hak_heap *named, unsigned class) {
@@ -165,50 +145,13 @@ NOINLINE static void *take_shared(struct hak_heap *named, unsigned class) {
   return block;
 }
 
-/* Takes a block of the current slab, without limit, profile or hardened mode: nearly always. NULL: use the full path. Makes no heap for
- * the thread. */
-INLINE void *take_of_class(struct hak_heap *named, unsigned class) {
-  if (UNLIKELY(!named || owner_is_hardened(&named->owner) || sampling_wants_all(heap_of_thread) ||
-               !named_is(named, NAMED_IN_USE) || load_relaxed(&named->limit_bytes)))
+/* Without limit, profile or hardened mode: nearly always. Makes no heap for the thread. */
+void *heap_named_take(struct hak_heap *named, unsigned class) {
+  if (UNLIKELY(class >= SLAB_CLASS_COUNT || !named || owner_is_hardened(&named->owner) ||
+               sampling_wants_all(heap_of_thread) || !named_is(named, NAMED_IN_USE) ||
+               load_relaxed(&named->limit_bytes)))
     return NULL;
   return UNLIKELY(os_is_multi_threaded()) ? take_shared(named, class) : take_quickly(named, class);
-}
-
-void *heap_named_take(struct hak_heap *named, size_t size) {
-  return LIKELY(size <= TINY_MAX_BYTES) ? take_of_class(named, tiny_class_of_size(size)) : NULL;
-}
-
-static void *allocate_counted(struct hak_heap *named, struct heap *heap,
-                              struct allocation *allocation) {
-  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  bool is_sample = sampling_counts_one(heap, allocation);
-  int coins = is_sample ? sampling_throw_coins(heap) : 0;
-  void *block = allocate(named, heap, allocation);
-  if (is_sample && block) sampling_note(heap, allocation, block, coins);
-  return block;
-}
-
-static void *without_memory(void) {
-  count(heap_counters(heap_of_thread), COUNT_enomem);
-  errno = ENOMEM;
-  return NULL;
-}
-
-/* A thread whose heap is gone counts nothing for a profile. */
-void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
-  unsigned class = named_class_of(allocation->size, allocation->alignment);
-  void *quick = class < SLAB_CLASS_COUNT ? take_of_class(named, class) : NULL;
-  if (LIKELY(quick != NULL)) return quick;
-  os_settle_copy();
-  allocation->is_named = true;
-  if (allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2)
-    return without_memory();
-  struct heap *heap = heap_of_this_thread();
-  named = named_resolve(named);
-  if (!named || !owners_first()) return without_memory();
-  void *block = heap ? allocate_counted(named, heap, allocation)
-                     : allocate(named, heap_of_thread, allocation);
-  return LIKELY(block != NULL) ? block : without_memory();
 }
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
@@ -216,7 +159,7 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
 void heap_named_free_range(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
   if (!named_ranges_remove(named_of_entry(entry), (uintptr_t)block)) return;
-  free_range((uintptr_t)block, entry, maker, "free");
+  free_range(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
   reclaim_when_due(heap_of_thread);
 }
 
@@ -291,7 +234,7 @@ void heap_named_free_all(struct hak_heap *named, const char *verb) {
   struct hak_heap *part;
   for (unsigned at = 0; (part = named_next_part(named, &at));) free_slabs(part, verb);
   for (uintptr_t block; (block = remove_any_range(named));)
-    free_range(block, entry,
+    free_range(heap_of_this_thread(), block, entry,
                UNLIKELY(entry & MAP_CLASS_HARDENED) ? checked_maker(block) : MADE_BY_MALLOC, verb);
   purge_want();
   reclaim_when_due(heap_of_thread);

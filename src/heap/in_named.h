@@ -5,11 +5,11 @@
 #include "map/allocation.h"
 #include "named/named_heap.h"
 
-/* A block of the heap, when a slab has one; NULL: use heap_named_allocate, also where there is no heap. */
-void *heap_named_take(struct hak_heap *named, size_t size);
+/* A block of the heap, when its current slab of the class has one; NULL: use heap_allocate_in, also where there is no heap. */
+void *heap_named_take(struct hak_heap *named, unsigned class);
 
-/* A block of the heap; NULL and ENOMEM without memory, or when the heap's limit refuses it. */
-void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation);
+/* A block of allocation->named; NULL without memory, or when that heap refuses it. */
+void *heap_named_allocate(struct heap *heap, struct allocation *allocation);
 
 /* Free a block by its entry in the owner map, which names a named heap: of a slab, of one in hardened mode, and a range in any mode,
  * where only hardened mode knows the maker. */

@@ -45,7 +45,7 @@ _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
 static unsigned class_of(const struct heap *heap, const struct allocation *allocation,
                          uint64_t *block_bytes) {
   size_t size = allocation->size, alignment = allocation->alignment;
-  bool is_hardened = owner_is_hardened(&heap->owner), is_named = allocation->is_named;
+  bool is_hardened = owner_is_hardened(&heap->owner), is_named = allocation->named;
   unsigned class = UNLIKELY(is_hardened) ? checked_class_of(size, alignment)
                    : UNLIKELY(is_named)  ? named_class_of(size, alignment)
                                          : class_of_aligned(size, alignment);
@@ -106,22 +106,21 @@ NOINLINE static bool counts_more(struct heap *heap, const struct allocation *all
                                                 : counts_one(heap, allocation);
 }
 
-bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
-  unsigned class = small_class_of(heap, allocation);
+/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must not serve malloc: no lots. */
+static bool counts(struct heap *heap, const struct allocation *allocation) {
+  bool has_lots = !heap->used && !allocation->named;
+  unsigned class = has_lots ? small_class_of(heap, allocation) : SLAB_CLASS_COUNT;
   if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
     return counts_more(heap, allocation, class);
   heap->magazines[class].passes--; /* there was no block */
   return false;
 }
 
-bool sampling_counts_one(struct heap *heap, const struct allocation *allocation) {
-  if (UNLIKELY(heap->sampler.countdown != 0) && !heap->sampler.unlooked) sampling_look(heap);
-  if (LIKELY(!heap->sampler.countdown)) return false;
-  class_figures_need(heap);
-  return counts_one(heap, allocation);
+int sampling_count(struct heap *heap, const struct allocation *allocation) {
+  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  bool is_sample = LIKELY(heap->sampler.countdown != 0) && counts(heap, allocation);
+  return is_sample ? samples_throw_coins(&heap->sampler.random) : NOT_SAMPLED;
 }
-
-int sampling_throw_coins(struct heap *heap) { return samples_throw_coins(&heap->sampler.random); }
 
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
   unsigned class = small_class_of(heap, allocation);
@@ -189,9 +188,9 @@ void *sampling_note_kept(void *block, size_t size) {
 
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
-  if (!heap || LIKELY(!heap->sampler.countdown)) return;
-  bool is_named = map_entry_is_named(owner_map_entry((uintptr_t)block));
-  struct allocation allocation = {.size = size, .alignment = 1, .is_named = is_named};
-  if (sampling_counts(heap, &allocation))
-    sampling_note(heap, &allocation, block, sampling_throw_coins(heap));
+  if (!heap) return;
+  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
+  struct allocation allocation = {.size = size, .alignment = 1, .named = named};
+  int coins = sampling_coins(heap, &allocation);
+  if (coins != NOT_SAMPLED) sampling_note(heap, &allocation, block, coins);
 }

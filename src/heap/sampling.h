@@ -27,13 +27,13 @@ bool sampling_switch(bool is_on, uint64_t period_bytes);
 /* The purge part of sampling_look: purges free memory if the record requests it. */
 void sampling_purge(struct heap *heap);
 
-/* Counts a request; true when its block is to be a sample. */
-bool sampling_counts(struct heap *heap, const struct allocation *allocation);
-/* sampling_counts where there are no lots: for a named heap's block, which no magazine serves, or while one is in use. */
-bool sampling_counts_one(struct heap *heap, const struct allocation *allocation);
-/* First of all: whether the sample is to be kept (samples_throw_coins in profile/samples.h).  A dropped sample counts for its site, and
- * its block is a plain one. */
-int sampling_throw_coins(struct heap *heap);
+/* Counts a request while a profile is on. For one that is to be a sample, the coins (samples_throw_coins in profile/samples.h), negative
+ * when it is dropped: it counts for its site, and its block is a plain one. */
+enum { NOT_SAMPLED = -2 };
+int sampling_count(struct heap *heap, const struct allocation *allocation);
+INLINE int sampling_coins(struct heap *heap, const struct allocation *allocation) {
+  return LIKELY(!sampling_wants_all(heap)) ? NOT_SAMPLED : sampling_count(heap, allocation);
+}
 /* A block in a slab of samples, or NULL: then any block will do. */
 void *sampling_take(struct heap *heap, const struct allocation *allocation);
 /* Records the block of a sampled request. */

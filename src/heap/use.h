@@ -1,8 +1,8 @@
 /* use.h: a thread's malloc gives it blocks of a named heap (hak_heap_use).
  *
  *   heap_use ── the heap counts a user ── the thread's magazines are armed (cache/divert.h)
- *   malloc   ── they look empty ── heap_allocate ── heap->used ── heap_named_allocate (heap/in_named.h)
- *   realloc of a block of another heap ── allocation.is_own ── served as without heap_use
+ *   malloc   ── they look empty ── heap_allocate ── heap->used ── heap_allocate_in
+ *   realloc of a block of another heap ── heap_allocate_in that one ── served as without heap_use
  *
  * Free does not depend on it: a block's entry in the owner map names its heap.
  *

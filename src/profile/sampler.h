@@ -16,13 +16,12 @@
 
 /* One for each heap, used by its thread; it fills the line before the magazines. */
 struct sampler {
-  uint64_t countdown;    /* bytes to the next sample; 0 when it is off */
-  uint64_t seen_word;    /* of the control record, at the last look */
-  uint64_t unlooked;     /* bytes to the next look; 0: it is due */
-  uint64_t period_bytes; /* R of the distance, and of all samples that are due */
-  uint64_t random;       /* own stream; 0: not begun yet */
-  uint32_t drawer;       /* its process or thread: a forked child begins another stream */
-  ATOMIC(bool) is_armed;
+  uint64_t countdown;         /* bytes to the next sample; 0 when it is off */
+  uint64_t seen_word;         /* of the control record, at the last look */
+  uint64_t unlooked;          /* bytes to the next look; 0: it is due */
+  uint64_t period_bytes;      /* R of the distance, and of all samples that are due */
+  uint64_t random;            /* own stream; 0: not begun yet */
+  uint32_t drawer;            /* its process or thread: a forked child begins another stream */
   ATOMIC(uint8_t) generation; /* of the control record, as followed last */
 };
 

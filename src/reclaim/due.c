@@ -40,7 +40,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
   if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
   store_relaxed(&reclaim_next_round_ms, was_quiet ? due_ms : now_ms);
-  if (heap_is_real(heap)) heap_divert(heap);
+  if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
 }
 
 /* The helper runs at most this number of parts of a cut round before it checks whether it is still wanted. */
@@ -133,14 +133,14 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
 enum { SETTLED_SLOW_PATHS = 64 };
 
 NOINLINE static void answer(struct heap *heap) {
-  store_relaxed(&heap->is_called, false);
+  heap_divert(heap, HEAP_POKE); /* not restored: a tool may have poked it meanwhile */
   flush(heap, true);
   store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SETTLED_SLOW_PATHS);
 }
 
 /* True when a round has called the thread, which took no slow path: all its caches are flushed now. */
 RESIDENT static bool answer_call(struct heap *heap) {
-  bool is_called = load_relaxed(&heap->is_called);
+  bool is_called = heap_is_called(heap);
   if (UNLIKELY(is_called)) answer(heap);
   return is_called;
 }

@@ -227,7 +227,7 @@ static bool has_turn(void) {
 RESIDENT static void divert_while_it_ages(struct heap *heap) {
   uint64_t live = live_bytes();
   if (LIKELY(excess_over(live) <= LEAST_BYTES + live / EXCESS_DIVISOR)) return;
-  if (has_turn()) heap_divert(heap);
+  if (has_turn()) heap_divert(heap, HEAP_POKE);
 }
 
 NOINLINE static bool go_on(struct heap *heap) {
@@ -240,7 +240,7 @@ NOINLINE static bool go_on(struct heap *heap) {
   }
   if (load_relaxed(&stage) != NOTHING) {
     purge_want(); /* a round may have found nothing left */
-    heap_divert(heap);
+    heap_divert(heap, HEAP_POKE);
   }
   return before == GIVING || before == SCANNING;
 }

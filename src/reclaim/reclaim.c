@@ -162,8 +162,7 @@ static void call_if_dormant(const struct heap *self, struct heap *heap, const st
   if (heap_is_diverted(heap) ||
       load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
     return;
-  store_relaxed(&heap->is_called, true); /* relaxed: seen late, the call has no effect */
-  heap_divert(heap);
+  heap_divert(heap, HEAP_CALL);
   answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
 }
 
@@ -211,15 +210,14 @@ void reclaim_after_fork(void) {
 
 static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
-  bool was_entered = heap_is_entered(heap); /* under pressure, from within an allocation */
-  if (!was_entered) heap_enter(heap);
+  heap_enter(heap);
   if (depth & EMPTY_OWN) caches_empty(heap);
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner, SIZE_MAX);
   if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
   latch_give(&heap->owner);
-  if (!was_entered) heap_leave(heap);
+  heap_leave(heap);
 }
 
 static void purge_own_pages(struct heap *heap, struct purge *purge) {

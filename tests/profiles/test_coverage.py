@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.live import Start, read_profile, read_start
-from hakmem.profile.model import Mode, Profile, Sample
+from hakmem.profile.model import Mode, Profile, Stack
 from hakmem.profile.sites import site_table
 from hakmem.target.switch import read_state
 from hakmem.target.target import Target, open_process
@@ -45,9 +45,9 @@ class Sites:
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "done\n"
 
-    def site_of(self, sample: Sample) -> int:
+    def site_of(self, stack: Stack) -> int:
         """-1: none of the 64."""
-        found = next((frame for frame in sample.stack if self.begins[0] <= frame < self.end), None)
+        found = next((frame for frame in stack if self.begins[0] <= frame < self.end), None)
         return -1 if found is None else self.numbers[bisect_right(self.begins, found) - 1]
 
 

@@ -16,11 +16,12 @@ import pytest
 from hakmem.profile import lines
 from hakmem.profile.debug_files import Debuginfod
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
-from hakmem.profile.names import Sources, mappings_of_process, name_addresses
+from hakmem.profile.names import Sources, mappings_of, name_addresses
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled, readable_rust
 from hakmem.target.elf import open_elf
-from hakmem.target.functions import functions_of
+from hakmem.target.functions import symbols_of
+from hakmem.target.locate import file_of
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
 from results import Find, captured
@@ -243,7 +244,7 @@ def test_damaged_files_name_nothing_and_break_nothing(server: Path, call: int, t
 def test_functions_of_a_file_are_those_of_nm(server: Path) -> None:
     file = open_elf(server)
     assert file is not None
-    found = functions_of(file)
+    found = symbols_of(file)
     assert found is not None
     text = captured(["nm", "-S", server], check=True).stdout
     rows = re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTwW] (\S+)$", text, re.MULTILINE)
@@ -271,7 +272,7 @@ def sleeper() -> Iterator[Process]:
 
 
 def test_mappings_of_a_process_have_build_ids(sleeper: Process) -> None:
-    mappings = mappings_of_process(sleeper)
+    mappings = mappings_of(sleeper.maps(), lambda mapping: file_of(sleeper, mapping))
     libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
     file = open_elf(libc.path)
     assert file is not None

@@ -10,7 +10,8 @@ import pytest
 from hakmem.profile.files import load
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Header, Profile, Sample
-from hakmem.profile.names import Sources, mappings_of_process, name_addresses
+from hakmem.profile.names import Sources, mappings_of, name_addresses
+from hakmem.target.locate import file_of
 from hakmem.target.process import Process
 from hakmem.views.profile_file import save_profile
 from results import Compile, captured
@@ -36,10 +37,9 @@ def process(compile_c: Compile) -> Iterator[tuple[Process, list[int]]]:
 
 
 def taken(process: Process, stack: list[int]) -> Profile:
-    profile = Profile(Header(process_name=process.name, pid=process.pid, version="1.0"))
-    profile.mappings = mappings_of_process(process)
-    profile.samples = [Sample.of(stack, 4, 4096, 4000, 1)]
-    return profile
+    header = Header(process_name=process.name, pid=process.pid, version="1.0")
+    mappings = mappings_of(process.maps(), lambda mapping: file_of(process, mapping))
+    return Profile(header, mappings, [Sample.of(stack, 4, 4096, 4000, 1)])
 
 
 def test_each_frame_has_its_function_and_line(process: tuple[Process, list[int]]) -> None:

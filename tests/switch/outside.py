@@ -154,7 +154,7 @@ class Outside:
 
         def have_followed() -> bool:
             running = self.running()
-            followed = (running["profile_generation"] == generation) & (running["is_armed"] == is_on)
+            followed = (running["profile_generation"] == generation) & (running["armed"] == is_on)
             if int(followed.sum()) >= heaps:
                 return True
             self.poke(self.heap_addresses())

@@ -38,7 +38,7 @@ def test_a_lease_that_ended_is_taken_up_again(start: Start) -> None:
         def has_ended() -> bool:
             worker.say(f"pairs 1000 {BYTES}")
             is_off = process.target.schema.constant("profile_is_off")
-            return int(process.state["status"]) == is_off and not process.heaps()["is_armed"].any()
+            return int(process.state["status"]) == is_off and not process.heaps()["armed"].any()
 
         wait_for(has_ended, "the lease's end")
         switch.renew(600)

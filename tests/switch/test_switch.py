@@ -54,7 +54,7 @@ def test_what_is_live_is_told(start: Start) -> None:
         taken = int(process.state["samples"])
         worker.say(f"pairs {BLOCKS} {BYTES}")
         assert int(process.state["samples"]) == taken
-        assert not process.heaps()["is_armed"].any()
+        assert not process.heaps()["armed"].any()
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
     worker.end()
 
@@ -172,7 +172,7 @@ def test_a_lease_ends(start: Start) -> None:
     with outside(worker.pid) as process:
         process.switch_and_wait(True, heaps=2, lease_s=1.0)
         off = process.target.schema.constant("profile_is_off")
-        wait_for(lambda: not process.running()["is_armed"].any(), "the lease to end")
+        wait_for(lambda: not process.running()["armed"].any(), "the lease to end")
         assert int(process.state["status"]) == off
         process.switch_and_wait(True, heaps=2, lease_s=600.0)
     worker.end()
@@ -186,7 +186,7 @@ def test_it_can_be_refused(start: Start) -> None:
         worker.say(f"pairs {BLOCKS} {BYTES}")
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_refused")
         assert int(process.state["samples"]) == 0
-        assert not process.heaps()["is_armed"].any()
+        assert not process.heaps()["armed"].any()
     worker.end()
 
 
@@ -235,7 +235,7 @@ def test_purge_gives_back(start: Start) -> None:
         assert int(process.state["purges_done"]) == 1
         assert int(process.record("totals")["purged_bytes"]) > before + (30 << 20)
         worker.say("pairs 100 100")
-        assert not process.heaps()["is_armed"].any()
+        assert not process.heaps()["armed"].any()
     worker.end()
 
 
@@ -279,12 +279,12 @@ def test_many_threads_are_switched_at_once(start: Start) -> None:
         process.publish()
         process.poke(heaps)
         taken_ms = (time.perf_counter() - began) * 1000
-        assert int(process.running()["is_armed"].sum()) == 0
+        assert int(process.running()["armed"].sum()) == 0
         worker.say("go")
-        assert int(process.running()["is_armed"].sum()) == threads
+        assert int(process.running()["armed"].sum()) == threads
         process.switch(False)
         worker.say("go")
-        assert int(process.running()["is_armed"].sum()) <= 1  # the first thread does nothing
+        assert int(process.running()["armed"].sum()) <= 1  # the first thread does nothing
         print(f"{threads} threads: {taken_ms:.1f} ms to the last poke")
 
 
@@ -330,5 +330,5 @@ def test_a_raised_semaphore_is_on(start: Start, lib: Path) -> None:
         os.pwrite(process.descriptor, b"\x00", place)
         worker.say("give")
         worker.say("pairs 100000 3000")
-        assert not process.heaps()["is_armed"].any()
+        assert not process.heaps()["armed"].any()
     worker.end()

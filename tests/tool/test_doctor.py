@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hakmem.doctor import checks
+from hakmem.doctor.findings import memory_limit
 from hakmem.target.cgroup import cgroup_limits
 from results import captured
 from tool.conftest import Tool
@@ -141,10 +142,9 @@ def test_inside_a_container_only_the_root_is_seen(tmp_path: Path) -> None:
     assert cgroup_limits(tmp_path, tmp_path / "membership").memory_bytes == 1_000_000
 
 
-def test_a_full_limit_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_limit_is_a_problem(tmp_path: Path) -> None:
     write(tmp_path, V1 | {"membership": "4:memory:/a\n"})
     limits = cgroup_limits(tmp_path, tmp_path / "membership")
-    monkeypatch.setattr(checks, "cgroup_limits", lambda: limits)
-    found = checks.check_memory_limit()
+    found = memory_limit(limits)
     assert found.verdict == "problem"
     assert "memory.limit_in_bytes" in found.advice

@@ -110,9 +110,7 @@ def test_a_kernel_that_tells_nothing_of_threads(
     lost: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then all registers are unseen, and all of every stack is in use."""
-    from hakmem.blocks import threads
-
-    monkeypatch.setattr(threads, "_words_of", lambda _process, _thread: [])
+    monkeypatch.setattr(Process, "system_calls", lambda process: {one: [] for one in process.thread_ids()})
     found = find_leaks(open_process(lost.pid), Options(wait_s=0.05))
     assert found.threads == 2
     assert found.unseen_registers >= 30

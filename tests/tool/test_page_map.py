@@ -37,7 +37,7 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
             raise OSError
             yield
 
-        monkeypatch.setattr(pages, "scanned_runs", refused)
+        monkeypatch.setattr(pages, "scanned", refused)
     return str(request.param)
 
 

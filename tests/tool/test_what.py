@@ -19,6 +19,7 @@ from hakmem.blocks.leaks import Options, find_leaks
 from hakmem.blocks.one_block import what_is
 from hakmem.blocks.sampling import Stratum, estimate
 from hakmem.blocks.what import what_lives
+from hakmem.blocks.whose import as_json
 from hakmem.census.census import count
 from hakmem.census.reading import read_full
 from hakmem.layout.memory import Memory
@@ -370,8 +371,8 @@ def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) 
     process = open_process(contents.pid)
     cases, until_s = 0, time.monotonic() + SECONDS
     steps = (
-        lambda target: what_lives(target, draws=300).to_json(),
-        lambda target: find_leaks(target, Options(wait_s=0.001, sleep=lambda _: None)).to_json(),
+        lambda target: as_json(what_lives(target, draws=300)),
+        lambda target: as_json(find_leaks(target, Options(wait_s=0.001, sleep=lambda _: None))),
         lambda target: what_is(target, address, with_path=chance.random() < 0.3).to_json(),
     )
     while time.monotonic() < until_s:

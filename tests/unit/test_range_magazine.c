@@ -276,9 +276,27 @@ CHILD_TEST(keep_nothing_once_called) {
   hak_free(must_malloc(200000));
   REQUIRE(range_magazines_bytes() == class_bytes(class_of_size(200000)));
   void *block = must_malloc(200000);
-  heap_divert(heap_of_thread);
+  heap_divert(heap_of_thread, HEAP_POKE);
   hak_free(block);
   REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
+}
+
+/* A call is answered once, by any slow path, and the divert ends with the next free of a small block. */
+CHILD_TEST(answer_a_call) {
+  start_library();
+  const struct magazine *magazine = &heap_of_thread->magazines[class_of_size(64)];
+  for (unsigned is_free = 0; is_free < 2; is_free++) {
+    void *block = is_free ? must_malloc(200000) : NULL;
+    hak_free(must_malloc(64));
+    REQUIRE(magazine_count(magazine) && !heap_is_diverted(heap_of_thread));
+    heap_divert(heap_of_thread, HEAP_CALL);
+    if (!is_free) block = must_malloc(300000);
+    REQUIRE(heap_is_called(heap_of_thread) == is_free);
+    hak_free(block);
+    REQUIRE(!magazine_count(magazine) && !heap_is_called(heap_of_thread));
+  }
+  hak_free(must_malloc(64));
+  REQUIRE(!heap_is_diverted(heap_of_thread));
 }
 
 static void *free_and_end(void *block) {

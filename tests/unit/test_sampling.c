@@ -133,7 +133,7 @@ CHILD_TEST(count_all) {
   for (unsigned index = 0; index < COUNT; index++) hak_free(kept[index]);
   for (unsigned index = 0; index < COUNT; index++) hak_free(must_malloc(64));
   REQUIRE(profiled(CLASS_64) == 2 * COUNT);
-  REQUIRE(!heap_of_thread->sampler.countdown && !load_relaxed(&heap_of_thread->sampler.is_armed));
+  REQUIRE(!heap_of_thread->sampler.countdown && !load_relaxed(&heap_of_thread->armed));
 }
 
 /* ---- blocks that are samples ---------------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ CHILD_TEST(threads_end) {
     on_a_thread(take_and_leave, NULL);
     for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
       if (load_relaxed(&owner->state) == OWNER_PARKED)
-        REQUIRE(!load_relaxed(&heap_of_owner(owner)->sampler.is_armed));
+        REQUIRE(!load_relaxed(&heap_of_owner(owner)->armed));
     for (unsigned index = 0; index < 1000; index++) hak_free(kept[index]);
   }
   REQUIRE(estimate_live(0).samples == 0 && load_relaxed(&profile_state.samples) > 1000);

@@ -20,7 +20,8 @@ static bool are_all_armed(void) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     armed += magazine_is_armed(&heap_of_thread->magazines[class]);
   REQUIRE(armed == 0 || armed == SLAB_CLASS_COUNT);
-  REQUIRE(heap_of_thread->is_armed == (armed != 0) && heap_is_valid(heap_of_thread));
+  REQUIRE((load_relaxed(&heap_of_thread->armed) != 0) == (armed != 0) &&
+          heap_is_valid(heap_of_thread));
   return armed != 0;
 }
 
@@ -28,7 +29,7 @@ CHILD_TEST(arms) {
   start_library();
   struct hak_heap *heap = hak_heap_new("armed"), *other = hak_heap_new("other");
   REQUIRE(!are_all_armed() && hak_heap_use(heap, NULL) && are_all_armed());
-  REQUIRE(users_of(heap) == 1 && !load_relaxed(&heap_of_thread->sampler.is_armed));
+  REQUIRE(users_of(heap) == 1 && !heap_is_armed_by(heap_of_thread, ARMED_BY_PROFILE));
   REQUIRE(hak_heap_use(heap, NULL) && users_of(heap) == 1);
   REQUIRE(hak_heap_use(other, NULL) && are_all_armed());
   REQUIRE(users_of(heap) == 0 && users_of(other) == 1);
@@ -55,7 +56,7 @@ CHILD_TEST(beside_profile) {
     if (is_on) made += SOME;
     REQUIRE(profiled(CLASS_64) == made);
     REQUIRE(are_all_armed() == (is_on || is_used));
-    REQUIRE(load_relaxed(&heap_of_thread->sampler.is_armed) == is_on);
+    REQUIRE(heap_is_armed_by(heap_of_thread, ARMED_BY_PROFILE) == is_on);
   }
   switch_off();
   REQUIRE(hak_heap_use(NULL, NULL) && hak_heap_destroy(heap));
@@ -137,9 +138,9 @@ CHILD(parked_half_armed) {
   start_library();
   struct hak_heap *heap = hak_heap_new("half");
   for (unsigned step = 0; step < 3; step++) {
-    heap_of_thread->is_armed = true;
-    if (step > 0) heap_of_thread->used = heap;
-    if (step > 1) magazine_arm(&heap_of_thread->magazines[CLASS_64], true);
+    store_relaxed(&heap_of_thread->armed, ARMED_BY_USE);
+    if (step > 0) magazine_arm(&heap_of_thread->magazines[CLASS_64], true);
+    if (step > 1) heap_of_thread->used = heap;
     REQUIRE(heap_is_valid(heap_of_thread));
     divert_disarm(heap_of_thread);
     REQUIRE(!heap_of_thread->used && !are_all_armed());

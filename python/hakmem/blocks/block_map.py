@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.census import Census, ClassCensus
-from hakmem.census.reading import Addresses, Blocks, Integers, Reading, read_full
+from hakmem.census.reading import Blocks, Reading, Walk, read_full
+from hakmem.layout.memory import Addresses, Bytes, Integers, Numbers, Records
 from hakmem.layout.occupancy import BITS_PER_WORD, bits_of
 from hakmem.layout.structures import Window
 from hakmem.target.target import Target
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NONE = -1
 SLABS_AT_ONCE = 256
@@ -57,25 +54,25 @@ class Places:
     slab_rows: Integers  # NO_SLAB: a range
     range_rows: Integers
 
-    @property
-    def block_counts(self) -> Integers:
-        return np.diff(self.first_blocks)
-
 
 @dataclass
 class BlockMap:
     """The blocks of one reading."""
 
     reading: Reading
-    window: Window
+    walk: Walk
     places: Places
-    place_of_granule: NDArray[np.int32]
-    states: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    place_of_granule: Numbers
+    states: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
     caches: dict[State, Blocks] = field(default_factory=dict)  # the contents of heaps' caches
 
     @property
     def block_count(self) -> int:
         return len(self.states)
+
+    @property
+    def window(self) -> Window:
+        return self.walk.window
 
     @property
     def base(self) -> int:
@@ -131,8 +128,8 @@ def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap
     assert walk is not None
     assert kinds is not None
     assert census.remote_buffer is not None
-    places = _places(reading, kinds.classes)
-    found = BlockMap(reading, walk.window, places, _place_of_granule(walk.window, reading, places))
+    places = _places(walk, reading.class_bytes, kinds.classes)
+    found = BlockMap(reading, walk, places, _place_of_granule(walk.window, places))
     found.states = np.full(int(places.first_blocks[-1]), State.LIVE, np.uint8)
     caches = {
         State.MAGAZINE: reading.magazine_blocks(),
@@ -151,46 +148,29 @@ def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap
 # ---- places ----------------------------------------------------------------------------------------
 
 
-def _places(reading: Reading, range_classes: Integers) -> Places:
+def _places(walk: Walk, class_bytes: Integers, range_classes: Integers) -> Places:
     """Slabs and ranges by address.  Rows that cannot be, torn or damaged ones, have no blocks."""
-    columns = [_no_place(), _slab_columns(reading), _range_columns(reading, range_classes)]
-    names = columns[1].keys()
-    table = {name: np.concatenate([column[name] for column in columns]) for name in names}
+    columns = [_slab_columns(walk), _range_columns(walk, class_bytes, range_classes)]
+    # The first row stands for addresses outside all places.
+    nowhere = {"starts": 0, "classes": NONE, "slab_rows": NO_SLAB, "range_rows": NO_RANGE}
+    table = {
+        name: np.concatenate([np.array([nowhere.get(name, 0)], first.dtype), first, columns[1][name]])
+        for name, first in columns[0].items()
+    }
     order = np.argsort(table["starts"], kind="stable")
     table = {name: values[order] for name, values in table.items()}
     sizes = np.maximum(table["block_bytes"], 1)
     is_slab = table["slab_rows"] != NO_SLAB
     whole = np.uint64(1 << RECIPROCAL_SHIFT)
     reciprocals = np.where(is_slab, -(-int(whole) // sizes), 0).astype(np.uint64)
-    return Places(
-        starts=table["starts"],
-        extents=(table["counts"] * table["block_bytes"]).astype(np.uint64),
-        block_bytes=table["block_bytes"],
-        reciprocals=reciprocals,
-        first_blocks=np.concatenate([[0], np.cumsum(table["counts"])]),
-        classes=table["classes"],
-        slab_rows=table["slab_rows"],
-        range_rows=table["range_rows"],
-    )
+    counts = table.pop("counts")
+    extents = (counts * table["block_bytes"]).astype(np.uint64)
+    first_blocks = np.concatenate([[0], np.cumsum(counts)])
+    return Places(**table, extents=extents, reciprocals=reciprocals, first_blocks=first_blocks)
 
 
-def _no_place() -> dict[str, NDArray[Any]]:
-    number = {
-        name: np.full(1, value, np.int64)
-        for name, value in {
-            "block_bytes": 0,
-            "counts": 0,
-            "classes": NONE,
-            "slab_rows": NO_SLAB,
-            "range_rows": NO_RANGE,
-        }.items()
-    }
-    return {"starts": np.zeros(1, np.uint64), **number}
-
-
-def _slab_columns(reading: Reading) -> dict[str, NDArray[Any]]:
-    assert reading.walk is not None
-    window, slabs = reading.walk.window, reading.walk.superslabs.slabs
+def _slab_columns(walk: Walk) -> dict[str, Records]:
+    window, slabs = walk.window, walk.superslabs.slabs
     sizes, counts = slabs["block_bytes"].astype(np.int64), slabs["capacity"].astype(np.int64)
     room = np.minimum(slabs["slot_count"].astype(np.int64) * window.granule_bytes, SLAB_BYTES_MAX)
     granules = window.granule_of(slabs["base"])
@@ -207,15 +187,14 @@ def _slab_columns(reading: Reading) -> dict[str, NDArray[Any]]:
     }
 
 
-def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any]]:
+def _range_columns(walk: Walk, class_bytes: Integers, classes: Integers) -> dict[str, Records]:
     """One block each, live or not.  A Large block has its class's size; of a Big one all up to the range's
     end counts."""
-    assert reading.walk is not None
-    window, ranges = reading.walk.window, reading.walk.ranges
+    window, ranges = walk.window, walk.ranges
     colour = ranges.records["colour_bytes"].astype(np.int64)
     sizes = ranges.records["granules"].astype(np.int64) * window.granule_bytes - colour
-    is_large = (classes >= 0) & (classes < len(reading.class_bytes))
-    known = reading.class_bytes[np.where(is_large, classes, 0)]
+    is_large = (classes >= 0) & (classes < len(class_bytes))
+    known = class_bytes[np.where(is_large, classes, 0)]
     sizes = np.where(is_large, np.minimum(known, sizes), sizes)
     rows = np.flatnonzero(sizes > 0)
     return {
@@ -228,8 +207,7 @@ def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any
     }
 
 
-def _place_of_granule(window: Window, reading: Reading, places: Places) -> NDArray[np.int32]:
-    assert reading.walk is not None
+def _place_of_granule(window: Window, places: Places) -> Numbers:
     found = np.zeros(window.granule_count + 1, np.int32)  # the last row is for words outside the window
     first = window.granule_of(places.starts)
     last = window.granule_of(places.starts + places.extents - np.uint64(1))
@@ -249,7 +227,7 @@ def _place_of_granule(window: Window, reading: Reading, places: Places) -> NDArr
 
 def _mark_slabs(found: BlockMap, census: Census) -> None:
     """The set bits of all slabs."""
-    place_of_slab = np.zeros(len(found.reading.walk.superslabs.slabs), np.int64)  # type: ignore[union-attr]
+    place_of_slab = np.zeros(len(found.walk.superslabs.slabs), np.int64)
     of_slabs = np.flatnonzero(found.places.slab_rows != NO_SLAB)
     place_of_slab[found.places.slab_rows[of_slabs]] = of_slabs
 
@@ -263,7 +241,8 @@ def _mark_slabs(found: BlockMap, census: Census) -> None:
 
 def _mark_batch(found: BlockMap, rows: Integers, local: Addresses, remote: Addresses) -> None:
     """The states of the blocks of some slabs: [slab, word]."""
-    counts, first = found.places.block_counts[rows], found.places.first_blocks[rows]
+    first = found.places.first_blocks[rows]
+    counts = found.places.first_blocks[rows + 1] - first
     for words, state in ((local, State.FREE), (remote, State.REMOTE)):
         slab, word = np.nonzero(words)
         row, bit = np.nonzero(bits_of(words[slab, word].reshape(-1, 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from hakmem.base.durations import duration_text
@@ -12,7 +12,7 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.growing import COST_PERCENT
 from hakmem.blocks.leaks import Leaks
-from hakmem.blocks.whose import Whose
+from hakmem.blocks.whose import Whose, as_json
 from hakmem.profile.labels import frame_text
 from hakmem.profile.session import Spent
 
@@ -124,11 +124,11 @@ class Conclusion(Whose):
 
     def to_json(self) -> dict[str, Any]:
         return (
-            self.head_to_json()
+            {item.name: getattr(self, item.name) for item in fields(Whose)}
             | {"verdict": self.verdict, "next_command": self.next_command or None}
             | {"spent": None if self.spent is None else asdict(self.spent)}
             | (self.evidence.to_json() if self.evidence else {"growth": None, "sites": []})
-            | (self.reached.to_json() if self.reached else {})
+            | (as_json(self.reached) if self.reached else {})
             | {"notes": self.all_notes}
         )
 
@@ -154,12 +154,10 @@ def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
         parts = [f"{name_of(site)} grew by {bytes_text(round(site.growth.bytes))} in {length}"]
     if site.content:
         parts[0] += f" ({site.content})"
-    parts += filter(None, [not_steady(site), survival_text(site), reach_text(site, reached)])
+    if not site.growth.is_steady:
+        parts.append("not all the time")
+    parts += filter(None, [survival_text(site), reach_text(site, reached)])
     return "; ".join(parts) + "."
-
-
-def not_steady(site: Site) -> str:
-    return "" if site.growth.is_steady else "not all the time"
 
 
 def survival_text(site: Site) -> str:

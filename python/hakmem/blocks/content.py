@@ -20,8 +20,8 @@ from hakmem.blocks.cxx import Classes
 from hakmem.blocks.files import Files
 from hakmem.blocks.pointers import read_pieces
 from hakmem.blocks.python_types import PythonTypes
-from hakmem.blocks.residence import Residence
-from hakmem.census.reading import Addresses, Integers
+from hakmem.blocks.residence import resident_counts
+from hakmem.layout.memory import Addresses, Flags, Integers
 
 WORD_BYTES = 8
 HEAD_BYTES = 1024  # of each block are read
@@ -57,6 +57,9 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+TEXTS = ((Kind.WIDE_TEXT, UTF16, "utf-16-le"), (Kind.TEXT, PRINTABLE, "utf-8"))
+
+
 @dataclass(frozen=True)
 class Content:
     """The content of one block."""
@@ -74,10 +77,9 @@ class Contents:
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files
-        self._memory = block_map.reading.target.memory
-        self._residence = Residence(block_map.reading.target)
-        self.classes = Classes(self._memory, files)
-        self.python = PythonTypes(self._memory, files)
+        self._target = block_map.reading.target
+        self.classes = Classes(self._target.memory, files)
+        self.python = PythonTypes(self._target.memory, files)
 
     @cached_property
     def _bounds(self) -> tuple[Addresses, Addresses]:
@@ -89,10 +91,11 @@ class Contents:
     def of(self, blocks: Integers) -> list[Content]:
         """The content of each block."""
         starts, sizes = self._map.starts_of(blocks), self._map.sizes_of(blocks)
-        counts = self._residence.counts(starts, np.minimum(sizes, HEAD_BYTES) // WORD_BYTES * WORD_BYTES)
+        wanted = np.minimum(sizes, HEAD_BYTES) // WORD_BYTES * WORD_BYTES
+        counts = resident_counts(self._target, starts, wanted)
         found = [Content(Kind.UNTOUCHED)] * len(blocks)
         rows = np.flatnonzero(counts > 0)
-        words = read_pieces(self._memory, starts[rows], counts[rows].astype(np.uint64))
+        words = read_pieces(self._target.memory, starts[rows], counts[rows].astype(np.uint64))
         is_block, is_address = self._pointers(words)
         ends = np.cumsum(counts[rows]) // WORD_BYTES
         for row, start, end in zip(rows.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False):
@@ -100,7 +103,7 @@ class Contents:
             found[row] = self._one(words[part], is_block[part], is_address[part])
         return found
 
-    def _pointers(self, words: Addresses) -> tuple[np.ndarray, np.ndarray]:
+    def _pointers(self, words: Addresses) -> tuple[Flags, Flags]:
         """Which words point into a live block, and which into any mapping."""
         blocks, _ = self._map.find(words)
         is_block = (
@@ -112,7 +115,7 @@ class Contents:
         row = np.maximum(np.searchsorted(starts, words, "right") - 1, 0)
         return is_block, (words >= starts[row]) & (words < ends[row]) & (words > HEAD_BYTES)
 
-    def _one(self, words: Addresses, is_block: np.ndarray, is_address: np.ndarray) -> Content:
+    def _one(self, words: Addresses, is_block: Flags, is_address: Flags) -> Content:
         filled = int(np.count_nonzero(words))
         if not filled:
             return Content(Kind.ZERO)
@@ -160,29 +163,18 @@ def string_at_start(data: bytes, pointer_share: float) -> Content | None:
     run = PRINTABLE.match(data)
     if run is None or run.end() < STRING_BYTES_MIN or data[run.end() : run.end() + 1] not in (b"\0", b""):
         return None
-    return Content(Kind.TEXT, text=shortened(run[0]), pointer_share=pointer_share)
+    text = run[0].decode(errors="replace")[:EXAMPLE_LENGTH]
+    return Content(Kind.TEXT, text=text, pointer_share=pointer_share)
 
 
 def prevailing_text(data: bytes, pointer_share: float) -> Content | None:
     """Text of one or two bytes for each sign, anywhere in the block, if it is most of what is there."""
-    if text := wide_text_of(data):
-        return Content(Kind.WIDE_TEXT, text=text, pointer_share=pointer_share)
-    runs = [match[0] for match in PRINTABLE.finditer(data)]
-    if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
-        return None
-    return Content(Kind.TEXT, text=shortened(max(runs, key=len)), pointer_share=pointer_share)
-
-
-def shortened(text: bytes) -> str:
-    return text.decode("utf-8", errors="replace")[:EXAMPLE_LENGTH]
-
-
-def wide_text_of(data: bytes) -> str:
-    """The prevailing text with two bytes for each sign."""
-    runs = [match[0] for match in UTF16.finditer(data)]
-    if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
-        return ""
-    return max(runs, key=len).decode("utf-16-le")[:EXAMPLE_LENGTH]
+    for kind, pattern, encoding in TEXTS:
+        runs = [match[0] for match in pattern.finditer(data)]
+        if runs and sum(map(len, runs)) >= TEXT_SHARE * len(data.rstrip(b"\0")):
+            text = max(runs, key=len).decode(encoding, errors="replace")[:EXAMPLE_LENGTH]
+            return Content(kind, text=text, pointer_share=pointer_share)
+    return None
 
 
 def without_pointers(words: Addresses, data: bytes) -> Content:

@@ -10,6 +10,7 @@ taken."""
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 
@@ -30,15 +31,10 @@ class Classes:
     def __init__(self, memory: Memory, files: Files) -> None:
         self._memory = memory
         self._files = files
-        self._known: dict[int, str | None] = {}
-
-    def name(self, pointer: int) -> str | None:
-        """The class whose objects begin with this word."""
-        if pointer not in self._known:
-            self._known[pointer] = self._find(pointer)
-        return self._known[pointer]
+        self.name = cache(self._find)
 
     def _find(self, pointer: int) -> str | None:
+        """The class whose objects begin with this word."""
         if pointer % WORD_BYTES or not self._files.is_data_of_file(pointer):
             return None
         try:

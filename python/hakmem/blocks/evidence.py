@@ -11,16 +11,17 @@ from hakmem.blocks.content import Content, Kind
 from hakmem.blocks.growing import Watched
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.sampling import Share, wilson
-from hakmem.profile.growth import Grown, Growth, StackKey, growth
+from hakmem.blocks.whose import as_json
+from hakmem.layout.memory import Flags
+from hakmem.profile.growth import Grown, Growth, growth
 from hakmem.profile.labels import DEPTH, Labels
-from hakmem.profile.model import Frame, Profile, Stack
+from hakmem.profile.model import Frame, Profile, Stack, StackKey
 from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 NAMED = (Kind.CXX, Kind.PYTHON)
 TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
@@ -95,7 +96,9 @@ class Site:
             "content": self.content,
             "growth": growth_to_json(self.growth, grown),
             "survival": survival_to_json(self.survival),
-            "unreachable": None if self.lost is None else lost_to_json(self.lost),
+            "unreachable": self.lost
+            and {"samples": self.lost.samples, "lost_samples": self.lost.lost_samples}
+            | as_json(self.lost.share),
         }
 
 
@@ -156,7 +159,7 @@ def gather_evidence(
         name_addresses(before, sources)
         after.names.update(before.names)
     labels = Labels(after, with_internals=with_internals)
-    key = labels.key(depth).of
+    key = labels.key(depth)
     grown, lives = growth(before, after, key), survival(after, key)
     of_site = {site.key: site for site in grown.sites}
     lost_by_site = None if reached is None else _lost_by_site(after, reached.lost_samples, key)
@@ -192,9 +195,7 @@ def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hasha
     return known
 
 
-def _lost_by_site(
-    profile: Profile, lost: Sequence[bool] | NDArray[np.bool_], key: StackKey
-) -> dict[Hashable, Lost]:
+def _lost_by_site(profile: Profile, lost: Sequence[bool] | Flags, key: StackKey) -> dict[Hashable, Lost]:
     found: dict[Hashable, Lost] = {}
     for one, is_lost in zip(profile.samples, lost, strict=True):
         found.setdefault(key(one.stack), Lost()).add(one.weight_bytes, bool(is_lost))
@@ -256,15 +257,4 @@ def survival_to_json(one: Survival) -> dict[str, Any]:
             }
             for point in one.points()
         ],
-    }
-
-
-def lost_to_json(one: Lost) -> dict[str, Any]:
-    share = one.share
-    return {
-        "samples": one.samples,
-        "lost_samples": one.lost_samples,
-        "share": round(share.share, 6),
-        "low": round(share.low, 6),
-        "high": round(share.high, 6),
     }

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from hakmem.base.errors import DamagedFileError
-from hakmem.census.scan import mapped_file
-from hakmem.target.corefile import CoreMemory
+from hakmem.profile.model import ByAddress
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
+from hakmem.target.functions import FUNCTIONS_AND_OBJECTS, symbols_of
 from hakmem.target.mappings import continues_file
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
@@ -20,22 +18,17 @@ from hakmem.target.target import Target
 class Files:
     """The mappings of a target, by address."""
 
-    def __init__(self, target: Target, mappings: Sequence[Mapping]) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
-        self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
-        self._starts = [mapping.start for mapping in self.mappings]
+        by_address = ByAddress(target.maps())
+        self.mappings, self.mapping_at = by_address.mappings, by_address.at
+        self._symbols_of = cache(lambda file: symbols_of(file, FUNCTIONS_AND_OBJECTS))
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
 
-    def mapping_at(self, address: int) -> Mapping | None:
-        row = bisect_right(self._starts, address) - 1
-        if row < 0 or address >= self.mappings[row].end:
-            return None
-        return self.mappings[row]
-
     def owner_of(self, mapping: Mapping) -> Mapping | None:
         """The mapping of a file; of .bss, which has none, the one right before it."""
-        if mapping.is_file or (mapping.path.startswith("/") and mapping.inode):
+        if mapping.is_file:
             return mapping
         before = self.mapping_at(mapping.start - 1)
         is_bss = before is not None and not mapping.path and continues_file(mapping, before, self._data_end)
@@ -56,20 +49,15 @@ class Files:
 
     def symbol_at(self, address: int) -> tuple[str, int] | None:
         """The symbol that an address lies in, demangled, and how far."""
-        found = self.raw_symbol_at(address)
-        return (cxx_name(found[0]) or found[0], found[1]) if found else None
-
-    def raw_symbol_at(self, address: int) -> tuple[str, int] | None:
         mapping = self.mapping_at(address)
         owner = self.owner_of(mapping) if mapping else None
         opened = self._open(owner) if owner else None
         if opened is None:
             return None
         file, bias = opened
-        try:
-            return file.symbol_at(address - bias)
-        except DamagedFileError:
-            return None
+        symbols = self._symbols_of(file)
+        found = symbols.at(address - bias) if symbols else None
+        return (cxx_name(found[0]) or found[0], found[1]) if found else None
 
     def address_of(self, symbol: str, *names: str) -> int | None:
         """The address of a symbol in the first file that defines it; those whose name contains one of
@@ -110,17 +98,7 @@ class Files:
     def _open(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
         """The file as ELF, and its load bias; None if it is not one, or cannot be read."""
         if mapping.path not in self._opened:
-            self._opened[mapping.path] = self._opened_now(mapping)
+            if self._target.core is not None and self._target.core.is_missing(mapping):
+                self.missing.add(mapping.file_name)
+            self._opened[mapping.path] = self._target.loaded(mapping)
         return self._opened[mapping.path]
-
-    def _opened_now(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
-        memory, file = self._target.memory, mapped_file(self._target, mapping)
-        if isinstance(memory, CoreMemory) and memory.is_missing(mapping):
-            self.missing.add(mapping.file_name)
-        if file is None or not file.is_ours:
-            return None
-        try:
-            bias = file.load_bias(mapping)
-        except DamagedFileError:
-            return None
-        return None if bias is None else (file, bias)

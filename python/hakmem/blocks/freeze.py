@@ -19,7 +19,7 @@ import numpy as np
 from hakmem.base.errors import HakmemError
 from hakmem.base.signals import stoppable
 from hakmem.blocks.threads import STACK_REGISTER, UNSEEN, Thread
-from hakmem.target.access import gone, refused
+from hakmem.target.access import refused
 from hakmem.target.process import Process
 
 SEIZE, INTERRUPT, DETACH, GETREGSET = 0x4206, 0x4207, 17, 0x4204
@@ -55,11 +55,9 @@ def frozen(process: Process) -> Iterator[list[Thread]]:
 def _stop_all(process: Process, stopped: dict[int, int]) -> None:
     """Until no thread is found that does not stand still."""
     for _ in range(ROUNDS_MAX):
-        try:
-            threads = [int(name) for name in os.listdir(process.path("task"))]
-        except OSError:
-            raise gone(process.pid) from None
-        fresh = [number for number in threads if number not in stopped and process.is_living(number)]
+        fresh = [
+            number for number in process.thread_ids() if number not in stopped and process.is_living(number)
+        ]
         if not fresh:
             return
         for thread_id in fresh:

@@ -13,9 +13,8 @@ import numpy as np
 
 from hakmem.layout.schema import Schema
 from hakmem.profile.labels import Labels
-from hakmem.profile.live import mappings_of_target
 from hakmem.profile.model import Frame, Profile, Sample
-from hakmem.profile.names import Sources, ignore, name_addresses
+from hakmem.profile.names import Sources, ignore, mappings_of, name_addresses
 from hakmem.target.target import Target
 
 RECORD = "guard_report"
@@ -78,7 +77,8 @@ def last_report(
     parts = [(what, row["stack"]), ("allocated", slot["allocated"])]
     parts += [("freed", slot["freed"])] if is_freed else []
     is_call = what not in FAULTS and not is_found
-    kind = _kind_of_call(what, address == block) if is_call else _kind(address, block, is_freed, is_inside)
+    call = f"{'double' if address == block else 'invalid'} {what}"
+    kind = call if is_call else _kind(address, block, is_freed, is_inside)
     return GuardReport(
         kind=kind,
         what=what,
@@ -88,10 +88,6 @@ def last_report(
         is_freed=is_freed,
         stacks=_named(target, parts, Sources(moved=tuple(moved), complain=complain)),
     )
-
-
-def _kind_of_call(what: str, is_begin: bool) -> str:
-    return f"double {what}" if is_begin else f"invalid {what}"
 
 
 def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:
@@ -106,7 +102,7 @@ def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:
 def _named(target: Target, parts: Sequence[tuple[str, np.void]], sources: Sources) -> list[GuardStack]:
     stacks = [_calls(target.schema, what, stack) for what, stack in parts]
     samples = [Sample(calls, 0, 0, 0, 0.0, 0.0) for calls in stacks]
-    profile = Profile(mappings=mappings_of_target(target), samples=samples)
+    profile = Profile(mappings=mappings_of(target.maps(), target.file_of), samples=samples)
     name_addresses(profile, sources)
     labels = Labels(profile)
     return [

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,16 +25,12 @@ from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
-from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.target import Target, making_sense
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DRAWS = 2000
 ADDRESSES_MAX = 10
@@ -70,28 +65,13 @@ class Leaks(Whose):
     unseen_registers: int
     contents: list[ContentRow]  # of the definite ones
     classes: list[SizeClass]
-    addresses: list[int]  # of the largest groups' first blocks
+    addresses: list[str]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
-    freeze_tells: bool  # blocks are only "perhaps" lost because the process went on
+    freeze_tells: bool = field(repr=False)  # blocks are only "perhaps" lost because the process went on
     notes: list[str] = field(default_factory=list)
     # Which of the samples in question (Options.samples) are lost.
-    lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
-
-    def to_json(self) -> dict[str, Any]:
-        plain = ("is_frozen", "scans", "threads", "unseen_registers", "is_whole")
-        sums = ("live", "definite", "perhaps", "freed_only", "interior")
-        return (
-            self.head_to_json()
-            | {name: getattr(self, name) for name in plain}
-            | {name: asdict(getattr(self, name)) for name in sums}
-            | {
-                "contents": [row.to_json() for row in self.contents],
-                "classes": [item.to_json() for item in self.classes],
-                "addresses": [f"{address:#x}" for address in self.addresses],
-                "notes": self.notes,
-            }
-        )
+    lost_samples: Flags = field(default_factory=lambda: np.zeros(0, bool), repr=False)
+    sample_contents: dict[int, Content] = field(default_factory=dict, repr=False)  # of those asked about
 
 
 @dataclass
@@ -111,9 +91,7 @@ class Options:
 def find_leaks(target: Target, options: Options) -> Leaks:
     """The blocks of a target that nothing reaches."""
     with making_sense(target):
-        found = found_leaks(target, options, look(target, options))
-    target.check_same()
-    return found
+        return found_leaks(target, options, look(target, options))
 
 
 @dataclass
@@ -177,40 +155,27 @@ def look(target: Target, options: Options) -> Verdict:
 def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
     """Scans until nothing is suspected, or a scan suspects all that the ones before it did."""
     suspects: Suspects | None = None
-    verdict: Verdict | None = None
+    log: list[dict[str, float]] = []
+    unseen = swapped = missing = 0
     for step in steps:
         scan = step()
         found = Suspects.of(scan)
         rows = np.arange(len(found)) if suspects is None else found.rows_in(suspects)
         is_settled = len(steps) == 1 or (suspects is not None and len(rows) == len(suspects)) or not len(rows)
         suspects = found.chosen(rows)
-        verdict = _with(verdict, scan, scan.unreachable[rows], is_settled)
-        if is_settled:
-            break
-    assert verdict is not None
-    return verdict
-
-
-def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
-    """Adds a scan; the map of the one before is forgotten: it is large."""
-    registers = sum(thread.unseen_registers for thread in scan.threads)
-    return Verdict(
-        last=scan,
-        lost=lost,
-        log=[
-            *(before.log if before else []),
+        log.append(
             {
                 "seconds": round(scan.seconds, 3),
                 "processor_seconds": round(scan.processor_seconds, 3),
                 "read_bytes": scan.read_bytes,
                 "unreachable": len(scan.unreachable),
-            },
-        ],
-        unseen_registers=max(registers, before.unseen_registers if before else 0),
-        swapped_bytes=max(scan.swapped_bytes, before.swapped_bytes if before else 0),
-        missing_bytes=max(scan.missing_bytes, before.missing_bytes if before else 0),
-        is_settled=is_settled,
-    )
+            }
+        )
+        unseen = max(unseen, sum(thread.unseen_registers for thread in scan.threads))
+        swapped, missing = max(swapped, scan.swapped_bytes), max(missing, scan.missing_bytes)
+        if is_settled:
+            break
+    return Verdict(scan, scan.unreachable[rows], log, unseen, swapped, missing, is_settled)
 
 
 def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
@@ -223,7 +188,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     definite, perhaps = lost[~is_perhaps], lost[is_perhaps]
     interior = np.flatnonzero(marking.is_live & marking.is_marked & ~marking.is_exact)
     shown = definite if len(definite) else perhaps
-    contents = Contents(block_map, Files(target, mappings_of(target)))
+    contents = Contents(block_map, Files(target))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
     sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
     described = [row for row in options.described if sampled[row] != NONE]
@@ -240,7 +205,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         unseen_registers=unseen,
         contents=rows,
         classes=classes,
-        addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
+        addresses=list(map(hex, block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist())),
         is_whole=is_whole,
         freeze_tells=target.process is not None and not options.freeze and not verdict.swapped_bytes,
         notes=notes_of(verdict),
@@ -249,9 +214,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     )
 
 
-def set_aside(
-    block_map: BlockMap, lost: Integers, head_of: Integers, count: int
-) -> tuple[np.ndarray, Integers]:
+def set_aside(block_map: BlockMap, lost: Integers, head_of: Integers, count: int) -> tuple[Flags, Integers]:
     """Which lost blocks are in one of the `count` largest groups; and all groups' heads, largest first."""
     sizes = np.bincount(head_of, block_map.sizes_of(lost), len(lost))
     heads = np.flatnonzero(head_of == np.arange(len(lost)))

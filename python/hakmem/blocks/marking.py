@@ -11,16 +11,13 @@ Law: at the end every live block that is not marked has all its pointers to such
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.blocks.block_map import BlockMap, State
-from hakmem.blocks.pointers import Batch, pointers_in, read_words
-from hakmem.census.reading import Addresses, Integers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hakmem.blocks.pointers import pointers_in
+from hakmem.blocks.regions import Runs
+from hakmem.layout.memory import Addresses, Flags, Integers, Records
 
 EXACT_BYTES = 8  # a pointer to the first bytes is exact: programs keep flags in a pointer's low bits
 EDGES_AT_ONCE = 1 << 24  # kept before those that are settled are dropped
@@ -36,7 +33,7 @@ class Edges:
     sources: Integers
     targets: Integers
 
-    def chosen(self, rows: NDArray[Any]) -> Edges:
+    def chosen(self, rows: Records) -> Edges:
         return Edges(self.sources[rows], self.targets[rows])
 
 
@@ -62,10 +59,9 @@ class Marking:
 
     # ---- what workers do ----
 
-    def mark_roots(self, batch: Batch) -> int:
+    def mark_roots(self, batch: Runs) -> int:
         """Marks what a batch outside of blocks points into; its bytes."""
-        words = read_words(self.map.reading.target.memory, batch)
-        found = pointers_in(words, batch, self.map)
+        found = pointers_in(batch, self.map)
         self._mark(found.blocks, found.into)
         return batch.bytes
 
@@ -78,10 +74,9 @@ class Marking:
         self.is_marked[blocks] = True
         self.is_exact[blocks[into < EXACT_BYTES]] = True
 
-    def edges_of(self, batch: Batch) -> tuple[int, Edges]:
+    def edges_of(self, batch: Runs) -> tuple[int, Edges]:
         """Reads a batch of blocks: its bytes, and those of its pointers that are not settled yet."""
-        words = read_words(self.map.reading.target.memory, batch)
-        found = pointers_in(words, batch, self.map)
+        found = pointers_in(batch, self.map)
         is_settled = self.is_marked[found.blocks] & self.is_exact[found.blocks]
         fresh = np.flatnonzero(~is_settled)
         targets, into = found.blocks[fresh], found.into[fresh]
@@ -145,7 +140,7 @@ class Graph:
         self.starts, self.ends = firsts, np.append(firsts[1:], len(sources))
         self.nodes = sources[firsts]
         number = np.int32 if len(firsts) < 1 << 31 else np.int64
-        self.row_of: NDArray[Any] = np.full(block_count, NOBODY, number)
+        self.row_of: Records = np.full(block_count, NOBODY, number)
         self.row_of[self.nodes] = np.arange(len(firsts))
 
     def steps(self, blocks: Integers) -> tuple[Integers, Integers]:
@@ -160,7 +155,7 @@ class Graph:
         return np.repeat(has_any, counts), self.targets[index]
 
 
-def spread(edges: Edges, is_marked: NDArray[np.bool_]) -> None:
+def spread(edges: Edges, is_marked: Flags) -> None:
     """Marks all that can be reached from marked blocks along the edges."""
     rows = np.flatnonzero(~is_marked[edges.targets])
     begun = rows[is_marked[edges.sources[rows]]]
@@ -170,7 +165,7 @@ def spread(edges: Edges, is_marked: NDArray[np.bool_]) -> None:
         walk(Graph(edges.chosen(rows), len(is_marked)), wave, is_marked.view(np.uint8))
 
 
-def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
+def walk(graph: Graph, wave: Integers, labels: Records) -> None:
     """From the blocks of a wave to all that can be reached and has no label (0): each gets that of the
     block it was reached from."""
     while len(wave):
@@ -184,7 +179,7 @@ def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
         wave = distinct(targets)
 
 
-def _one_by_one(graph: Graph, wave: Integers, labels: NDArray[Any]) -> Integers:
+def _one_by_one(graph: Graph, wave: Integers, labels: Records) -> Integers:
     """Until nothing is left, or many are at hand."""
     known, row_of = labels.data, graph.row_of.data
     starts, ends, targets = (column.data for column in (graph.starts, graph.ends, graph.targets))

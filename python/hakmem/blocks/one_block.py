@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State, read_block_
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of, with_contents
-from hakmem.blocks.regions import mappings_of
-from hakmem.blocks.residence import Residence
+from hakmem.blocks.residence import is_present
 from hakmem.blocks.samples import Asked, asked_for
+from hakmem.blocks.whose import as_json
 from hakmem.census.snapshot import STATES
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.target.pages import PAGE_BYTES
@@ -92,29 +92,18 @@ class OneBlock:
     heap: NamedHeap | None = None  # that it is in
     cached_by: HeapName | None = None
     content: Content | None = None
-    asked: Asked | None = None  # where it was asked for: known only of samples of a profile
+    asked: Asked | None = field(default=None, repr=False)  # known only of samples of a profile
     referrers: list[Referrer] = field(default_factory=list)
     referrer_count: int = 0
     path: list[Referrer] | None = None  # from the block to a root; None: not asked for
     notes: list[str] = field(default_factory=list)
 
-    def to_json(self, examples: bool = False) -> dict[str, Any]:
+    def to_json(self, examples: bool = False) -> Any:  # noqa: ANN401 - JSON
         content = self.content
-        return {
-            "pid": self.pid,
-            "address": f"{self.address:#x}",
-            "place": self.place,
+        return as_json(self) | {
             "start": None if self.start is None else f"{self.start:#x}",
             "offset": None if self.start is None else self.address - self.start,
-            "block_bytes": self.block_bytes,
-            "size_class": self.size_class,
-            "tier": self.tier,
             "state": None if self.state is None else self.state.name.lower(),
-            "state_text": self.state_text,
-            "is_resident": self.is_resident,
-            "owner": asdict(self.owner) if self.owner else None,
-            "heap": asdict(self.heap) if self.heap else None,
-            "cached_by": asdict(self.cached_by) if self.cached_by else None,
             "content": content
             and {
                 "kind": content.kind.value,
@@ -124,11 +113,9 @@ class OneBlock:
                 "entropy_bits": None if content.entropy_bits is None else round(content.entropy_bits, 2),
             },
             "call_site": self.asked.call_site if self.asked else None,
-            "sample": self.asked.to_json() if self.asked else None,
+            "sample": as_json(self.asked) if self.asked else None,
             "referrers": [one.to_json() for one in self.referrers],
-            "referrer_count": self.referrer_count,
             "path": None if self.path is None else [one.to_json() for one in self.path],
-            "notes": self.notes,
         }
 
 
@@ -141,44 +128,36 @@ def what_is(
 ) -> OneBlock:
     """Examines an address and the pointers to it.  `moved`: where files of a core's program are."""
     with making_sense(target):
-        found = _what_is(target, address, with_path, progress, moved)
-    target.check_same()
-    return found
-
-
-def _what_is(
-    target: Target, address: int, with_path: bool, progress: Progress, moved: Sequence[Path]
-) -> OneBlock:
-    block_map = read_block_map(target)
-    files = Files(target, mappings_of(target))
-    blocks, _ = block_map.find(np.array([address], np.uint64))
-    if blocks[0] == NONE:
-        return OneBlock(target.pid, address, place_of(block_map, files, address))
-    block = int(blocks[0])
-    one = np.array([block])
-    found = OneBlock(target.pid, address, "in a block")
-    found.start, found.block_bytes = int(block_map.starts_of(one)[0]), int(block_map.sizes_of(one)[0])
-    number = int(block_map.classes_of(one)[0])
-    found.size_class = number if number >= 0 else None
-    found.tier = block_map.reading.tier(number) if number >= 0 else "big"
-    found.state = State(int(block_map.states[block]))
-    found.state_text = state_text(block_map, block, found.state)
-    page = np.array([found.start // PAGE_BYTES], np.uint64)
-    found.is_resident = bool(Residence(target).is_present(page)[0])
-    found.heap = named_heap_of(block_map, block)
-    found.owner = None if found.heap else owner_of(block_map, block)
-    found.cached_by = cached_by(block_map, found.start, found.state)
-    if found.state is State.FREE and not found.is_resident:
-        found.state_text += "; its page is not resident (purged, or never touched)"
-    found.asked = asked_for(block_map, block, moved)
-    found.content = Contents(block_map, files).of(one)[0]
-    referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
-    found.referrers = with_contents(block_map, files, referrers)
-    if with_path:
-        found.path, scans = _path(target, block_map, files, found)
-        if not found.path:
-            found.notes.append(MAY_MOVE.format(scans, target.pid) if is_moving(target) else UNREACHABLE)
-    return found
+        block_map = read_block_map(target)
+        files = Files(target)
+        blocks, _ = block_map.find(np.array([address], np.uint64))
+        if blocks[0] == NONE:
+            return OneBlock(target.pid, address, place_of(block_map, files, address))
+        block = int(blocks[0])
+        one = np.array([block])
+        found = OneBlock(target.pid, address, "in a block")
+        found.start, found.block_bytes = int(block_map.starts_of(one)[0]), int(block_map.sizes_of(one)[0])
+        number = int(block_map.classes_of(one)[0])
+        found.size_class = number if number >= 0 else None
+        found.tier = block_map.reading.tier(number) if number >= 0 else "big"
+        found.state = State(int(block_map.states[block]))
+        found.state_text = state_text(block_map, block, found.state)
+        page = np.array([found.start // PAGE_BYTES], np.uint64)
+        found.is_resident = bool(is_present(target, page)[0])
+        found.heap = named_heap_of(block_map, block)
+        found.owner = None if found.heap else owner_of(block_map, block)
+        found.cached_by = cached_by(block_map, found.start, found.state)
+        if found.state is State.FREE and not found.is_resident:
+            found.state_text += "; its page is not resident (purged, or never touched)"
+        found.asked = asked_for(block_map, block, moved)
+        found.content = Contents(block_map, files).of(one)[0]
+        referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
+        found.referrers = with_contents(block_map, files, referrers)
+        if with_path:
+            found.path, scans = _path(target, block_map, files, found)
+            if not found.path:
+                found.notes.append(MAY_MOVE.format(scans, target.pid) if is_moving(target) else UNREACHABLE)
+        return found
 
 
 def is_moving(target: Target) -> bool:
@@ -199,7 +178,7 @@ def _path(target: Target, block_map: BlockMap, files: Files, found: OneBlock) ->
         if is_over or found.state is not State.LIVE or not is_moving(target):
             return [], scans
         scans, block_map = scans + 1, read_block_map(target)
-        files = Files(target, mappings_of(target))
+        files = Files(target)
 
 
 # ---- where -----------------------------------------------------------------------------------------
@@ -217,8 +196,7 @@ def place_of(block_map: BlockMap, files: Files, address: int) -> str:
         return "in hakmem's records, or in memory of others in its window"
     if entry & block_map.reading.schema.constant("chunk_is_ranges"):
         return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
-    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
-    assert walk is not None
+    walk, constants = block_map.walk, block_map.reading.schema.constants
     slabs = walk.superslabs.slabs
     ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
     inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
@@ -232,8 +210,7 @@ def state_text(block_map: BlockMap, block: int, state: State) -> str:
     range_row = int(block_map.places.range_rows[row])
     if state is not State.FREE or range_row == NO_RANGE:
         return STATE_TEXTS[state]
-    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
-    assert walk is not None
+    walk, constants = block_map.walk, block_map.reading.schema.constants
     kind = int(walk.ranges.records["kind"][range_row])
     return next((text for name, text in RANGE_STATES.items() if constants.get(name) == kind), "free range")
 
@@ -245,8 +222,7 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
     """The heap that the program has made and that the block's slab or range is of."""
     named, place = block_map.reading.named, block_map.places_of(np.array([block]))[0]
     slab_row, range_row = int(block_map.places.slab_rows[place]), int(block_map.places.range_rows[place])
-    walk = block_map.reading.walk
-    assert walk is not None
+    walk = block_map.walk
     if slab_row >= 0:
         row = named.rows_of(walk.superslabs.slabs["owner"][[slab_row]].astype(np.uint64))[0]
     else:
@@ -260,13 +236,12 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading = block_map.reading
-    assert reading.walk is not None
     if is_for_samples(block_map, block):
         return None
     row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
     if row < 0:
         return None
-    owner = int(reading.walk.superslabs.slabs["owner"][row])
+    owner = int(block_map.walk.superslabs.slabs["owner"][row])
     place = owner + reading.schema.offset("owner", "number")
     try:
         number = int(reading.target.memory.array(place, np.dtype("u4"), 1)[0])

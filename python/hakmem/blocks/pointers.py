@@ -18,46 +18,22 @@ import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.block_map import BlockMap
-from hakmem.blocks.regions import Region, Runs
+from hakmem.blocks.regions import WORD_BYTES, Region, Runs
 from hakmem.census.reading import Addresses, Integers
 from hakmem.layout.memory import PAGE_BYTES, Memory
 
 Result = TypeVar("Result")
 
 BATCH_BYTES = 1 << 20
-WORD_BYTES = 8
 WORKERS_MAX = 4
 AHEAD = 2  # batches for each worker
-
-
-@dataclass
-class Batch:
-    """Some resident pieces of one region."""
-
-    region: Region
-    starts: Addresses
-    counts: Addresses
-
-    @property
-    def bytes(self) -> int:
-        return int(self.counts.sum())
-
-    def addresses_of(self, places: Integers) -> Addresses:
-        """The addresses of words, by their numbers in the batch."""
-        if len(self.starts) == 1:
-            found: Addresses = self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
-            return found
-        ends = np.cumsum(self.counts.astype(np.int64)) // WORD_BYTES
-        piece = np.searchsorted(ends, places, "right")
-        before = ends[piece] - self.counts[piece].astype(np.int64) // WORD_BYTES
-        return self.starts[piece] + (places - before).astype(np.uint64) * np.uint64(WORD_BYTES)
 
 
 @dataclass
 class Found:
     """The pointers of one batch: one row each."""
 
-    batch: Batch
+    batch: Runs
     places: Integers  # numbers of the words in the batch
     blocks: Integers  # that they point into
     into: Integers  # how far
@@ -67,8 +43,11 @@ class Found:
         """Where the words are."""
         return self.batch.addresses_of(self.places)
 
+    def chosen(self, rows: Integers | slice) -> Found:
+        return Found(self.batch, self.places[rows], self.blocks[rows], self.into[rows])
 
-def batches(runs: Iterable[Runs]) -> Iterator[Batch]:
+
+def batches(runs: Iterable[Runs]) -> Iterator[Runs]:
     """Large runs are cut, small ones of one region are put together."""
     for item in runs:
         starts: list[int] = []
@@ -88,13 +67,8 @@ def batches(runs: Iterable[Runs]) -> Iterator[Batch]:
             yield _batch(item.region, starts, counts)
 
 
-def _batch(region: Region, starts: list[int], counts: list[int]) -> Batch:
-    return Batch(region, np.array(starts, np.uint64), np.array(counts, np.uint64))
-
-
-def read_words(memory: Memory, batch: Batch) -> Addresses:
-    """All words of a batch."""
-    return read_pieces(memory, batch.starts, batch.counts)
+def _batch(region: Region, starts: list[int], counts: list[int]) -> Runs:
+    return Runs(region, np.array(starts, np.uint64), np.array(counts, np.uint64))
 
 
 def read_pieces(memory: Memory, starts: Addresses, counts: Addresses) -> Addresses:
@@ -120,8 +94,9 @@ def _tolerantly(memory: Memory, start: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-def pointers_in(words: Addresses, batch: Batch, block_map: BlockMap) -> Found:
+def pointers_in(batch: Runs, block_map: BlockMap) -> Found:
     """The pointers among all words in a batch."""
+    words = read_pieces(block_map.reading.target.memory, batch.starts, batch.counts)
     offsets = words - np.uint64(block_map.base)
     places = np.flatnonzero(offsets < np.uint64(block_map.span_bytes))
     blocks, into = block_map.find_in_window(offsets[places])
@@ -129,7 +104,7 @@ def pointers_in(words: Addresses, batch: Batch, block_map: BlockMap) -> Found:
     return Found(batch, places[known], blocks[known], into[known])
 
 
-def each(work: Callable[[Batch], Result], items: Iterable[Batch]) -> Iterator[Result]:
+def each(work: Callable[[Runs], Result], items: Iterable[Runs]) -> Iterator[Result]:
     """work(item) of each, in order, done ahead by a few threads."""
     count = min(WORKERS_MAX, len(os.sched_getaffinity(0)))
     waiting: deque[Future[Result]] = deque()

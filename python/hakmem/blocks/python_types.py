@@ -8,7 +8,7 @@ CPython's own arenas, unless PYTHONMALLOC=malloc is set."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from hakmem.layout.memory import Memory
 WORD_BYTES = 8
 OBJECT_STARTS = (0, 16, 32)  # in its block
 TYPE_OF_OBJECT, NAME_OF_TYPE, FLAGS_OF_TYPE = 8, 24, 168
-TYPE_BYTES = 176
 IS_TYPE = 1 << 31  # a flag: its objects are types
 NAME_LENGTH_MAX = 200
 REFERENCES_MAX = 1 << 48
@@ -31,7 +30,7 @@ class PythonTypes:
     def __init__(self, memory: Memory, files: Files) -> None:
         self._memory = memory
         self._files = files
-        self._known: dict[int, str | None] = {}
+        self._type_name = cache(self._find)
 
     @cached_property
     def _type_type(self) -> int | None:
@@ -49,11 +48,6 @@ class PythonTypes:
                 if found is not None:
                     return found
         return None
-
-    def _type_name(self, address: int) -> str | None:
-        if address not in self._known:
-            self._known[address] = self._find(address)
-        return self._known[address]
 
     def _find(self, address: int) -> str | None:
         """None unless a type is there."""

@@ -4,7 +4,7 @@ to a root, by several."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from hakmem.blocks.block_map import BlockMap, State
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.marking import distinct
-from hakmem.blocks.pointers import Batch, Found, batches, each, pointers_in, read_words
-from hakmem.blocks.regions import Kind, Region, Regions
+from hakmem.blocks.pointers import Found, batches, each, pointers_in
+from hakmem.blocks.regions import Kind, Region, Regions, Runs
 from hakmem.blocks.scanning import Scanning
 from hakmem.blocks.threads import Thread, kernel_words
-from hakmem.census.reading import Addresses, Integers
+from hakmem.blocks.whose import as_json
+from hakmem.layout.memory import Integers
 
 SHOWN_MAX = 32
 STEPS_MAX = 24  # of a path
@@ -32,8 +33,8 @@ class Referrer:
     address: int  # of the word; of a register the thread's number
     kind: str  # "block", or of which kind a root is
     where: str
-    points_at: int  # the offset in the block that it points into
-    block_start: int | None = None  # of the block that the word is in
+    points_at_offset: int  # the offset in the block that it points into
+    block_start: int | None = field(default=None, repr=False)  # of the block that the word is in
     block_bytes: int | None = None
     is_live: bool = True  # that block
     content: Content | None = None  # of it
@@ -42,27 +43,11 @@ class Referrer:
     def is_root(self) -> bool:
         return self.block_start is None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "address": f"{self.address:#x}",
-            "kind": self.kind,
-            "where": self.where,
-            "points_at_offset": self.points_at,
+    def to_json(self) -> Any:  # noqa: ANN401 - JSON
+        return as_json(self) | {
             "block": None if self.block_start is None else f"{self.block_start:#x}",
-            "block_bytes": self.block_bytes,
-            "is_live": self.is_live,
             "content": self.content and {"kind": self.content.kind.value, "name": self.content.name},
         }
-
-
-@dataclass
-class Hits:
-    """Words that point into wanted blocks: one row each."""
-
-    region: Region
-    addresses: Addresses
-    targets: Integers
-    into: Integers
 
 
 class Finder:
@@ -71,18 +56,17 @@ class Finder:
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files
-        self._memory = block_map.reading.target.memory
         self._threads = Scanning(block_map.reading.target).threads()
         self._regions = Regions(block_map, self._threads)
 
-    def hits(self, wanted: Integers, progress: Progress = no_progress) -> list[Hits]:
+    def hits(self, wanted: Integers, progress: Progress = no_progress) -> list[Found]:
         """Roots first."""
         is_wanted = np.zeros(self._map.block_count, bool)
         is_wanted[wanted] = True
 
-        def work(batch: Batch) -> tuple[int, Hits]:
-            found = self._chosen(pointers_in(read_words(self._memory, batch), batch, self._map), is_wanted)
-            return batch.bytes, Hits(batch.region, found.addresses, found.blocks, found.into)
+        def work(batch: Runs) -> tuple[int, Found]:
+            pointers = pointers_in(batch, self._map)
+            return batch.bytes, pointers.chosen(np.flatnonzero(is_wanted[pointers.blocks]))
 
         regions = [*self._regions.roots, *self._regions.heap]
         whole = max(sum(region.end - region.start for region in regions), 1)
@@ -90,28 +74,20 @@ class Finder:
         for count, hits in each(work, batches(self._regions.runs(regions))):
             done += count
             progress(min(1.0, done / whole))
-            if len(hits.targets):
+            if len(hits.blocks):
                 found.append(hits)
         return found
 
-    @staticmethod
-    def _chosen(found: Found, is_wanted: np.ndarray) -> Found:
-        rows = np.flatnonzero(is_wanted[found.blocks])
-        return Found(found.batch, found.places[rows], found.blocks[rows], found.into[rows])
-
-    def described(self, hits: Hits) -> list[Referrer]:
+    def described(self, hits: Found) -> list[Referrer]:
         """Each as a referrer; words inside the block itself are left out."""
-        holders, _ = self._map.find(hits.addresses) if hits.region.kind is Kind.HEAP else (None, None)
+        region, addresses = hits.batch.region, hits.addresses
+        holders = self._map.find(addresses)[0].tolist() if region.kind is Kind.HEAP else None
         found = []
-        for row, (address, into) in enumerate(zip(hits.addresses.tolist(), hits.into.tolist(), strict=True)):
+        for row, (address, into) in enumerate(zip(addresses.tolist(), hits.into.tolist(), strict=True)):
             if holders is None:
-                found.append(
-                    Referrer(address, hits.region.kind.value, self._root_text(hits.region, address), into)
-                )
-                continue
-            holder = int(holders[row])
-            if holder >= 0 and holder != int(hits.targets[row]):
-                found.append(self._block(address, into, holder))
+                found.append(Referrer(address, region.kind.value, self._root_text(region, address), into))
+            elif holders[row] >= 0 and holders[row] != int(hits.blocks[row]):
+                found.append(self._block(address, into, holders[row]))
         return found
 
     def _block(self, address: int, into: int, holder: int) -> Referrer:
@@ -196,10 +172,9 @@ def _steps(finder: Finder, wave: Integers) -> list[tuple[Referrer, int]]:
     """All referrers of a wave; roots first."""
     found = []
     for hits in finder.hits(wave):
-        for row in range(min(len(hits.targets), FOLLOWED_MAX)):
-            part = slice(row, row + 1)
-            one = Hits(hits.region, hits.addresses[part], hits.targets[part], hits.into[part])
-            found += [(referrer, int(hits.targets[row])) for referrer in finder.described(one)]
+        for row in range(min(len(hits.blocks), FOLLOWED_MAX)):
+            one = hits.chosen(slice(row, row + 1))
+            found += [(referrer, int(hits.blocks[row])) for referrer in finder.described(one)]
         if found and found[-1][0].is_root:
             break
     return found

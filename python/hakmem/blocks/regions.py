@@ -16,9 +16,9 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
-from hakmem.census.reading import Addresses, Integers, Reading
+from hakmem.census.reading import Reading
 from hakmem.census.scan import data_end, is_library, map_addresses
-from hakmem.target.corefile import CoreMemory
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
     PAGE_BYTES,
@@ -34,6 +34,7 @@ from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
 PAGES_AT_ONCE = 1 << 15
+WORD_BYTES = 8
 SPARSE_BYTES_MIN = 1 << 28  # of larger regions most may have no pages
 OF_FILE = np.uint64(1 << 61)  # pagemap: a page of a file or of shared memory
 KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
@@ -77,6 +78,20 @@ class Runs:
     starts: Addresses
     counts: Addresses  # bytes
 
+    @property
+    def bytes(self) -> int:
+        return int(self.counts.sum())
+
+    def addresses_of(self, places: Integers) -> Addresses:
+        """The addresses of words, by their numbers in the batch."""
+        if len(self.starts) == 1:
+            found: Addresses = self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
+            return found
+        ends = np.cumsum(self.counts.astype(np.int64)) // WORD_BYTES
+        piece = np.searchsorted(ends, places, "right")
+        before = ends[piece] - self.counts[piece].astype(np.int64) // WORD_BYTES
+        return self.starts[piece] + (places - before).astype(np.uint64) * np.uint64(WORD_BYTES)
+
 
 class Regions:
     """The regions of one target, and which of their pages can be read."""
@@ -86,7 +101,7 @@ class Regions:
         self.swapped_bytes = 0
         self.missing_bytes = 0  # of a core: memory that was not dumped
         self._has_swapped = has_swapped(self.target)
-        self.mappings = mappings_of(self.target)
+        self.mappings = self.target.maps()
         self.heap = self._heap(block_map)
         self.roots = self._roots(block_map, threads)
 
@@ -168,10 +183,9 @@ class Regions:
 
     def _core_runs(self, regions: Iterable[Region]) -> Iterator[Runs]:
         """The dumped parts."""
-        memory = self.target.memory
-        assert isinstance(memory, CoreMemory)
+        assert self.target.core is not None
         for region in regions:
-            dumped = clipped(memory.dumped, region.start, region.end)
+            dumped = clipped(self.target.core.dumped, region.start, region.end)
             missing = region.end - region.start - sum(high - low for low, high in dumped)
             if not region.mapping.is_file and "w" in region.mapping.permissions:
                 self.missing_bytes += missing
@@ -186,17 +200,10 @@ def has_swapped(target: Target) -> bool:
     return target.process is not None and target.process.figures().swap_bytes > 0
 
 
-def mappings_of(target: Target) -> list[Mapping]:
-    """A process's mappings now; a core's when it was written."""
-    if target.process is not None:
-        return target.process.maps()
-    return target.memory.maps if isinstance(target.memory, CoreMemory) else []
-
-
 # ---- chunks of the window --------------------------------------------------------------------------
 
 
-def chunk_runs(block_map: BlockMap, is_chosen: np.ndarray) -> list[Interval]:
+def chunk_runs(block_map: BlockMap, is_chosen: Flags) -> list[Interval]:
     """The chosen chunks as intervals of addresses."""
     size, base = block_map.window.chunk_bytes, block_map.base
     starts, ends = page_runs(is_chosen)
@@ -206,12 +213,11 @@ def chunk_runs(block_map: BlockMap, is_chosen: np.ndarray) -> list[Interval]:
     ]
 
 
-def record_chunks(block_map: BlockMap) -> np.ndarray:
+def record_chunks(block_map: BlockMap) -> Flags:
     """The chunks that hold hakmem's records: those that some known record lies in.  Others without blocks are
     foreign."""
     reading, window = block_map.reading, block_map.window
-    walk, heaps = reading.walk, reading.heaps
-    assert walk is not None
+    walk, heaps = block_map.walk, reading.heaps
     flag = np.uint64(reading.schema.constant("chunk_is_ranges"))
     known = [
         window.chunk_map & ~flag,
@@ -239,7 +245,7 @@ def profile_tables(reading: Reading) -> Addresses:
     return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
 
 
-def page_runs(chosen: np.ndarray) -> tuple[Integers, Integers]:
+def page_runs(chosen: Flags) -> tuple[Integers, Integers]:
     """Runs of set values: where each starts and ends."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return edges[0::2], edges[1::2]

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from hakmem.census.reading import Addresses, Integers
-from hakmem.target.corefile import CoreMemory
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.target.pages import PAGE_BYTES, PRESENT, open_pagemap, read_entries
 from hakmem.target.target import Target
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+
+def resident_counts(target: Target, starts: Addresses, wanted: Integers) -> Integers:
+    """How many of the wanted bytes at each address can be read: up to the first page that is not resident."""
+    first = starts // np.uint64(PAGE_BYTES)
+    last = (starts + wanted.astype(np.uint64) - np.uint64(1)) // np.uint64(PAGE_BYTES)
+    present = is_present(target, np.concatenate([first, last]))
+    has_first, has_last = present[: len(first)], present[len(first) :]
+    to_border = ((first + np.uint64(1)) * np.uint64(PAGE_BYTES) - starts).astype(np.int64)
+    found = np.where(has_last, wanted, np.minimum(wanted, to_border))
+    return np.where(has_first & (wanted > 0), found, 0)
 
 
-class Residence:
-    """Asks the kernel page by page; of a core, whether the page was dumped."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-
-    def counts(self, starts: Addresses, wanted: Integers) -> Integers:
-        """How many of the wanted bytes at each address can be read: up to the first page that is not
-        resident."""
-        first = starts // np.uint64(PAGE_BYTES)
-        last = (starts + wanted.astype(np.uint64) - np.uint64(1)) // np.uint64(PAGE_BYTES)
-        is_present = self.is_present(np.concatenate([first, last]))
-        has_first, has_last = is_present[: len(first)], is_present[len(first) :]
-        to_border = ((first + np.uint64(1)) * np.uint64(PAGE_BYTES) - starts).astype(np.int64)
-        found = np.where(has_last, wanted, np.minimum(wanted, to_border))
-        return np.where(has_first & (wanted > 0), found, 0)
-
-    def is_present(self, pages: Addresses) -> NDArray[np.bool_]:
-        """Whether each page, given by its number, is present."""
-        memory = self._target.memory
-        if isinstance(memory, CoreMemory):
-            bounds = np.array(memory.dumped or [(0, 0)], np.uint64)
-            addresses = pages * np.uint64(PAGE_BYTES)
-            row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
-            is_dumped: NDArray[np.bool_] = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
-            return is_dumped
-        return self._of_process(pages)
-
-    def _of_process(self, pages: Addresses) -> NDArray[np.bool_]:
-        process = self._target.process
-        assert process is not None
-        with open_pagemap(process) as file:
-            known: dict[int, bool] = {}
-            for page in pages.tolist():
-                if page not in known:
-                    known[page] = bool(read_entries(file, page * PAGE_BYTES, 1)[0] & PRESENT)
-            return np.array([known[page] for page in pages.tolist()], bool)
+def is_present(target: Target, pages: Addresses) -> Flags:
+    """Whether each page, given by its number, is present: the kernel is asked one by one; of a core, whether
+    the page was dumped."""
+    if target.core is not None:
+        bounds = np.array(target.core.dumped or [(0, 0)], np.uint64)
+        addresses = pages * np.uint64(PAGE_BYTES)
+        row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
+        is_dumped: Flags = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
+        return is_dumped
+    assert target.process is not None
+    numbers = pages.tolist()
+    with open_pagemap(target.process) as file:
+        known = {one: bool(read_entries(file, one * PAGE_BYTES, 1)[0] & PRESENT) for one in set(numbers)}
+    return np.array([known[page] for page in numbers], bool)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +22,11 @@ MS_PER_S = 1000
 class Asked:
     """How a block was asked for; known if it is a sample."""
 
-    call_site: list[str]  # the program's functions, innermost first
+    call_site: list[str] = field(repr=False)  # the program's functions, innermost first
     requested_bytes: int
-    age_s: float
+    age_seconds: float
     thread_id: int
     is_complete: bool  # the stack reaches the thread's start
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "requested_bytes": self.requested_bytes,
-            "age_seconds": self.age_s,
-            "thread_id": self.thread_id,
-            "is_complete": self.is_complete,
-        }
 
 
 def blocks_of(block_map: BlockMap, places: Addresses) -> Integers:
@@ -79,7 +70,7 @@ def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path] = ()) -> As
     return Asked(
         call_site=[frame_text(frame) for frame in frames],
         requested_bytes=one.requested_bytes,
-        age_s=(one.age_ms or 0) / MS_PER_S,
+        age_seconds=(one.age_ms or 0) / MS_PER_S,
         thread_id=one.thread_id,
         is_complete=one.is_complete,
     )

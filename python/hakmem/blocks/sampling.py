@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from hakmem.blocks.block_map import NONE, BlockMap
-from hakmem.census.reading import Integers
+from hakmem.layout.memory import Flags, Integers
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -99,7 +99,7 @@ def rows_of(strata: Sequence[Stratum], key_of: Callable[[int], Key]) -> list[Row
 
 
 def estimate(
-    strata: Sequence[Stratum], hits: Sequence[np.ndarray], weights: Sequence[float], by_bytes: bool
+    strata: Sequence[Stratum], hits: Sequence[Flags], weights: Sequence[float], by_bytes: bool
 ) -> Share:
     """The share of hits."""
     whole = sum(weights) or 1.0

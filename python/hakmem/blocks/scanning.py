@@ -15,12 +15,11 @@ import numpy as np
 from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import BlockMap, read_block_map
 from hakmem.blocks.marking import Edges, Marking
-from hakmem.blocks.pointers import Batch, batches, each, read_pieces
-from hakmem.blocks.regions import Kind, Region, Regions
+from hakmem.blocks.pointers import batches, each, read_pieces
+from hakmem.blocks.regions import Kind, Region, Regions, Runs
 from hakmem.blocks.threads import Thread, kernel_words, threads_of, threads_of_core
 from hakmem.census.reading import Addresses, Integers
 from hakmem.layout.memory import Memory
-from hakmem.target.corefile import CoreMemory
 from hakmem.target.target import Target
 
 HASHED_WORDS = 64
@@ -94,8 +93,7 @@ class Scanning:
             return self.frozen_threads
         if self.target.process is not None:
             return threads_of(self.target.process)
-        memory = self.target.memory
-        return threads_of_core(memory) if isinstance(memory, CoreMemory) else []
+        return threads_of_core(self.target.core) if self.target.core else []
 
     def mark_roots(
         self, marking: Marking, regions: Regions, chosen: Sequence[Region], threads: Sequence[Thread]
@@ -112,7 +110,7 @@ class Scanning:
         starts, ends = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
         whole = sum(region.end - region.start for region in regions.heap)
 
-        def work(batch: Batch) -> tuple[Batch, int, Edges]:
+        def work(batch: Runs) -> tuple[Runs, int, Edges]:
             return batch, *marking.edges_of(batch)
 
         for batch, count, edges in each(work, batches(regions.runs(regions.heap, self.with_swapped))):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,10 @@ import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.layout.memory import Memory
-from hakmem.target.access import gone
 from hakmem.target.corefile import CoreMemory
-from hakmem.target.process import Mapping, Process
+from hakmem.target.process import SYSCALL_WORDS_MIN, Mapping, Process
 
 RED_ZONE_BYTES = 128  # below the stack pointer: a leaf function's, on x86-64
-SYSCALL_WORDS_MIN = 3
 CONTROL_BLOCK_BYTES_MAX = 64 << 10  # of a thread's stack, at its top: the thread's control block
 # Hidden registers that may hold a pointer, of a blocked thread and of a running one.
 UNSEEN = {"x86_64": (6, 15), "aarch64": (12, 31)}
@@ -66,30 +63,16 @@ def has_control_block(memory: Memory, mapping: Mapping) -> bool:
 
 def threads_of(process: Process) -> list[Thread]:
     """The threads of a running process; threads that end meanwhile are left out."""
-    try:
-        names = os.listdir(process.path("task"))
-    except OSError:
-        raise gone(process.pid) from None
-    return [_thread(int(name), words) for name in names if (words := _words_of(process, name)) is not None]
-
-
-def _words_of(process: Process, thread: str) -> list[str] | None:
-    """The kernel's words on a thread; empty without such a file (some containers); None: it has ended."""
-    folder = Path(process.path("task"), thread)
-    try:
-        return Path(folder, "syscall").read_text().split()
-    except OSError:
-        return [] if folder.exists() else None
-
-
-def _thread(thread_id: int, words: Sequence[str]) -> Thread:
-    """ "number arguments… stack-pointer program-counter", "-1 stack-pointer program-counter", or
-    "running"."""
     blocked, running = UNSEEN.get(platform.machine(), UNSEEN["aarch64"])
-    if len(words) < SYSCALL_WORDS_MIN:
-        return Thread(thread_id, None, (), running)
-    arguments = tuple(int(word, 16) for word in words[1:-2])
-    return Thread(thread_id, int(words[-2], 16), arguments, blocked if arguments else running)
+    found = []
+    for thread_id, words in process.system_calls().items():
+        if len(words) < SYSCALL_WORDS_MIN:
+            found.append(Thread(thread_id, None, (), running))
+        else:
+            arguments = tuple(int(word, 16) for word in words[1:-2])
+            unseen = blocked if arguments else running
+            found.append(Thread(thread_id, int(words[-2], 16), arguments, unseen))
+    return found
 
 
 def threads_of_core(core: CoreMemory) -> list[Thread]:
@@ -114,14 +97,11 @@ def kernel_words(process: Process) -> list[int]:
     with suppress(OSError):
         for name in os.listdir(process.path("fdinfo")):
             with suppress(OSError, ValueError):
-                found += _epoll_data(Path(process.path("fdinfo"), name).read_text(errors="replace"))
+                text = Path(process.path("fdinfo"), name).read_text(errors="replace")
+                # tfd:        5 events:       19 data:     55d0c0a012a0  pos:0 …
+                lines = [line.split() for line in text.splitlines() if line.startswith("tfd:")]
+                found += [int(one[one.index("data:") + 1], 16) for one in lines if "data:" in one]
     with suppress(OSError, ValueError):
-        lines = process.path("timers").read_text().splitlines()
-        found += [int(line.rpartition("/")[2], 16) for line in lines if line.startswith("signal:")]
+        timers = process.path("timers").read_text().splitlines()
+        found += [int(line.rpartition("/")[2], 16) for line in timers if line.startswith("signal:")]
     return found
-
-
-def _epoll_data(text: str) -> list[int]:
-    """tfd:        5 events:       19 data:     55d0c0a012a0  pos:0 …"""
-    lines = (line.split() for line in text.splitlines() if line.startswith("tfd:"))
-    return [int(words[words.index("data:") + 1], 16) for words in lines if "data:" in words]

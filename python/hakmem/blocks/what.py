@@ -14,7 +14,6 @@ from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import BlockMap, read_block_map
 from hakmem.blocks.content import Content, Contents, Kind
 from hakmem.blocks.files import Files
-from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.sampling import Row, Share, draw, rows_of
 from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Integers
@@ -32,22 +31,11 @@ class ContentRow:
 
     kind: Kind
     name: str
-    of_blocks: Share
-    of_bytes: Share
+    blocks_share: Share
+    bytes_share: Share
     drawn: int
     example_address: int
     example: str  # "" unless asked for
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind.value,
-            "name": self.name,
-            "blocks_share": share_json(self.of_blocks),
-            "bytes_share": share_json(self.of_bytes),
-            "drawn": self.drawn,
-            "example_address": f"{self.example_address:#x}",
-            "example": self.example,
-        }
 
 
 @dataclass
@@ -58,16 +46,7 @@ class SizeClass:
     blocks: int
     bytes: int
     drawn: int
-    rows: list[ContentRow]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "block_bytes": self.block_bytes,
-            "blocks": self.blocks,
-            "bytes": self.bytes,
-            "drawn": self.drawn,
-            "contents": [row.to_json() for row in self.rows],
-        }
+    contents: list[ContentRow]
 
 
 @dataclass
@@ -78,24 +57,9 @@ class What(Whose):
     live_bytes: int
     drawn: int
     seconds: float
-    rows: list[ContentRow]
+    contents: list[ContentRow]
     classes: list[SizeClass]
     notes: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        plain = ("live_blocks", "live_bytes", "drawn", "seconds", "notes")
-        return (
-            self.head_to_json()
-            | {name: getattr(self, name) for name in plain}
-            | {
-                "contents": [row.to_json() for row in self.rows],
-                "classes": [item.to_json() for item in self.classes],
-            }
-        )
-
-
-def share_json(share: Share) -> dict[str, float]:
-    return {"share": round(share.share, 6), "low": round(share.low, 6), "high": round(share.high, 6)}
 
 
 def what_lives(
@@ -107,31 +71,23 @@ def what_lives(
 ) -> What:
     """The contents of all live blocks, or of those of one size."""
     with making_sense(target):
-        found = _what_lives(target, block_bytes, draws, examples, progress)
-    target.check_same()
-    return found
-
-
-def _what_lives(
-    target: Target, block_bytes: int | None, draws: int, examples: bool, progress: Progress
-) -> What:
-    began_s = time.monotonic()
-    block_map = read_block_map(target, progress)
-    blocks = block_map.live_blocks()
-    if block_bytes is not None:
-        blocks = of_class(block_map, blocks, block_bytes)
-    files = Files(target, mappings_of(target))
-    rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
-    return What(
-        **Whose.head_of(target),
-        live_blocks=len(blocks),
-        live_bytes=int(block_map.sizes_of(blocks).sum()),
-        drawn=sum(item.drawn for item in classes),
-        seconds=round(time.monotonic() - began_s, 3),
-        rows=rows,
-        classes=classes,
-        notes=notes_of(rows, files),
-    )
+        began_s = time.monotonic()
+        block_map = read_block_map(target, progress)
+        blocks = block_map.live_blocks()
+        if block_bytes is not None:
+            blocks = of_class(block_map, blocks, block_bytes)
+        files = Files(target)
+        rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
+        return What(
+            **Whose.head_of(target),
+            live_blocks=len(blocks),
+            live_bytes=int(block_map.sizes_of(blocks).sum()),
+            drawn=sum(item.drawn for item in classes),
+            seconds=round(time.monotonic() - began_s, 3),
+            contents=rows,
+            classes=classes,
+            notes=notes_of(rows, files),
+        )
 
 
 def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:
@@ -178,8 +134,8 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
     return ContentRow(
         kind=kind,
         name=name,
-        of_blocks=row.of_blocks,
-        of_bytes=row.of_bytes,
+        blocks_share=row.of_blocks,
+        bytes_share=row.of_bytes,
         drawn=row.drawn,
         example_address=int(block_map.starts_of(np.array([row.example]))[0]),
         example=known[row.example].text if examples else "",
@@ -189,7 +145,7 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
 def notes_of(rows: Sequence[ContentRow], files: Files) -> list[str]:
     """Warnings against misreading the rows."""
     notes = []
-    if any(row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01 for row in rows):
+    if any(row.kind is Kind.UNTOUCHED and row.bytes_share.share > 0.01 for row in rows):
         notes.append("blocks that are not resident were never touched, or are swapped out: they are not read")
     if files.missing:
         notes.append(

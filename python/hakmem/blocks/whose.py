@@ -1,8 +1,8 @@
-"""The owner of the blocks in an answer."""
+"""The owner of the blocks in an answer; answers as JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from hakmem.target.target import Target
@@ -27,5 +27,13 @@ class Whose:
             "version": target.schema.version,
         }
 
-    def head_to_json(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(Whose)}
+
+def as_json(value: Any) -> Any:  # noqa: ANN401 - any part of an answer
+    """By the names of its fields, without those that have no representation; addresses are text, shares
+    have six digits."""
+    if is_dataclass(value):
+        parts = {item.name: getattr(value, item.name) for item in fields(value) if item.repr}
+        return {name: hex(one) if name.endswith("address") else as_json(one) for name, one in parts.items()}
+    if isinstance(value, list):
+        return [as_json(part) for part in value]
+    return round(value, 6) if isinstance(value, float) else value

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hakmem.base.errors import DamagedFileError
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.structures import Window
-from hakmem.target.corefile import CoreMemory
-from hakmem.target.elf import ElfFile
-from hakmem.target.locate import file_of
-from hakmem.target.mappings import Outside, classify, stack_pointers
+from hakmem.target.mappings import Outside, classify
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
 from hakmem.target.target import Target, making_sense
@@ -51,9 +47,7 @@ class Scan:
 def scan(target: Target, process: Process) -> Scan:
     """Mappings, pages and structures in direct succession; RSS again at the end."""
     with making_sense(target):
-        found = read_scan(target, process)
-    target.check_same()
-    return found
+        return read_scan(target, process)
 
 
 def read_scan(target: Target, process: Process) -> Scan:
@@ -104,7 +98,7 @@ def split_outside(
         [item.mapping for item in mappings],
         is_library,
         lambda one: data_end(target, one),
-        stack_pointers(target.pid),
+        target.process.stack_pointers() if target.process else (),
     )
     maps = map_addresses(target)
     outside: dict[Outside, int] = {}
@@ -138,21 +132,10 @@ def map_addresses(target: Target) -> tuple[int, int]:
     return int(record["owner_map"]), int(record["chunk_map_end"]) - 1
 
 
-def mapped_file(target: Target, mapping: Mapping) -> ElfFile | None:
-    """The file of a mapping; None if it cannot be read."""
-    if target.process is not None:
-        return file_of(target.process, mapping)
-    return target.memory.file_of(mapping) if isinstance(target.memory, CoreMemory) else None
-
-
 def data_end(target: Target, mapping: Mapping) -> float:
     """Where the data of a mapped file end, .bss included; infinity if that is not known."""
-    try:
-        file = mapped_file(target, mapping)
-        bias = file.load_bias(mapping) if file else None
-        return math.inf if file is None or bias is None else bias + file.memory_end
-    except DamagedFileError:
-        return math.inf
+    loaded = target.loaded(mapping)
+    return loaded[0].memory_end + loaded[1] if loaded else math.inf
 
 
 def is_library(mapping: Mapping) -> bool:
@@ -163,8 +146,8 @@ def is_library(mapping: Mapping) -> bool:
 def scan_core(target: Target) -> Scan:
     """The window only.  A core does not record residency: zero pages, which include untouched ones, count as
     absent."""
-    core = target.memory
-    assert isinstance(core, CoreMemory)
+    core = target.core
+    assert core is not None
     with making_sense(target):
         start, end = window_bounds(target)
         residency = measure(reading := read_full(target), core_page_map(core, start, end, core.written))

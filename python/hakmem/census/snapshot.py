@@ -54,9 +54,7 @@ def take(target: Target, detail: Detail = "full", progress: Progress = no_progre
     """Raises ProcessGoneError if the process ends or runs another program meanwhile."""
     with making_sense(target):
         reading = read_quick(target) if detail == "counters" else read_full(target, progress)
-        snapshot = snapshot_of(count(reading))
-    target.check_same()
-    return snapshot
+        return snapshot_of(count(reading))
 
 
 def snapshot_of(census: Census) -> Snapshot:

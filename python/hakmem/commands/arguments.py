@@ -75,10 +75,11 @@ class Declared:
     settings: dict[str, Any]
 
     def added(self, command: Command, name: str, annotation: str) -> Command:
-        """A `bool` is a flag, `tuple[…, ...]` may be given several times, and --help shows defaults."""
+        """`bool` is a flag, `tuple[…, ...]` may be given several times; --help shows defaults. Where is_flag
+        is False, not None, the value may be missing."""
         settings = self.settings
         if self.of is click.option:
-            guessed = {"is_flag": annotation == "bool", "multiple": annotation.endswith("...]")}
+            guessed = {"is_flag": annotation == "bool" or None, "multiple": annotation.endswith("...]")}
             numbers = {"metavar": "N"} if annotation.startswith("int") else {}
             settings = {"show_default": "default" in settings, **guessed, **numbers, **settings}
         return self.of(*self.words, name, **settings)(command)

@@ -85,6 +85,7 @@ def command(asked: Asked) -> None:
     """
     from hakmem.blocks.one_block import what_is
     from hakmem.blocks.what import what_lives
+    from hakmem.blocks.whose import as_json
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.what_text import print_block, print_what
 
@@ -103,6 +104,6 @@ def command(asked: Asked) -> None:
     with progress_bar("reading") as progress:
         answer = what_lives(opened, asked.block_bytes, asked.draws, asked.examples, progress)
     if asked.as_json:
-        print_json(answer.to_json())
+        print_json(as_json(answer))
     else:
         print_what(console(), answer, asked.everything)

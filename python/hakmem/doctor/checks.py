@@ -10,25 +10,38 @@ import platform
 import resource
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted
-from hakmem.doctor.findings import Finding, Verdict, advice, ok, problem
+from hakmem.doctor.findings import FULL_SHARE, Finding, Verdict, advice, memory_limit, of_limit, ok, problem
 from hakmem.doctor.option_checks import loaded, option_findings
 from hakmem.doctor.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
-from hakmem.launch.preload import Examined, Trap, examine
+from hakmem.launch.preload import Examined, examine
 from hakmem.target.access import SCOPE_ADVICE, has_yama, ptrace_scope
-from hakmem.target.cgroup import Limits, cgroup_limits
+from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.elf import open_elf
 from hakmem.target.library import find_library
 from hakmem.target.process import all_processes
 
 VM = Path("/proc/sys/vm")
 THP = Path("/sys/kernel/mm/transparent_hugepage")
-FULL_SHARE = 0.9  # of a limit: more is a problem
 STRICT_OVERCOMMIT = 2
 USUAL_PAGE_BYTES = 4096
+SHORT = "the machine is short of memory: hakmem ps shows the largest processes"
+HUGE_PAGES = {
+    "": "not supported by this kernel",
+    "always": "always: hakmem permits them only where 2 MiB are used as a whole",
+    "never": "never: HAKMEM_THP=1 has no effect",
+}
+# Limits of this session, and what to do about them; without advice they hinder few programs.
+SESSION_LIMITS = (
+    ("address space limit", resource.RLIMIT_AS,
+     "ulimit -v unlimited; until then hakmem uses a smaller window (HAKMEM_WINDOW_GIB)"),
+    ("data limit", resource.RLIMIT_DATA, "ulimit -d unlimited; the whole heap counts as data"),
+    ("locked memory limit", resource.RLIMIT_MEMLOCK, ""),
+)  # fmt: skip
 
 
 def machine_findings() -> list[Finding]:
@@ -50,16 +63,12 @@ def check_page_size() -> Finding:
 
 
 def check_huge_pages() -> Finding:
-    mode = _chosen(THP / "enabled")
-    if mode is None:
-        return ok("transparent huge pages", "not supported by this kernel")
-    if mode == "always":
-        return ok(
-            "transparent huge pages", "always: hakmem permits them only where 2 MiB are used as a whole"
-        )
-    if mode == "never":
-        return ok("transparent huge pages", "never: HAKMEM_THP=1 has no effect")
-    return ok("transparent huge pages", f"{mode}: only on request (HAKMEM_THP=1 makes hakmem request them)")
+    try:  # "always [madvise] never"
+        mode = (THP / "enabled").read_text().partition("[")[2].partition("]")[0]
+    except OSError:
+        mode = ""
+    asked = f"{mode}: only on request (HAKMEM_THP=1 makes hakmem request them)"
+    return ok("transparent huge pages", HUGE_PAGES.get(mode, asked))
 
 
 def check_overcommit() -> Finding:
@@ -83,9 +92,8 @@ def check_map_count() -> Finding:
             continue
     pid, most = max(counts.items(), key=lambda item: item[1], default=(0, 0))
     found = f"vm.max_map_count is {limit:,}; the maximum in use is {most:,} (PID {pid})"
-    if limit and most / limit > FULL_SHARE:
-        return problem("map count", found, f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}")
-    return ok("map count", found)
+    remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
+    return of_limit("map count", found, most / limit if limit else 0, remedy)
 
 
 def check_swap() -> Finding:
@@ -94,19 +102,13 @@ def check_swap() -> Finding:
         return ok("swap", "none")
     used = total - free
     found = f"{bytes_text(used)} of {bytes_text(total)} used, vm.swappiness is {_number(VM / 'swappiness')}"
-    if used / total > FULL_SHARE:
-        return problem("swap", found, "the machine is short of memory: hakmem ps shows the largest processes")
-    return ok("swap", found)
+    return of_limit("swap", found, used / total, SHORT)
 
 
 def check_memory() -> Finding:
     total, available = _meminfo("MemTotal"), _meminfo("MemAvailable")
     found = f"{bytes_text(available)} of {bytes_text(total)} available"
-    if total and available / total < 1 - FULL_SHARE:
-        return problem(
-            "memory", found, "the machine is short of memory: hakmem ps shows the largest processes"
-        )
-    return ok("memory", found)
+    return of_limit("memory", found, 1 - available / total if total else 0, SHORT)
 
 
 def check_access() -> Finding:
@@ -124,27 +126,6 @@ def check_access() -> Finding:
 # ---- the container -----------------------------------------------------------------------------------
 
 
-def check_memory_limit() -> Finding:
-    limits = cgroup_limits()
-    if limits.memory_bytes is None:
-        return ok("memory limit", f"none ({limits.kind})")
-    used = limits.used_bytes or 0
-    found = f"{bytes_text(used)} of {bytes_text(limits.memory_bytes)} used ({limits.kind})"
-    if limits.oom_kills:
-        return problem(
-            "memory limit",
-            f"{found}; {counted(limits.oom_kills, 'process was', 'processes were')} killed",
-            _raise_limit(limits),
-        )
-    if used / limits.memory_bytes > FULL_SHARE:
-        return problem("memory limit", found, _raise_limit(limits))
-    return ok("memory limit", found)
-
-
-def _raise_limit(limits: Limits) -> str:
-    return f"raise the limit ({limits.memory_setting}), or purge sooner: HAKMEM_DECAY_MS=100"
-
-
 def check_cpu_quota() -> Finding:
     limits, cores = cgroup_limits(), len(os.sched_getaffinity(0))
     if limits.cpus is None:
@@ -160,28 +141,19 @@ def check_cpu_quota() -> Finding:
 # ---- this session --------------------------------------------------------------------------------------
 
 
-def check_address_space() -> Finding:
-    return _limit(
-        "address space limit",
-        resource.RLIMIT_AS,
-        "ulimit -v unlimited; until then hakmem uses a smaller window (HAKMEM_WINDOW_GIB)",
-    )
-
-
-def check_data_limit() -> Finding:
-    return _limit("data limit", resource.RLIMIT_DATA, "ulimit -d unlimited; the whole heap counts as data")
-
-
-def check_locked_limit() -> Finding:
-    soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    return ok("locked memory limit", f"{_limit_text(soft)}; matters only to programs that call mlockall")
+def check_session_limit(name: str, which: int, what_to_do: str) -> Finding:
+    soft = resource.getrlimit(which)[0]
+    found = "none" if soft == resource.RLIM_INFINITY else bytes_text(soft)
+    if not what_to_do:
+        return ok(name, f"{found}; matters only to programs that call mlockall")
+    return ok(name, found) if found == "none" else advice(name, found, what_to_do)
 
 
 def check_stack_limit() -> Finding:
     soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
     if soft == resource.RLIM_INFINITY:
         return advice("stack limit", "unlimited: the kernel uses its legacy mapping layout", "ulimit -s 8192")
-    return ok("stack limit", _limit_text(soft))
+    return ok("stack limit", bytes_text(soft))
 
 
 def check_environment() -> Finding:
@@ -228,11 +200,9 @@ CHECKS: Sequence[Callable[[], Finding]] = (
     check_map_count,
     check_memory,
     check_swap,
-    check_memory_limit,
+    lambda: memory_limit(cgroup_limits()),
     check_cpu_quota,
-    check_address_space,
-    check_data_limit,
-    check_locked_limit,
+    *(partial(check_session_limit, *row) for row in SESSION_LIMITS),
     check_stack_limit,
     check_access,
     check_environment,
@@ -249,17 +219,14 @@ def program_findings(words: Sequence[str]) -> list[Finding]:
     except HakmemError:
         library = None  # reported by check_library
     examined = examine(words, library)
-    found = [_program(examined.program, examined.scripts), *map(_of_trap, examined.traps)]
-    if not examined.traps:
-        found.append(ok("preload", "possible"))
-    found += _runtime(examined)
-    return found
-
-
-def _program(program: Path, scripts: Sequence[Path]) -> Finding:
-    if not scripts:
-        return ok("program", str(program))
-    return ok("program", f"{scripts[0]} is a script; its interpreter {program} runs on hakmem")
+    program = str(examined.program)
+    if examined.scripts:
+        program = f"{examined.scripts[0]} is a script; its interpreter {program} runs on hakmem"
+    traps = [
+        Finding(trap.name, Verdict.PROBLEM if trap.is_fatal else Verdict.ADVICE, trap.what, trap.advice)
+        for trap in examined.traps
+    ]
+    return [ok("program", program), *(traps or [ok("preload", "possible")]), *_runtime(examined)]
 
 
 def _runtime(examined: Examined) -> list[Finding]:
@@ -272,36 +239,13 @@ def _runtime(examined: Examined) -> list[Finding]:
     return [runtime_finding(found, os.environ)] if found else []
 
 
-def _of_trap(trap: Trap) -> Finding:
-    return Finding(trap.name, Verdict.PROBLEM if trap.is_fatal else Verdict.ADVICE, trap.what, trap.advice)
-
-
 # ---- helpers -------------------------------------------------------------------------------------------
-
-
-def _limit(name: str, which: int, what_to_do: str) -> Finding:
-    soft = resource.getrlimit(which)[0]
-    if soft == resource.RLIM_INFINITY:
-        return ok(name, "none")
-    return advice(name, _limit_text(soft), what_to_do)
-
-
-def _limit_text(soft: int) -> str:
-    return "none" if soft == resource.RLIM_INFINITY else bytes_text(soft)
 
 
 def _number(path: Path) -> int | None:
     try:
         return int(path.read_text())
     except (OSError, ValueError):
-        return None
-
-
-def _chosen(path: Path) -> str | None:
-    """ "always [madvise] never" → madvise."""
-    try:
-        return path.read_text().partition("[")[2].partition("]")[0] or None
-    except OSError:
         return None
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.base.sizes import bytes_text, counted
+from hakmem.base.sizes import bytes_text
 from hakmem.census.figures import Snapshot
-from hakmem.census.limits import NEAR_SHARE, limit_mark, limit_notes
-from hakmem.doctor.findings import Finding, advice, ok, problem
+from hakmem.census.limits import limit_mark, limit_notes
+from hakmem.doctor.findings import Finding, advice, memory_limit, of_limit, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
 from hakmem.doctor.several import several_findings
@@ -19,12 +19,18 @@ from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.elf import open_elf
 from hakmem.target.locate import executable_of
-from hakmem.target.process import Mapping, Process
+from hakmem.target.process import Mapping, Process, kib
 
 MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
 UNLIMITED = "unlimited"
 LIMITS_SEEN = {"Max address space": "ulimit -v", "Max data size": "ulimit -d"}
 SECCOMP = {"0": "none", "1": "strict: read, write and exit only", "2": "a filter"}
+# Lines of /proc/PID/status, with the words for none, for some of the memory, and the reason to care.
+SET_ASIDE = (
+    ("locked memory", "VmLck", "", "(mlock)", "locked pages are not purged: RSS stays high"),
+    ("swap", "VmSwap", " of its memory is swapped out", "of its memory is swapped out",
+     "the machine is short of memory"),
+)  # fmt: skip
 PRELOAD = "LD_PRELOAD"
 # Where the loader looks for a library without a path, unless it was told of other folders.
 LOADERS_FOLDERS = tuple(
@@ -49,8 +55,8 @@ def process_findings(pid: int) -> list[Finding]:
     found += _runtime(allocator, process, maps, environment)
     found.append(_map_count(len(maps)))
     found += _resource_limits(process)
-    found.append(_memory_cgroup(process))
-    found += [_huge_pages(process, status), _seccomp(status, snapshot), _locked(status), _swapped(status)]
+    found.append(memory_limit(cgroup_limits(membership=process.path("cgroup"))))
+    found += [_huge_pages(process, status), _seccomp(status, snapshot), *_set_aside(status)]
     process.check_same()
     return found
 
@@ -126,9 +132,8 @@ def _runtime(
 def _map_count(count: int) -> Finding:
     limit = int(MAX_MAP_COUNT.read_text())
     found = f"{count:,} mappings of {limit:,} (vm.max_map_count)"
-    if count > NEAR_SHARE * limit:
-        return problem("mappings", found, f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}")
-    return ok("mappings", found)
+    remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
+    return of_limit("mappings", found, count / limit, remedy)
 
 
 def _resource_limits(process: Process) -> Iterator[Finding]:
@@ -143,25 +148,10 @@ def _resource_limits(process: Process) -> Iterator[Finding]:
         yield ok("resource limits", "none on address space and data")
 
 
-def _memory_cgroup(process: Process) -> Finding:
-    limits = cgroup_limits(membership=process.path("cgroup"))
-    if limits.memory_bytes is None:
-        return ok("memory limit", f"none ({limits.kind})")
-    used = limits.used_bytes or 0
-    found = f"{bytes_text(used)} of {bytes_text(limits.memory_bytes)} used ({limits.kind})"
-    if used > NEAR_SHARE * limits.memory_bytes or limits.oom_kills:
-        killed = counted(limits.oom_kills, "process was", "processes were")
-        kills = f"; {killed} killed" if limits.oom_kills else ""
-        return problem("memory limit", found + kills, f"raise {limits.memory_setting}, or use less memory")
-    return ok("memory limit", found)
-
-
 def _huge_pages(process: Process, status: dict[str, str]) -> Finding:
-    huge = process.smaps_rollup().get("AnonHugePages", 0)
-    switched_off = status.get("THP_enabled") == "0"
-    if switched_off:
+    if status.get("THP_enabled") == "0":
         return ok("huge pages", "none: disabled by the process (PR_SET_THP_DISABLE)")
-    return ok("huge pages", f"{bytes_text(huge)} of its memory")
+    return ok("huge pages", f"{bytes_text(process.smaps_rollup().get('AnonHugePages', 0))} of its memory")
 
 
 def _seccomp(status: dict[str, str], snapshot: Snapshot | None) -> Finding:
@@ -178,19 +168,8 @@ def _seccomp(status: dict[str, str], snapshot: Snapshot | None) -> Finding:
     )
 
 
-def _locked(status: dict[str, str]) -> Finding:
-    locked = int(status.get("VmLck", "0 kB").split()[0]) * 1024
-    if not locked:
-        return ok("locked memory", "none")
-    return advice(
-        "locked memory", f"{bytes_text(locked)} (mlock)", "locked pages are not purged: RSS stays high"
-    )
-
-
-def _swapped(status: dict[str, str]) -> Finding:
-    swapped = int(status.get("VmSwap", "0 kB").split()[0]) * 1024
-    if not swapped:
-        return ok("swap", "none of its memory is swapped out")
-    return advice(
-        "swap", f"{bytes_text(swapped)} of its memory is swapped out", "the machine is short of memory"
-    )
+def _set_aside(status: dict[str, str]) -> Iterator[Finding]:
+    """Memory that is locked or swapped out."""
+    for name, row, none, some, why in SET_ASIDE:
+        size = kib(status.get(row))
+        yield advice(name, f"{bytes_text(size)} {some}", why) if size else ok(name, f"none{none}")

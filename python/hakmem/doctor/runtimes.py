@@ -21,75 +21,69 @@ class Runtime:
     """A language's own heap."""
 
     name: str
-    programs: re.Pattern[str]  # names of executables
-    libraries: re.Pattern[str]  # names of mapped files
+    programs: str  # patterns of names of executables
+    libraries: str  # and of names of mapped files
     serves: str  # served by hakmem
     advice: str
     switch: tuple[str, str] | None = None  # the variable, and its value, that makes it use malloc
 
 
-def runtime(
-    name: str, programs: str, libraries: str, serves: str, advice: str, switch: tuple[str, str] | None = None
-) -> Runtime:
-    return Runtime(name, re.compile(programs), re.compile(libraries), serves, advice, switch)
-
-
 RUNTIMES = (
-    runtime(
+    Runtime(
         PYPY, r"pypy\d?(\.\d+)?$", r"libpypy\d",
         "objects are in the garbage collector's own heap; hakmem serves extensions, and that heap's "
         "own requests to malloc",
         "PYPY_GC_MAX limits that heap",
     ),
-    runtime(
+    Runtime(
         FREE_THREADED, r"python\d\.\d+td?$", r"libpython\d\.\d+td?\.so",
         "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves "
         "extensions and the C library",
         "a build with the global lock uses hakmem with PYTHONMALLOC=malloc",
     ),
-    runtime(
+    Runtime(
         CPYTHON, r"python\d?(\.\d+)?d?$", r"libpython\d",
         "objects of up to 512 bytes come from CPython's own arenas, which bypass malloc; hakmem serves "
         "larger ones and extensions",
         "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem",
         PYTHON_SWITCH,
     ),
-    runtime(
+    Runtime(
         "Node.js", r"(node|nodejs|electron|deno|chrome)$", r"libnode\.so|libv8",
         "JavaScript objects are in V8's heap, which V8 maps itself; hakmem serves buffers and C++ code",
         "node --max-old-space-size=MIB limits V8's heap; hakmem why shows it as other anonymous memory",
     ),
-    runtime(
+    Runtime(
         "Java", r"(java|javac)$", r"libjvm\.so",
         "objects, classes and compiled code are in memory that the JVM maps itself; hakmem serves its native "
         "code (JNI, compiler, direct buffers)",
         "-Xmx limits the heap; -XX:NativeMemoryTracking=summary and jcmd PID VM.native_memory show the rest",
     ),
-    runtime(
+    Runtime(
         ".NET", r"dotnet$", r"libcoreclr\.so",
         "objects are in the garbage collector's heap, which it maps itself; hakmem serves native code",
         "DOTNET_GCHeapHardLimit limits that heap",
     ),
-    runtime(
+    Runtime(
         "PHP", r"php(-fpm|-cgi)?[\d.]*$", r"libphp\d?",
         "most memory comes from Zend's own 2 MiB chunks; hakmem serves the libraries of extensions",
         "USE_ZEND_ALLOC=0 makes all of it use hakmem",
         ("USE_ZEND_ALLOC", "0"),
     ),
-    runtime(
+    Runtime(
         "Ruby", r"ruby[\d.]*$", r"libruby",
         "objects are in pages of the garbage collector; hakmem serves those pages and the contents of "
         "objects (strings, arrays)",
         "a high share of live data may be empty slots: GC.stat shows them",
     ),
-    runtime(
+    Runtime(
         "Erlang", r"beam(\.smp)?$", r"^$",
         "most memory comes from Erlang's own carriers, which bypass malloc; hakmem serves drivers and NIFs",
         "+Mea min makes the emulator use malloc",
     ),
 )  # fmt: skip
 GO_SYMBOL = "runtime.mallocgc"
-GO = runtime(
+GO = Runtime(
     "Go", r"^$", r"^$",
     "Go has its own heap, which bypasses malloc; hakmem serves only C code (cgo) in a dynamic program",
     "GOMEMLIMIT and GOGC limit that heap",
@@ -99,9 +93,10 @@ GO = runtime(
 def runtime_of(program: str, files: Iterable[str]) -> Runtime | None:
     """Recognised by the names of the executable and of mapped files."""
     names = list(files)
-    return next(
-        (r for r in RUNTIMES if r.programs.match(program) or any(map(r.libraries.match, names))), None
-    )
+    for one in RUNTIMES:
+        if re.match(one.programs, program) or any(re.match(one.libraries, name) for name in names):
+            return one
+    return None
 
 
 def is_switched(found: Runtime, environment: Mapping[str, str]) -> bool:

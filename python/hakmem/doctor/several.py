@@ -45,7 +45,10 @@ class One:
 def several_findings(process: Process, maps: Sequence[Mapping]) -> list[Finding]:
     """Empty where there is one at most."""
     ones = all_of(process, maps)
-    return [of_several(ones)] if len(ones) > 1 else []
+    if len(ones) <= 1:
+        return []
+    are_idle = sum(one.held_bytes > 0 for one in ones) <= 1
+    return [advice(SEVERAL, "; ".join(map(str, ones)), f"{IDLE if are_idle else COSTS}; {KEEP_ONE}")]
 
 
 def all_of(process: Process, maps: Sequence[Mapping]) -> list[One]:
@@ -68,8 +71,3 @@ def all_of(process: Process, maps: Sequence[Mapping]) -> list[One]:
         for address, path in found
     ]
     return sorted(ones, key=lambda one: not one.serves_malloc)
-
-
-def of_several(ones: Sequence[One]) -> Finding:
-    are_idle = sum(one.held_bytes > 0 for one in ones) <= 1
-    return advice(SEVERAL, "; ".join(map(str, ones)), f"{IDLE if are_idle else COSTS}; {KEEP_ONE}")

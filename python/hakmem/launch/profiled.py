@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from hakmem.base.errors import HakmemError
 from hakmem.census.snapshot import take
 from hakmem.launch.condition import Condition, Figure, usable_bytes
@@ -23,7 +25,7 @@ from hakmem.target.process import Process
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, open_process
 
-FROM_THE_START = Start({}, {}, (0, 0))  # nothing lived before
+FROM_THE_START = Start({}, np.empty((0, 4)), (0, 0))  # nothing lived before
 PEAK_STEP = 1.02  # a new peak is read when it is 2 % above the last
 PEAK_LEAP = 1.3  # and at once when it is 30 % above
 LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends 60 s after the tool's death

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hakmem.base.errors import HakmemError
-from hakmem.layout.memory import Memory
+from hakmem.layout.memory import Flags, Integers, Memory, Records, Words
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import POINTER, Records, Words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hakmem.layout.structures import POINTER
 
 FIRST_HEAP_NUMBER = 1
 MAGAZINE_ARMED = np.uint64(1 << 63)
@@ -44,7 +41,7 @@ def heap_addresses(memory: Memory, schema: Schema) -> Words:
     return owners - np.uint64(schema.offset("heap", "owner"))
 
 
-def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) -> NDArray[Any]:
+def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) -> Records:
     """One field of each of these heaps, or of a record in it: a whole heap is a thousand times as much."""
     dtype, offset = schema.dtype("heap"), 0
     for name in path:
@@ -53,10 +50,10 @@ def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) ->
     return memory.records(addresses + np.uint64(offset), dtype)
 
 
-def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
+def _is_first_threads(schema: Schema, heaps: Records) -> Flags:
     owner = heaps["owner"]
     has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
-    found: NDArray[np.bool_] = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+    found: Flags = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
     return found
 
 
@@ -96,7 +93,7 @@ def magazine_bases(heaps: Records) -> Words:
     return magazines["base"].astype(np.uint64)  # a library without profiles
 
 
-def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
+def magazine_counts(heaps: Records, class_count: int = 0) -> Integers:
     """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty, and so do
     classes without magazines, up to `class_count`."""
     magazines = heaps["magazines"]
@@ -107,7 +104,7 @@ def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
     return np.pad(counts, ((0, 0), (0, max(class_count - counts.shape[1], 0))))
 
 
-def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
+def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, Integers]:
     """The addresses of all blocks in magazines, and their classes."""
     counts = magazine_counts(heaps)
     heap, number = np.nonzero(counts)
@@ -126,7 +123,7 @@ def range_magazine_bytes(memory: Memory, schema: Schema, heaps: Records) -> int:
     return int(kept.sum())
 
 
-def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, NDArray[np.int64]]:
+def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, Integers]:
     """Each class counter, summed over all heaps: name → [class].  Empty if the library has none."""
     if not schema.has("class_counters") or not schema.has("heap", "class_counters"):
         return {}
@@ -147,7 +144,7 @@ class RemoteBufferWords:
     """The words of remote-free buffers that hold blocks: one row each."""
 
     words: Records
-    heap_rows: NDArray[np.int64]
+    heap_rows: Integers
 
 
 def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
@@ -163,7 +160,7 @@ def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> 
     return RemoteBufferWords(words[is_used], np.repeat(rows, count)[is_used])
 
 
-def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
+def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, Integers]:
     """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
     Empty if the library has no such mode, or is not in it."""
     nothing = np.empty(0, np.uint64), np.empty(0, np.int64)

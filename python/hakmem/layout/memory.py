@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 else:
     np = Lazy("numpy")
 
+# Arrays of what has been read: the same names everywhere.
 Bytes: TypeAlias = "NDArray[np.uint8]"
+Words: TypeAlias = "NDArray[np.uint64]"
 Addresses: TypeAlias = "NDArray[np.uint64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Numbers: TypeAlias = "NDArray[np.integer[Any]]"  # of any width
+Doubles: TypeAlias = "NDArray[np.float64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+Records: TypeAlias = "NDArray[Any]"
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 TEXT_BYTES_MAX = 4096
@@ -41,7 +48,7 @@ class Memory(ABC):
     )
 
     @abstractmethod
-    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+    def gather(self, addresses: Addresses, counts: Words) -> Bytes:
         """The bytes of all pieces, concatenated; UnreadableError if one is not mapped."""
 
     def read(self, address: int, count: int) -> bytes:
@@ -56,13 +63,13 @@ class Memory(ABC):
         ends = np.cumsum(table[:, 1]).tolist()
         return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def records(self, addresses: Addresses | Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    def records(self, addresses: Addresses | Sequence[int], dtype: np.dtype[Any]) -> Records:
         """One record of this type at each address."""
         places = np.asarray(addresses, np.uint64)
         sizes = np.full(len(places), dtype.itemsize, np.uint64)
         return self.gather(places, sizes).view(dtype)
 
-    def array(self, address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    def array(self, address: int, dtype: np.dtype[Any], count: int) -> Records:
         """`count` neighbouring records."""
         size = np.array([count * dtype.itemsize], np.uint64)
         return self.gather(np.array([address], np.uint64), size).view(dtype)

@@ -10,17 +10,13 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.layout.heaps import heap_column
-from hakmem.layout.memory import Memory
+from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Records, Words
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import POINTER, Records, Words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hakmem.layout.structures import POINTER
 
 ROOT, ROW, RECORD = "named_rows", "named_row", "named_heap"
 NEEDED = ("state", "stands_for", "tag", "name", "thread_heap", "range_bytes", "owner")
@@ -37,38 +33,38 @@ class NamedHeaps:
     all_owners: Records  # of the records
     records: Records
     owners: Words  # the addresses of their owners, as slabs name them
-    is_of_thread: NDArray[np.bool_]
-    is_cut_off: NDArray[np.bool_]  # in a forked child: another thread was changing it
-    thread_numbers: NDArray[np.int64]  # of the threads' heaps that have a name here; 0: made by the program
-    users: NDArray[np.int64] | None = None  # threads whose malloc gives their blocks; None: not known
-    serials: NDArray[np.int64] | None = None  # which of all heaps so far; None: not known
+    is_of_thread: Flags
+    is_cut_off: Flags  # in a forked child: another thread was changing it
+    thread_numbers: Integers  # of the threads' heaps that have a name here; 0: made by the program
+    users: Integers | None = None  # threads whose malloc gives their blocks; None: not known
+    serials: Integers | None = None  # which of all heaps so far; None: not known
     lane_owners: Words = field(default_factory=lambda: np.empty(0, np.uint64))
-    lane_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # of their heaps
+    lane_rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # of their heaps
 
     def __len__(self) -> int:
         return len(self.records)
 
     @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.records["owner"]["number"].astype(np.int64)
+    def numbers(self) -> Integers:
+        found: Integers = self.records["owner"]["number"].astype(np.int64)
         return found
 
     @cached_property
     def names(self) -> list[str]:
         return [text_of(bytes(name)) for name in self.records["name"]]
 
-    def rows_of(self, owners: Words) -> NDArray[np.int64]:
+    def rows_of(self, owners: Words) -> Integers:
         """The rows of the heaps that the program has made and that have these owners; -1: no such heap's."""
         made = np.flatnonzero(~self.is_of_thread)
         known = np.concatenate((self.owners[made], self.lane_owners))
         return _rows(known, np.concatenate((made, self.lane_rows)), owners)
 
-    def rows_of_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows_of_numbers(self, numbers: Integers) -> Integers:
         """`rows_of` by the numbers in the owner map."""
         return _rows(self.numbers[~self.is_of_thread], np.flatnonzero(~self.is_of_thread), numbers)
 
 
-def _rows(known: NDArray[Any], rows: NDArray[np.int64], wanted: NDArray[Any]) -> NDArray[np.int64]:
+def _rows(known: Records, rows: Integers, wanted: Records) -> Integers:
     if not len(known):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(known)
@@ -118,7 +114,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
     )
 
 
-def _add_lanes(records: Records, lanes: Records, rows: NDArray[np.int64]) -> None:
+def _add_lanes(records: Records, lanes: Records, rows: Integers) -> None:
     """A heap's figures are those of its lanes as well."""
     for name in SUMS:
         np.add.at(records[name], rows, lanes[name])
@@ -135,21 +131,21 @@ def _addresses(memory: Memory, schema: Schema) -> Words:
     return found
 
 
-def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> NDArray[np.int64]:
+def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> Integers:
     found = np.zeros(len(heaps), np.int64)
     is_threads = heaps != 0
     found[is_threads] = heap_column(memory, schema, heaps[is_threads], "owner", "number")
     return found
 
 
-def _users(schema: Schema, records: Records) -> NDArray[np.int64] | None:
+def _users(schema: Schema, records: Records) -> Integers | None:
     if not schema.has(RECORD, "users"):
         return None
     users = records["users"].astype(np.int64)
     return np.where(users == schema.constant("named_closed"), 0, users)  # of one that is being destroyed
 
 
-def named_range_numbers(schema: Schema, entries: NDArray[np.uint32]) -> NDArray[np.int64]:
+def named_range_numbers(schema: Schema, entries: Numbers) -> Integers:
     """The numbers of the named heaps whose ranges have these entries in the owner map; 0: no such heap's."""
     first, end = (np.uint32(schema.constant(name)) for name in ("map_tag_named", "map_tag_unowned"))
     numbers = (entries - first) >> np.uint32(schema.constant("map_tag_shift"))

@@ -11,40 +11,35 @@ that span pages."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Words: TypeAlias = "NDArray[np.uint64]"  # [slabs, words]
-Counts: TypeAlias = "NDArray[np.int64]"
+from hakmem.layout.memory import Bytes, Flags, Integers, Records, Words
 
 ONE = np.uint64(1)
 BITS_PER_WORD = 64
 
 
-def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
+def count_bits(words: Words) -> Records:
     """Per word, how many bits are set; numpy 1, which Debian 12 has, does not know."""
     if hasattr(np, "bitwise_count"):
-        counts: NDArray[Any] = np.bitwise_count(words)
+        counts: Records = np.bitwise_count(words)
         return counts
     quarters = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
-    found: NDArray[Any] = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
+    found: Records = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
     return found
 
 
 @cache
-def _set_bits() -> NDArray[np.uint8]:
+def _set_bits() -> Bytes:
     """The set bits of each 16-bit number."""
     numbers = np.arange(1 << 16, dtype=np.uint32)
     bits = (numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1
-    counts: NDArray[np.uint8] = bits.sum(axis=1, dtype=np.uint8)
+    counts: Bytes = bits.sum(axis=1, dtype=np.uint8)
     return counts
 
 
-def bits_before(words: Words, positions: Counts) -> Counts:
+def bits_before(words: Words, positions: Integers) -> Integers:
     """Per slab (row) and position (column): the number of set bits below the position."""
     slab_count, word_count = words.shape
     whole = np.zeros((slab_count, word_count + 1), np.int64)
@@ -52,20 +47,20 @@ def bits_before(words: Words, positions: Counts) -> Counts:
     word, bit = np.divmod(positions, BITS_PER_WORD)
     masks = (ONE << bit.astype(np.uint64)) - ONE
     cut = words[:, np.minimum(word, word_count - 1)] & np.where(word < word_count, masks, np.uint64(0))
-    before: Counts = whole[:, word] + count_bits(cut)
+    before: Integers = whole[:, word] + count_bits(cut)
     return before
 
 
-def bit_at(words: Words, positions: Counts) -> Counts:
+def bit_at(words: Words, positions: Integers) -> Integers:
     """Per slab and position: 1 if the bit is set, 0 otherwise and beyond the last word."""
     word, bit = np.divmod(positions, BITS_PER_WORD)
     inside = word < words.shape[1]
     chosen = words[:, np.where(inside, word, 0)] >> bit.astype(np.uint64)
-    found: Counts = ((chosen & ONE) * inside).astype(np.int64)
+    found: Integers = ((chosen & ONE) * inside).astype(np.int64)
     return found
 
 
-def set_bytes_by_page(words: Words, block_bytes: int, page_count: int, page_bytes: int) -> Counts:
+def set_bytes_by_page(words: Words, block_bytes: int, page_count: int, page_bytes: int) -> Integers:
     """Per slab and page: bytes of the page that lie in blocks whose bit is set."""
     edges = np.arange(page_count + 1, dtype=np.int64) * page_bytes
     position, into_block = np.divmod(edges, block_bytes)
@@ -81,7 +76,7 @@ def clip_to_capacity(words: Words, capacity: int) -> Words:
     return words & masks
 
 
-def bits_of(words: Words) -> NDArray[np.bool_]:
+def bits_of(words: Words) -> Flags:
     """The bits as booleans: [slab, bit]."""
     octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(len(words), words.shape[1] * 8)
     return np.unpackbits(octets, axis=1, bitorder="little").astype(bool)

@@ -90,63 +90,10 @@ class Head(NamedTuple):
                 f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
             )
         rows = (self.entry_bytes, ENTRY.size), (self.root_bytes, ROOT.size)
-        if not (self._has_sane_texts and all(self._is_sane(*row) for row in rows)):
+        is_sane = all(known_bytes <= row_bytes <= ROW_BYTES_MAX for row_bytes, known_bytes in rows)
+        is_sane &= max(self.entry_count, self.root_count) <= ROWS_MAX
+        if not (is_sane and 0 < self.text_bytes <= TEXT_BYTES_MAX):
             raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
-
-    @property
-    def _has_sane_texts(self) -> bool:
-        return 0 < self.text_bytes <= TEXT_BYTES_MAX
-
-    def _is_sane(self, row_bytes: int, known_bytes: int) -> bool:
-        count = max(self.entry_count, self.root_count)
-        return known_bytes <= row_bytes <= ROW_BYTES_MAX and count <= ROWS_MAX
-
-
-class Texts:
-    """The pool that holds all names, units and meanings."""
-
-    def __init__(self, pool: bytes) -> None:
-        self._pool = pool
-
-    def at(self, offset: int, count: int) -> list[str]:
-        """`count` consecutive texts."""
-        texts = []
-        for _ in range(count):
-            end = self._pool.find(b"\0", offset)
-            end = len(self._pool) if end < 0 else end
-            texts.append(self._pool[offset:end].decode(errors="replace"))
-            offset = end + 1
-        return texts
-
-
-class Entry(NamedTuple):
-    """struct stats_entry, its texts looked up."""
-
-    record: str
-    name: str
-    unit: str
-    meaning: str
-    kind: str
-    role: str
-    type: str
-    value: int
-    element_bytes: int
-    element_count: int
-
-    @classmethod
-    def of(cls, row: tuple[Any, ...], texts: Texts) -> Entry:
-        text, record_text, *letters, value, element_bytes, element_count = row
-        (record,) = texts.at(record_text, 1)
-        name, unit, meaning = texts.at(text, 3)
-        kind, role, letter = map(_text, letters)
-        return cls(record, name, unit, meaning, kind, role, letter, value, element_bytes, element_count)
-
-
-def read_head(memory: Memory, address: int) -> Head:
-    """NotHakmemError if there is no block, VersionError if this tool cannot read it."""
-    head = Head.at(memory, address)
-    head.check(address)
-    return head
 
 
 @dataclass(frozen=True)
@@ -159,36 +106,50 @@ class FieldMeta:
 
 
 @dataclass(frozen=True)
-class Field:
-    """One field of a record."""
+class Entry:
+    """struct stats_entry, its texts looked up: a field, a record or a constant."""
 
+    record: str
     name: str
+    kind: str
     type: str  # u unsigned, i signed, d double, p address, t address of text, r nested record
-    offset: int
+    offset: int  # of a record its size, of a constant its value
     element_bytes: int
     count: int
-    nested: str  # the record that a field of type r holds
-    meta: FieldMeta
+    meta: FieldMeta  # of type r: the meaning is the record's name
 
     @classmethod
-    def of(cls, entry: Entry) -> Field:
-        """A nested record has its name where others have their meaning."""
-        return cls(
-            name=entry.name,
-            type=entry.type,
-            offset=entry.value,
-            element_bytes=entry.element_bytes,
-            count=entry.element_count,
-            nested=entry.meaning if entry.type == "r" else "",
-            meta=FieldMeta(entry.unit, ROLES.get(entry.role, "structure"), entry.meaning),
-        )
+    def of(cls, row: tuple[Any, ...], texts: bytes) -> Entry:
+        text, record_text, *letters, value, element_bytes, count = row
+        ((record,), (name, unit, meaning)) = _texts(texts, record_text, 1), _texts(texts, text, 3)
+        kind, role, letter = map(_text, letters)
+        meta = FieldMeta(unit, ROLES.get(role, "structure"), meaning)
+        return cls(record, name, kind, letter, value, element_bytes, count, meta)
+
+
+def _texts(pool: bytes, offset: int, count: int) -> list[str]:
+    """`count` consecutive names, units or meanings."""
+    texts = []
+    for _ in range(count):
+        end = pool.find(b"\0", offset)
+        end = len(pool) if end < 0 else end
+        texts.append(pool[offset:end].decode(errors="replace"))
+        offset = end + 1
+    return texts
+
+
+def read_head(memory: Memory, address: int) -> Head:
+    """NotHakmemError if there is no block, VersionError if this tool cannot read it."""
+    head = Head.at(memory, address)
+    head.check(address)
+    return head
 
 
 @dataclass
 class Record:
     name: str
     size_bytes: int = 0
-    fields: dict[str, Field] = field(default_factory=dict)
+    fields: dict[str, Entry] = field(default_factory=dict)
 
 
 ROLES = {"c": "counter", "g": "gauge", "s": "structure", "w": "writable"}
@@ -207,7 +168,14 @@ class Schema:
         self.records: dict[str, Record] = {}
         self._dtypes: dict[str, np.dtype[Any]] = {}
         for entry in entries:
-            self._add(entry)
+            if entry.kind == "c":
+                self.constants[entry.name] = entry.offset
+            elif entry.kind in ("r", "f"):
+                record = self.records.setdefault(entry.record, Record(entry.record))
+                if entry.kind == "f":
+                    record.fields[entry.name] = entry
+                else:
+                    record.size_bytes = entry.offset
 
     @classmethod
     def read(cls, memory: Memory, address: int) -> Schema:
@@ -218,17 +186,6 @@ class Schema:
         known = _entries(entries, head.entry_bytes, memory.read(head.texts, head.text_bytes))
         addresses = {_text(name): place for name, place in _rows(ROOT, roots, head.root_bytes)}
         return cls(head.version_text, head.format, known, addresses)
-
-    def _add(self, entry: Entry) -> None:
-        if entry.kind == "c":
-            self.constants[entry.name] = entry.value
-        elif entry.kind == "r":
-            self._record(entry.record).size_bytes = entry.value
-        elif entry.kind == "f":
-            self._record(entry.record).fields[entry.name] = Field.of(entry)
-
-    def _record(self, name: str) -> Record:
-        return self.records.setdefault(name, Record(name))
 
     # ---- lookups --------------------------------------------------------------------------------------
 
@@ -291,9 +248,9 @@ class Schema:
         except (TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
             raise self._missing(f"a valid layout of {known.name!r}") from error
 
-    def _format(self, entry: Field) -> np.dtype[Any]:
+    def _format(self, entry: Entry) -> np.dtype[Any]:
         if entry.type == "r":
-            element = self.dtype(entry.nested)
+            element = self.dtype(entry.meta.meaning)
         else:
             element = np.dtype(f"{NUMPY_KINDS.get(entry.type, 'u')}{entry.element_bytes}")
         return np.dtype((element, (entry.count,))) if entry.count > 1 else element
@@ -308,8 +265,7 @@ class Schema:
 @lru_cache(LIBRARIES_KEPT)
 def _entries(data: bytes, row_bytes: int, texts: bytes) -> tuple[Entry, ...]:
     """Kept: all processes of one library have the same."""
-    pool = Texts(texts)
-    return tuple(Entry.of(row, pool) for row in _rows(ENTRY, data, row_bytes))
+    return tuple(Entry.of(row, texts) for row in _rows(ENTRY, data, row_bytes))
 
 
 def _rows(kind: struct.Struct, data: bytes, row_bytes: int) -> Iterator[tuple[Any, ...]]:

@@ -11,19 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.layout.memory import Memory
+from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Records, Words
 from hakmem.layout.schema import Schema
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Records: TypeAlias = "NDArray[Any]"
-Words: TypeAlias = "NDArray[np.uint64]"
 
 POINTER = np.dtype("u8")
 SUPERSLABS_AT_ONCE = 512
@@ -49,7 +43,7 @@ class Window:
         return self.chunk_bytes // self.granule_bytes
 
     @cached_property
-    def owner_map(self) -> NDArray[np.uint32]:
+    def owner_map(self) -> Numbers:
         """Per granule: tag << map_tag_shift | class; 0 where no block starts.
 
         Read where chunks have records: terabytes of foreign memory may lie between them."""
@@ -81,18 +75,18 @@ class Window:
             inside = self.chunk_map[low + 1 : high]
             inside[inside == 0] = self.chunk_map[low]
 
-    def address_of(self, granules: NDArray[np.integer[Any]]) -> Words:
+    def address_of(self, granules: Numbers) -> Words:
         """The addresses of granules."""
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
 
-    def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> NDArray[np.int64]:
+    def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> Integers:
         """The classes of slab blocks, by the owner map; -1 for other addresses."""
         granule = self.granule_of(blocks)
         is_inside = (granule >= 0) & (granule < self.granule_count)
         numbers = (self.owner_map[np.where(is_inside, granule, 0)] & class_mask).astype(np.int64)
         return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
 
-    def granule_of(self, addresses: Words) -> NDArray[np.int64]:
+    def granule_of(self, addresses: Words) -> Integers:
         """The granules of any addresses: below 0 or at least granule_count outside the window."""
         return (addresses.astype(np.int64) - self.base) // self.granule_bytes
 
@@ -104,13 +98,13 @@ class Window:
 class Superslabs:
     """All SuperSlabs, and the slabs in use inside them: one row each."""
 
-    chunks: NDArray[np.int64]
+    chunks: Integers
     superslabs: Records  # without their slabs
-    active_slots: NDArray[np.int64]  # per SuperSlab
+    active_slots: Integers  # per SuperSlab
     addresses: Words  # of the slabs' records
     slabs: Records
 
-    def rows_of(self, addresses: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def rows_of(self, addresses: Words) -> tuple[Integers, Flags]:
         """The rows of slabs by the addresses of their records, and whether each is known; other rows are
         arbitrary."""
         if not len(self.addresses):
@@ -120,11 +114,11 @@ class Superslabs:
         rows = order[np.minimum(place, len(order) - 1)]
         return rows, self.addresses[rows] == addresses
 
-    def bitmaps(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]]) -> tuple[Words, Words]:
+    def bitmaps(self, memory: Memory, schema: Schema, rows: Numbers) -> tuple[Words, Words]:
         """Local and remote bits of slabs of one class: [slab, word].  Bit set: the block is free."""
         return self._words(memory, schema, rows, "local"), self._words(memory, schema, rows, "remote")
 
-    def _words(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]], side: str) -> Words:
+    def _words(self, memory: Memory, schema: Schema, rows: Numbers, side: str) -> Words:
         """From the record if they are inline: read at the same moment as its other fields."""
         slabs, inline = self.slabs[rows], f"inline_{side}"
         count = int(slabs["word_count"].max(initial=0))
@@ -144,23 +138,21 @@ def read_superslabs(
     is_ranges = np.uint64(schema.constant("chunk_is_ranges"))
     chunks = np.flatnonzero((entries != 0) & (entries & is_ranges == 0))
     dtype = _without_tail(schema.dtype("superslab"))
-    bare = _without(dtype, "slabs")
-    parts: list[tuple[Records, NDArray[np.int64], Words, Records]] = []
+    bare = [name for name in dtype.names or () if name != "slabs"]
+    parts: list[tuple[Records, Integers, Words, Records]] = []
     for start in range(0, len(chunks), SUPERSLABS_AT_ONCE):
         addresses = entries[chunks[start : start + SUPERSLABS_AT_ONCE]]
         records = memory.records(addresses, dtype)
-        parts.append((records[list(bare)], *_active(schema, addresses, records)))
+        parts.append((records[bare], *_active(schema, addresses, records)))
         progress(min(1.0, (start + SUPERSLABS_AT_ONCE) / len(chunks)))
     if not parts:
         empty = np.empty(0, dtype)
-        parts = [(empty[list(bare)], *_active(schema, np.empty(0, np.uint64), empty))]
+        parts = [(empty[bare], *_active(schema, np.empty(0, np.uint64), empty))]
     superslabs, active, places, slabs = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Superslabs(chunks, superslabs, active, places, slabs)
 
 
-def _active(
-    schema: Schema, addresses: Words, superslabs: Records
-) -> tuple[NDArray[np.int64], Words, Records]:
+def _active(schema: Schema, addresses: Words, superslabs: Records) -> tuple[Integers, Words, Records]:
     """Slots in use per SuperSlab; address and record of each slab in use.
 
     The records of a slab's second and later slots are stale, so slots are visited in order."""
@@ -196,10 +188,6 @@ def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
     )
 
 
-def _without(dtype: np.dtype[Any], field: str) -> tuple[str, ...]:
-    return tuple(name for name in dtype.names or () if name != field)
-
-
 # ---- ranges ----------------------------------------------------------------------------------------
 
 
@@ -207,11 +195,11 @@ def _without(dtype: np.dtype[Any], field: str) -> tuple[str, ...]:
 class Ranges:
     """All ranges, live and free, in the order of their addresses."""
 
-    granule: NDArray[np.int64]  # the first one
+    granule: Integers  # the first one
     records: Records  # of that granule: granules, kind, site …
-    entries: NDArray[np.uint32]  # of the owner map: 0 for free and cached ones
+    entries: Numbers  # of the owner map: 0 for free and cached ones
 
-    def rows_of(self, granules: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def rows_of(self, granules: Integers) -> tuple[Integers, Flags]:
         """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
         if not len(self.granule):
             return np.zeros(len(granules), np.int64), np.zeros(len(granules), bool)
@@ -244,7 +232,7 @@ def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: P
     return np.concatenate(parts)
 
 
-def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
+def _runs(chunks: Numbers) -> Iterator[tuple[int, int]]:
     """Runs of adjacent chunks: [first, last) as indices into `chunks`."""
     if len(chunks) == 0:
         return

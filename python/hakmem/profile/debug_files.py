@@ -17,11 +17,11 @@ from pathlib import Path
 from hakmem.base.errors import DamagedFileError
 from hakmem.profile.model import Mapping
 from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.process import DELETED
 
 DOWNLOAD_BYTES_MAX = 2 << 30
 PIECE_BYTES = 1 << 20
 BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
-DELETED = " (deleted)"
 DEBUG_ROOT = Path("/usr/lib/debug")
 
 

@@ -56,11 +56,6 @@ class Difference:
     def significant(self) -> list[Change]:
         return [change for change in self.changes if change.is_significant]
 
-    @property
-    def rest_bytes(self) -> float:
-        """The sum of the other changes."""
-        return sum(change.bytes for change in self.changes if not change.is_significant)
-
 
 def difference(
     before: Profile, after: Profile, depth: int = DEPTH, *, with_internals: bool = False

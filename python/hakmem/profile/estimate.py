@@ -25,12 +25,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hakmem.layout.memory import Doubles
 
 Z_95 = 1.959963984540054  # two-sided 95 % of a normal distribution
 TAIL = 0.025  # of chance, at each end of an interval
@@ -44,7 +42,7 @@ def probability(block_bytes: float, rate_bytes: float) -> float:
     return -math.expm1(-block_bytes / rate_bytes)
 
 
-def probabilities(block_bytes: NDArray[np.float64], rate_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+def probabilities(block_bytes: Doubles, rate_bytes: Doubles) -> Doubles:
     """`probability` of many blocks, each with its own rate."""
     return np.where(rate_bytes <= 1, 1.0, -np.expm1(-block_bytes / np.maximum(rate_bytes, 1.0)))
 

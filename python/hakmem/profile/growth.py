@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,13 +29,11 @@ from hakmem.profile.estimate import (
     Estimate,
     difference_interval,
     difference_z,
-    share_of,
     unseen_beside,
 )
-from hakmem.profile.model import ClassCount, Profile, Sample, Stack
-from hakmem.profile.sites import sums_of
+from hakmem.profile.model import ClassCount, Profile, Sample, Stack, StackKey, whole_stack
+from hakmem.profile.sites import Counted, sums_of
 
-StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
 _ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # a site's new samples, and its ended ones
 
 CERTAIN_SHARE = 0.1  # of what a site grew; counts of a busy process are off by what caches hold
@@ -107,11 +105,6 @@ class Grown:
     def rate(self, value: float) -> float:
         """A second."""
         return value / self.seconds if self.seconds > 0 else 0.0
-
-
-def whole_stack(stack: Stack) -> Hashable:
-    """Each stack is a site of its own."""
-    return stack
 
 
 def growth(before: Profile | None, after: Profile, key: StackKey = whole_stack) -> Grown:
@@ -196,23 +189,14 @@ def _first(count: ClassCount, before: Profile | None) -> int | None:
 class _Class:
     """All sites of one class together."""
 
-    came: Estimate
-    exact_came: float  # within the bounds
+    came: Counted  # scaled into the bounds, if it is not within: its parts' errors are each other's then
     went: Estimate
     grew: int
     live_bytes: float
 
     @property
-    def is_scaled(self) -> bool:
-        return self.exact_came != self.came.value
-
-    def share(self, part: Estimate) -> Estimate:
-        """The part's share of the new bytes; its parts' errors are each other's then."""
-        return share_of(part, self.came, self.exact_came) if self.is_scaled else part
-
-    @property
     def net(self) -> Estimate:
-        return self.share(self.came) - self.went
+        return self.came.scaled(self.came.sampled) - self.went
 
 
 def _classes(
@@ -225,7 +209,8 @@ def _classes(
         sampled, grew = came_of[number], grown.get(number, 0)
         most = live.get(number, 0.0) if live else math.inf
         exact = min(max(sampled.value, grew * sampled_share), most) if sampled.samples else 0.0
-        found[number] = _Class(sampled, exact, went_of[number], grew, most)
+        counted = Counted(sampled, exact if exact != sampled.value else None, True)
+        found[number] = _Class(counted, went_of[number], grew, most)
     return found
 
 
@@ -242,7 +227,7 @@ def _certain(own: Estimate, one: _Class) -> Estimate:
     left = one.grew - (whole.value - own.value)
     if left >= own.value * (1 - ROUNDING):
         return own
-    if one.is_scaled:  # a share's error tells what others may have unseen, too
+    if one.came.exact is not None:  # a share's error tells what others may have unseen, too
         return Estimate(left, own.variance, own.samples, unseen=own.unseen)
     variance = max(0.0, whole.variance - own.variance)
     unseen = unseen_beside(own) if own.samples >= whole.samples else 0.0
@@ -257,9 +242,9 @@ def _site(name: Hashable, by_class: _ByClass, classes: dict[int, _Class], second
     site.certain, site.live_bytes = Estimate(), 0.0
     for number, pair in by_class.items():
         one, (of_bytes, of_blocks, _) = classes[number], sums_of(pair[0])
-        own = one.share(of_bytes)
+        own = one.came.scaled(of_bytes)
         site.came += own
-        site.blocks_came += of_blocks.times(one.exact_came / one.came.value) if one.came.value else of_blocks
+        site.blocks_came += of_blocks.times(one.came.factor)
         site.certain += _certain(own - sums_of(pair[1])[0], one)
         site.live_bytes += one.live_bytes if pair[0] else 0.0
     late = sum(one.weight_bytes for one in came if (one.age_ms or 0) * 2 < seconds * 1000)

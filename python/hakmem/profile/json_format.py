@@ -24,9 +24,8 @@ from typing import Any
 from hakmem import __version__
 from hakmem.base.errors import HakmemError
 from hakmem.base.validity import built
-from hakmem.profile.header_json import classes_from_json, classes_to_json, header_from_json, header_to_json
 from hakmem.profile.labels import Labels
-from hakmem.profile.model import Frame, Mapping, Profile, Sample, Stack
+from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Profile, Sample, Stack
 from hakmem.profile.sites import site_table
 
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
@@ -47,9 +46,9 @@ def to_json(profile: Profile) -> str:
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
-        "header": header_to_json(profile.header),
+        "header": asdict(profile.header),
         **sites_to_json(profile),
-        "classes": classes_to_json(profile.classes),
+        "classes": list(map(asdict, profile.classes)),
         "mappings": [
             asdict(m) | {name: hex(getattr(m, name)) for name in ADDRESSES} for m in profile.mappings
         ],
@@ -131,7 +130,7 @@ def _profile(data: MappingType[str, Any]) -> Profile:
         ],
         samples=[_sample(row, data["sample_columns"], stacks) for row in data["samples"]],
         allocated=[_sample(row, data["sample_columns"], stacks) for row in data["allocated"]],
-        classes=classes_from_json(data["classes"]),
+        classes=built(list[ClassCount], data["classes"]),
         names={int(at, 16): tuple(frames) for at, frames in names.items()},
     )
 
@@ -149,3 +148,11 @@ def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:
     if not (float(one.weight_bytes) >= 0 and float(one.weight_blocks) > 0 and one.samples > 0):
         raise ValueError("a sample that stands for nothing")
     return one
+
+
+# ---- read from comments of pprof files, too ------------------------------------------------------------
+
+
+def header_from_json(data: MappingType[str, Any]) -> Header:
+    """ValueError, KeyError or TypeError if it is not a header."""
+    return built(Header, {name: data[name] for name in asdict(Header())})

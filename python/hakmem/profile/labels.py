@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import PurePosixPath
 
-from hakmem.profile.model import Frame, Profile, Sample, Stack
+from hakmem.profile.model import ByAddress, Frame, Profile, Stack, StackKey
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import program_frames
 
@@ -28,8 +28,7 @@ class Labels:
         """`with_internals`: sites begin at malloc's caller, be it of a library of the language."""
         self._with_internals = with_internals
         self._names = profile.names
-        self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
-        self._starts = [mapping.start for mapping in self._mappings]
+        self._mappings = ByAddress(profile.mappings)
         self._stacks: dict[Stack, tuple[Frame, ...]] = {}
 
     def at(self, address: int) -> tuple[Frame, ...]:
@@ -37,9 +36,7 @@ class Labels:
         known = self._names.get(address)
         if known:
             return known
-        place = bisect_right(self._starts, address)
-        if place and address in self._mappings[place - 1]:
-            mapping = self._mappings[place - 1]
+        if mapping := self._mappings.at(address):
             offset = address - mapping.start + mapping.offset
             return (Frame(f"{PurePosixPath(mapping.path).name or 'anonymous'}+{offset:#x}"),)
         return (Frame(f"{address:#x}"),)
@@ -70,33 +67,12 @@ class Labels:
         return tuple(program_frames(frames, is_of_runtime)[:depth])
 
     def _in(self, address: int, files: re.Pattern[str]) -> re.Match[str] | None:
-        place = bisect_right(self._starts, address) - 1
-        if place < 0 or address not in self._mappings[place]:
-            return None
-        return files.fullmatch(PurePosixPath(self._mappings[place].path).name)
+        mapping = self._mappings.at(address)
+        return files.fullmatch(PurePosixPath(mapping.path).name) if mapping else None
 
-    def key(self, depth: int) -> SiteKey:
-        """Groups samples by their site: the same in another run of the program, wherever it was loaded."""
-        return SiteKey(self, depth)
-
-
-class SiteKey:
-    """A key for `site_table`."""
-
-    def __init__(self, labels: Labels, depth: int) -> None:
-        self._labels = labels
-        self._depth = depth
-        self._known: dict[Stack, Hashable] = {}
-
-    def __call__(self, sample: Sample) -> Hashable:
-        return self.of(sample.stack)
-
-    def of(self, stack: Stack) -> Hashable:
-        known = self._known.get(stack)
-        if known is None:
-            frames = self._labels.site(stack, self._depth)
-            known = self._known[stack] = tuple(frame.function for frame in frames)
-        return known
+    def key(self, depth: int) -> StackKey:
+        """Groups stacks by their site: the same in another run of the program, wherever it was loaded."""
+        return cache(lambda stack: tuple(frame.function for frame in self.site(stack, depth)))
 
 
 def frame_text(frame: Frame) -> str:

@@ -11,71 +11,36 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
 from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_quick
 from hakmem.census.snapshot import read_counters, take
+from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
-from hakmem.profile.merging import LiveSamples, merged
+from hakmem.profile.merging import KEY_BUSY, Stack, merged
 from hakmem.profile.model import (
     ClassCount,
     Header,
     Lifetimes,
-    Mapping,
     Mode,
     Profile,
     Rate,
     Sample,
     calls_of,
-    mappings_of,
 )
 from hakmem.profile.model import Stack as Calls
-from hakmem.profile.names import mappings_of_process
-from hakmem.target.corefile import CoreMemory
+from hakmem.profile.names import mappings_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
-LIBRARY = "libhakmem"
-KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 NEVER_MS = 1 << 63
+WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
-
-
-@dataclass(frozen=True)
-class Stack:
-    """A stack as the sampler keeps it: return addresses, without hakmem's own frames."""
-
-    frames: tuple[int, ...]
-    is_complete: bool
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The allocations at a site."""
-
-    bytes: float = 0.0
-    requested: float = 0.0
-    blocks: float = 0.0
-    variance: float = 0.0
-
-    @classmethod
-    def of(cls, row: np.void) -> Weights:
-        return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
-
-    def minus(self, earlier: Weights | None) -> Weights:
-        """Sums of doubles: without new blocks the difference may be off by less than a block."""
-        if earlier is None or self.blocks - earlier.blocks < 0.5:
-            return self if earlier is None else Weights()
-        return Weights(
-            self.bytes - earlier.bytes,
-            max(0.0, self.requested - earlier.requested),
-            self.blocks - earlier.blocks,
-            max(0.0, self.variance - earlier.variance),
-        )
 
 
 def is_known(schema: Schema) -> bool:
@@ -98,7 +63,7 @@ class Start:
     """The state when a profile began: live blocks by class; and what earlier ones had counted."""
 
     live: dict[int, tuple[int, int]]
-    allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
+    allocated: Doubles  # WEIGHTS of each site: the sampler's sums go on from one profile to the next
     profiled: tuple[int, int]  # blocks, bytes
     at_s: float = 0.0  # when; since 1970
     sessions: int = 0  # how many profiles there were: until there is one more, no thread has seen the new one
@@ -107,8 +72,7 @@ class Start:
 def read_start(target: Target) -> Start:
     with making_sense(target):
         state = read_state(target)
-        rows = _site_rows(target, state)
-        sites = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows)}
+        sites = _weights(_site_rows(target, state))
         at_s, live = time.time(), counted(take(target), target.schema)
         return Start(live, sites, _profiled(read_quick(target)), at_s, int(state["sessions"]))
 
@@ -129,12 +93,11 @@ def read_profile(
     threads and what was allocated are left out.  `snapshot`: a full one, where it was just taken."""
     with making_sense(target):
         state = read_state(target)
-        maps = target.process.maps() if target.process else _core_maps(target)
+        maps = target.maps()
         stacks, weights, lifetimes = _read_sites(target, state, maps)
-        profile = Profile(_header(target, state, mode, start), mappings_of_target(target))
+        profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
-            parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
-            profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
+            profile.samples = list(merged(_segments(target, state, "sample"), stacks, target.schema))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
             for address, sample in _read_samples(target, state, stacks, began_ms if mode is Mode.NEW else 0):
@@ -143,8 +106,7 @@ def read_profile(
             profile.lifetimes = _by_stack(lifetimes, stacks)
             profile.allocated = list(_allocated(stacks, weights, start))
         profile.classes = class_counts(target, start, snapshot) if with_counts else []
-    target.check_same()
-    return profile
+        return profile
 
 
 def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None = None) -> list[ClassCount]:
@@ -201,21 +163,20 @@ def _read_samples(
             stack = stacks.get(int(row["site"]), lost)
             if not row["block_bytes"] or row["born_ms"] < since_ms:
                 continue  # its thread is still writing it, or it is an earlier profile's
-            yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
-
-
-def _sample(row: np.void, halvings: int, stack: Stack, now_ms: int) -> Sample:
-    return Sample.of(
-        stack.frames,
-        int(row["class"]),
-        int(row["block_bytes"]),
-        int(row["requested_bytes"]),
-        float(row["period_bytes"]),
-        halvings=halvings,
-        is_complete=stack.is_complete,
-        age_ms=max(0, now_ms - int(row["born_ms"])),
-        thread_id=int(row["thread_id"]),
-    )
+            yield (
+                int(key) & address_mask,
+                Sample.of(
+                    stack.frames,
+                    int(row["class"]),
+                    int(row["block_bytes"]),
+                    int(row["requested_bytes"]),
+                    float(row["period_bytes"]),
+                    halvings=int(key >> shift),
+                    is_complete=stack.is_complete,
+                    age_ms=max(0, now_ms - int(row["born_ms"])),
+                    thread_id=int(row["thread_id"]),
+                ),
+            )
 
 
 def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
@@ -232,7 +193,7 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, Weights], dict[int, Lifetimes]]:
+) -> tuple[dict[int, Stack], Doubles, dict[int, Lifetimes]]:
     """The stacks, what was allocated at each, and how long freed samples lived, by the site's number."""
     schema = target.schema
     rows = _site_rows(target, state)
@@ -243,19 +204,24 @@ def _read_sites(
         [(int(r["frames"]), n) for r, n in zip(used.values(), sizes, strict=True)]
     )
     own = _own_code(target, maps)
-    stacks = {
-        number: Stack(_outside(np.frombuffer(piece, np.uint64).tolist(), own), bool(row["is_complete"]))
+
+    def is_own(frame: int) -> bool:
+        return any(start < frame <= end for start, end in own)
+
+    stacks = {  # hakmem's own frames come first, and are left out
+        number: Stack(
+            tuple(dropwhile(is_own, np.frombuffer(piece, np.uint64).tolist())), bool(row["is_complete"])
+        )
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     lost = Stack((), is_complete=False)
     stacks.setdefault(schema.constant("site_lost"), lost)
     # No frame was found: of a static program that is so at each of its sites.
     stacks |= {n: lost for n, row in enumerate(rows) if n not in stacks and row["allocated"]["blocks"] > 0}
-    weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
     lifetimes = {
         number: tuple(row["lifetimes"].tolist()) for number, row in used.items() if row["freed_samples"]
     }
-    return stacks, weights, lifetimes
+    return stacks, _weights(rows), lifetimes
 
 
 def _by_stack(lifetimes: dict[int, Lifetimes], stacks: dict[int, Stack]) -> dict[Calls, Lifetimes]:
@@ -274,45 +240,35 @@ def _site_rows(target: Target, state: np.void) -> list[np.void]:
     return rows[: int(state["site_count"])]
 
 
-def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Without hakmem's own frames, which come first."""
-    first = 0
-    while first < len(frames) and any(start < frames[first] <= end for start, end in own):
-        first += 1
-    return tuple(frames[first:])
+def _weights(rows: list[np.void]) -> Doubles:
+    """WEIGHTS of each site."""
+    return np.array([[float(row["allocated"][name]) for name in WEIGHTS] for row in rows]).reshape(-1, 4)
 
 
 def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int]]:
     """Where libhakmem.so lies; nothing when hakmem is linked into the program."""
-    block = next((m for m in maps if m.start <= target.address < m.end), None)
-    executable = maps[0].path if maps else ""
-    if (
-        block is None
-        or not block.path
-        or block.path == executable
-        or "hakmem" not in block.path.rsplit("/", 1)[-1]
-    ):
+    path = next((m.path for m in maps if m.start <= target.address < m.end), "")
+    if "hakmem" not in path.rsplit("/", 1)[-1] or path == maps[0].path:
         return []
-    return [(m.start, m.end) for m in maps if m.path == block.path]
+    return [(m.start, m.end) for m in maps if m.path == path]
 
 
-def _allocated(
-    stacks: dict[int, Stack], weights: dict[int, Weights], start: Start | None
-) -> Iterator[Sample]:
+def _allocated(stacks: dict[int, Stack], weights: Doubles, start: Start | None) -> Iterator[Sample]:
     """Each site's allocations since the start, as one sample whose count gives the counted variance."""
-    for number, now in weights.items():
-        since = now.minus(start.allocated.get(number) if start else None)
-        if since.blocks <= 0 or since.bytes <= 0:
+    known = len(start.allocated) if start else 0
+    weights[:known] -= start.allocated[: len(weights)] if start else 0
+    for number, (size, requested, blocks, variance) in enumerate(weights.tolist()):
+        # Without new blocks the difference of two sums of doubles is less than a block.
+        if number not in stacks or size <= 0 or blocks < 0.5:
             continue
-        size, blocks = since.bytes, since.blocks
         yield Sample(
             stack=calls_of(stacks[number].frames),
             class_number=NO_CLASS,
             block_bytes=round(size / blocks),
-            requested_bytes=round(since.requested / blocks),
+            requested_bytes=round(max(0.0, requested) / blocks),
             weight_bytes=size,
             weight_blocks=blocks,
-            samples=max(1, round(size * size / (since.variance + size * size / blocks))),
+            samples=max(1, round(size * size / (max(0.0, variance) + size * size / blocks))),
             is_complete=stacks[number].is_complete,
         )
 
@@ -352,19 +308,3 @@ def clock_ms(target: Target, state: np.void) -> int:
         for segment in _segments(target, state, "sample")
     )
     return max(int(state["began_ms"]), int(state["ended_ms"]), *births)
-
-
-def mappings_of_target(target: Target) -> list[Mapping]:
-    """The mappings with code, with build ids as far as the files are there."""
-    if target.process:
-        return mappings_of_process(target.process)
-    maps, build_ids = _core_maps(target), {}
-    if isinstance(target.memory, CoreMemory):
-        for one in {m.path: m for m in maps if m.path.startswith("/")}.values():
-            file = target.memory.file_of(one)
-            build_ids[one.path] = (file.build_id or "") if file is not None else ""
-    return mappings_of(maps, build_ids)
-
-
-def _core_maps(target: Target) -> list[ProcessMapping]:
-    return list(target.memory.maps) if isinstance(target.memory, CoreMemory) else []

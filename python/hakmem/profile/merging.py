@@ -4,72 +4,50 @@ The sums are the same, the variances to 1 %.  100,000 samples of 1,000 sites wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
 from hakmem.profile.estimate import probabilities
 from hakmem.profile.model import Sample, calls_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
-
-
-class Frames(Protocol):
-    """A stack: return addresses, the innermost first."""
-
-    @property
-    def frames(self) -> tuple[int, ...]: ...
-    @property
-    def is_complete(self) -> bool: ...
+KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 
 
 @dataclass(frozen=True)
-class LiveSamples:
-    """The places in use of the sampler's table of samples, as columns."""
+class Stack:
+    """A stack as the sampler keeps it: return addresses, without hakmem's own frames."""
 
-    rows: NDArray[np.void]
-    sizes: Numbers
-    blocks: Numbers  # that each stands for
-    lost: int  # the site of samples that have none
-
-    @classmethod
-    def of(
-        cls, parts: list[tuple[NDArray[np.uint64], NDArray[np.void]]], busy: np.uint64, schema: Schema
-    ) -> LiveSamples | None:
-        """From the keys and samples of its segments; None without a segment."""
-        if not parts:
-            return None
-        keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
-        is_used = (keys > busy) & (rows["block_bytes"] > 0)
-        keys, rows = keys[is_used], rows[is_used]
-        halvings = (keys >> np.uint64(schema.constant("sample_halvings_shift"))).astype(float)
-        sizes = rows["block_bytes"].astype(float)
-        blocks = np.exp2(halvings) / probabilities(sizes, rows["period_bytes"].astype(float))
-        return cls(rows, sizes, blocks, schema.constant("site_lost"))
+    frames: tuple[int, ...]
+    is_complete: bool
 
 
-def merged(samples: LiveSamples | None, stacks: Mapping[int, Frames]) -> Iterator[Sample]:
-    """One for all of a site and class with about the same size and weight."""
-    if samples is None:
+def merged(segments: Iterable[np.void], stacks: Mapping[int, Stack], schema: Schema) -> Iterator[Sample]:
+    """One for all of a site and class with about the same size and weight, of the sampler's table of
+    samples."""
+    parts = [(one["keys"], one["samples"]) for one in segments]
+    if not parts:
         return
-    rows, blocks = samples.rows, samples.blocks
+    keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+    is_used = (keys > KEY_BUSY) & (rows["block_bytes"] > 0)
+    keys, rows = keys[is_used], rows[is_used]
+    halvings = (keys >> np.uint64(schema.constant("sample_halvings_shift"))).astype(float)
+    sizes = rows["block_bytes"].astype(float)
+    blocks = np.exp2(halvings) / probabilities(sizes, rows["period_bytes"].astype(float))
     alike = np.zeros(len(rows), np.int64)
-    for figure in (rows["site"], rows["class"], _steps(samples.sizes), _steps(blocks)):
+    for figure in (rows["site"], rows["class"], _steps(sizes), _steps(blocks)):
         alike = (np.unique(alike, return_inverse=True)[1] << 32) + figure.astype(np.int64)
     _, first, place, counts = np.unique(alike, return_index=True, return_inverse=True, return_counts=True)
     of_blocks, of_bytes, requested = (
         np.bincount(place, weights).tolist()
-        for weights in (blocks, blocks * samples.sizes, blocks * rows["requested_bytes"])
+        for weights in (blocks, blocks * sizes, blocks * rows["requested_bytes"])
     )
     calls = dict[int, tuple[int, ...]]()
     for number, row in enumerate(rows[first]):
-        site = int(row["site"]) if int(row["site"]) in stacks else samples.lost
+        site = int(row["site"]) if int(row["site"]) in stacks else schema.constant("site_lost")
         if site not in calls:
             calls[site] = calls_of(stacks[site].frames)
         yield Sample(
@@ -84,6 +62,6 @@ def merged(samples: LiveSamples | None, stacks: Mapping[int, Frames]) -> Iterato
         )
 
 
-def _steps(figures: Numbers) -> Numbers:
+def _steps(figures: Doubles) -> Doubles:
     """Four to a doubling."""
     return np.round(np.log2(figures) * 4)

@@ -6,9 +6,12 @@ makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Generic, TypeVar
 
 from hakmem.profile.estimate import probability
 from hakmem.target.process import Mapping as ProcessMapping
@@ -16,8 +19,12 @@ from hakmem.target.process import Mapping as ProcessMapping
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
 # function's already.
 Stack = tuple[int, ...]
+StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
 # How many freed samples lived less than 1 ms, less than 2 ms, 4 ms … the last: longer.
 Lifetimes = tuple[int, ...]
+
+
+AnyMapping = TypeVar("AnyMapping", "Mapping", ProcessMapping)
 
 
 class Mode(StrEnum):
@@ -61,6 +68,11 @@ class Header:
         return max(0.0, self.ended_s - self.began_s)
 
     @property
+    def program(self) -> str:
+        """The name of its file."""
+        return PurePosixPath(self.command[0]).name if self.command else self.process_name
+
+    @property
     def rate_bytes(self) -> int:
         """The last one; 0 for unknown."""
         return self.rates[-1].rate_bytes if self.rates else 0
@@ -78,6 +90,18 @@ class Mapping:
 
     def __contains__(self, address: int) -> bool:
         return self.start <= address < self.end
+
+
+class ByAddress(Generic[AnyMapping]):
+    """Mappings that do not overlap, by the addresses in them."""
+
+    def __init__(self, mappings: Iterable[AnyMapping]) -> None:
+        self.mappings: list[AnyMapping] = sorted(mappings, key=lambda one: one.start)
+        self._starts: list[int] = [mapping.start for mapping in self.mappings]
+
+    def at(self, address: int) -> AnyMapping | None:
+        place = bisect_right(self._starts, address) - 1
+        return self.mappings[place] if place >= 0 and address < self.mappings[place].end else None
 
 
 @dataclass(frozen=True)
@@ -176,21 +200,14 @@ class Profile:
         """The samples that its mode is about."""
         return self.allocated if self.header.mode is Mode.ALLOCATED else self.samples
 
-    def mapping_of(self, address: int) -> Mapping | None:
-        return next((mapping for mapping in self.mappings if address in mapping), None)
-
     def addresses(self) -> set[int]:
         """All that occur in its stacks."""
         return {address for one in (*self.samples, *self.allocated) for address in one.stack}
 
 
-def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> list[Mapping]:
-    """The mappings with code; `build_ids` by path."""
-    return [
-        Mapping(m.start, m.end, m.offset, m.path, build_ids.get(m.path, ""))
-        for m in maps
-        if "x" in m.permissions
-    ]
+def whole_stack(stack: Stack) -> Hashable:
+    """Each stack is a site of its own."""
+    return stack
 
 
 def calls_of(return_addresses: Iterable[int]) -> Stack:

@@ -5,24 +5,24 @@ the build ids in the profile say whether a file is the right one."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem.base.errors import DamagedFileError
 from hakmem.profile.debug_files import Debuginfod, FileToName, find
 from hakmem.profile.lines import lines_of
-from hakmem.profile.model import Frame, Mapping, Profile
+from hakmem.profile.model import ByAddress, Frame, Mapping, Profile
 from hakmem.profile.perf_map import PerfMap, perf_map_of
 from hakmem.target.demangle import demangled
-from hakmem.target.elf import ElfFile, open_elf
-from hakmem.target.functions import functions_of
+from hakmem.target.elf import ElfFile
+from hakmem.target.functions import symbols_of
+from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.process import Process
 
 DWARF_SECTIONS = (".debug_info", ".zdebug_info")
-DELETED = " (deleted)"
 Names = dict[int, tuple[Frame, ...]]
 
 
@@ -54,34 +54,31 @@ class Sources:
         return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
 
 
-def mappings_of_process(process: Process) -> list[Mapping]:
-    """Its mappings with code, with the build ids of their files."""
-    root = process.path("root")
+def mappings_of(
+    maps: Iterable[ProcessMapping], file_of: Callable[[ProcessMapping], ElfFile | None]
+) -> list[Mapping]:
+    """The mappings with code, with the build ids of their files as far as these are here."""
     found = []
-    for one in process.maps():
-        if "x" not in one.permissions:
-            continue
-        build_id = _build_id(root / one.path.removesuffix(DELETED).lstrip("/")) if one.is_file else ""
-        found.append(Mapping(one.start, one.end, one.offset, one.path, build_id))
+    for one in (mapping for mapping in maps if "x" in mapping.permissions):
+        build_id = None
+        with suppress(DamagedFileError):
+            file = file_of(one) if one.is_file else None
+            build_id = file.build_id if file is not None else None
+        found.append(Mapping(one.start, one.end, one.offset, one.path, build_id or ""))
     return found
-
-
-def _build_id(path: Path) -> str:
-    try:
-        file = open_elf(path)
-        return file.build_id or "" if file is not None else ""
-    except DamagedFileError:
-        return ""
 
 
 def name_addresses(profile: Profile, sources: Sources) -> None:
     """Adds to `profile.names` the names that can be found; existing ones stay."""
-    left = sorted(address for address in profile.addresses() if address not in profile.names)
-    raw: dict[int, list[Frame]] = {}
-    for mapping, addresses in _by_mapping(profile.mappings, left):
+    known, raw = ByAddress(profile.mappings), dict[int, list[Frame]]()
+    groups: dict[Mapping | None, list[int]] = defaultdict(list)
+    for address in sorted(profile.addresses() - profile.names.keys()):
+        groups[known.at(address)].append(address)
+    for mapping, addresses in groups.items():
         if mapping is not None and mapping.path and not mapping.path.startswith(("[", "//")):
             try:
-                raw.update(_named_in(mapping, addresses, sources))
+                files = find(mapping, sources.root, sources.debuginfod, sources.moved)
+                raw.update(_named(files, _places_in(files, mapping, addresses), sources))
             except DamagedFileError as error:
                 sources.complain(f"{error}; its functions stay without names")
         elif sources.perf_map is not None:
@@ -98,14 +95,10 @@ def name_file(path: Path, offsets: Iterable[int], sources: Sources) -> Names | N
         files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod)
         if files.file is None:
             return None
-        base = _page_of(min((one.address for one in files.file.segments), default=0))
+        base = min((one.address for one in files.file.segments), default=0) & ~0xFFF  # of its page
         return _demangled(_named(files, {offset: base + offset for offset in offsets}, sources))
     except DamagedFileError:
         return None
-
-
-def _page_of(address: int) -> int:
-    return address & ~0xFFF
 
 
 def _demangled(raw: dict[int, list[Frame]]) -> Names:
@@ -122,33 +115,15 @@ def _compiled(name: str) -> Frame:
     return Frame(function, file) if function.startswith("py::") else Frame(name)
 
 
-def _by_mapping(
-    mappings: Iterable[Mapping], addresses: Iterable[int]
-) -> Iterable[tuple[Mapping | None, list[int]]]:
-    ordered = sorted(mappings, key=lambda mapping: mapping.start)
-    starts = [mapping.start for mapping in ordered]
-    groups: dict[int, list[int]] = defaultdict(list)
-    for address in addresses:
-        place = bisect_right(starts, address) - 1
-        groups[place if place >= 0 and address in ordered[place] else -1].append(address)
-    return [(ordered[place] if place >= 0 else None, part) for place, part in groups.items()]
-
-
-def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
-    """The names in one file, mangled."""
-    files = find(mapping, sources.root, sources.debuginfod, sources.moved)
-    return _named(files, _places_in(files, mapping, addresses), sources)
-
-
 def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[int, list[Frame]]:
-    """`places`: the addresses before loading."""
+    """The names in one file, mangled.  `places`: the addresses before loading."""
     if not places:
         return {}
     known = list(places)
     found: dict[int, list[Frame]] = {}
     for file in files.sources:
         left = [address for address in known if address not in found]
-        functions = functions_of(file) if left else None
+        functions = symbols_of(file) if left else None
         if functions is not None:
             for address, name in zip(left, functions.names_at([places[a] for a in left]), strict=True):
                 if name:
@@ -160,21 +135,17 @@ def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[
 
 def _places_in(files: FileToName, mapping: Mapping, addresses: list[int]) -> dict[int, int]:
     """The addresses before loading; by the program headers, which a debug file has too."""
-    places: dict[int, int] = {}
-    headers = next(iter(filter(None, (files.file, files.debug))), None)
+    headers = files.file or files.debug
     if headers is None:
-        return places
-    for address in addresses:
-        place = headers.address_of(address - mapping.start + mapping.offset)
-        if place is not None:
-            places[address] = place
-    return places
+        return {}
+    places = {address: headers.address_of(address - mapping.start + mapping.offset) for address in addresses}
+    return {address: place for address, place in places.items() if place is not None}
 
 
 def _add_lines(
     found: dict[int, list[Frame]], files: FileToName, places: dict[int, int], sources: Sources
 ) -> None:
-    file = next((one for one in files.sources if _has_dwarf(one)), None)
+    file = next((one for one in files.sources if any(map(one.has_section, DWARF_SECTIONS))), None)
     if file is None:
         return
     lines = lines_of(Path(file.name), file.machine, sorted(set(places.values())), sources.complain)
@@ -186,7 +157,3 @@ def _add_lines(
         if outer:  # the symbol's name has its scopes and arguments
             frames = [*frames[:-1], replace(frames[-1], function=outer[-1].function)]
         found[address] = [frame for frame in frames if frame.function]
-
-
-def _has_dwarf(file: ElfFile) -> bool:
-    return any(file.has_section(name) for name in DWARF_SECTIONS)

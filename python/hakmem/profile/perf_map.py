@@ -6,7 +6,6 @@ the PID and in the /tmp that the process itself knows."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from pathlib import Path
 
 from hakmem.target.process import Process
 
@@ -43,18 +42,10 @@ class PerfMap:
 def perf_map_of(process: Process) -> PerfMap | None:
     """None if the process has none, or it cannot be read."""
     try:
-        own_pid = process.own_id(process.pid)
-        return read_perf_map(process.path("root") / "tmp" / f"perf-{own_pid}.map")
-    except (OSError, StopIteration, ValueError):
-        return None
-
-
-def read_perf_map(path: Path) -> PerfMap | None:
-    """A FIFO or a device of this name is not opened: it would wait."""
-    try:
-        if not path.is_file():
+        path = process.path("root") / "tmp" / f"perf-{process.own_id(process.pid)}.map"
+        if not path.is_file():  # a FIFO or a device of this name is not opened: it would wait
             return None
         with path.open("rb") as file:
             return PerfMap(file.read(BYTES_MAX).decode(errors="replace"))
-    except OSError:
+    except (OSError, StopIteration, ValueError):
         return None

@@ -18,13 +18,10 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from dataclasses import asdict, dataclass, field
 
-from hakmem.profile.header_json import classes_to_json, header_to_json
-from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
+from hakmem.profile.model import ByAddress, Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
 from hakmem.profile.sites import factors_of, site_table
 from hakmem.profile.wrappers import DROP_FRAMES
@@ -91,8 +88,8 @@ class _Writer:
         self._locations: dict[int | str, int] = {}
         self._labels: dict[tuple[str, int], bytes] = {}
         self._stacks: dict[tuple[Stack, bool], bytes] = {}
-        self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
-        self._starts = [mapping.start for mapping in self._mappings]
+        self._mappings = ByAddress(profile.mappings)
+        self._numbers = {one: number for number, one in enumerate(self._mappings.mappings, start=1)}
         is_allocated = profile.header.mode is Mode.ALLOCATED
         has_live = bool(profile.samples) or not (is_allocated or profile.allocated)
         has_allocated = bool(profile.allocated) or is_allocated
@@ -104,7 +101,7 @@ class _Writer:
                 self._out.nested(1, self._value_type(f"{prefix}_{name}", unit))
         for prefix in self._prefixes:
             self._samples(prefix)
-        for number, mapping in enumerate(self._mappings, start=1):
+        for mapping, number in self._numbers.items():
             self._out.nested(3, self._mapping(number, mapping))
         self._header()
         for text in self._strings.texts:  # complete only now
@@ -176,7 +173,9 @@ class _Writer:
         if address in self._locations:
             return self._locations[address]
         number = self._locations[address] = len(self._locations) + 1
-        message = Message().number(1, number).number(2, self._mapping_number(address)).number(3, address)
+        mapping = self._mappings.at(address)
+        message = Message().number(1, number).number(2, self._numbers[mapping] if mapping else 0)
+        message.number(3, address)
         for frame in self._profile.names.get(address, ()):
             message.nested(4, Message().number(1, self._function(frame)).number(2, frame.line))
         self._out.nested(4, message)
@@ -189,11 +188,6 @@ class _Writer:
             line = Message().number(1, self._function(Frame(name)))
             self._out.nested(4, Message().number(1, self._locations[name]).nested(4, line))
         return self._locations[name]
-
-    def _mapping_number(self, address: int) -> int:
-        """0 for none."""
-        place = bisect_right(self._starts, address)
-        return place if place and address in self._mappings[place - 1] else 0
 
     def _function(self, frame: Frame) -> int:
         key = (frame.function, frame.file)
@@ -225,10 +219,9 @@ class _Writer:
         out.number(7, self._strings[DROP_FRAMES])
         out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
         out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
-        about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
-        program = PurePosixPath(header.command[0]).name if header.command else header.process_name
+        about = {"header": asdict(header), "classes": list(map(asdict, self._profile.classes))}
         comments = [
-            f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
+            f"{header.program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
             *header.comments,
         ]
         _ = self._strings[HEADER_PREFIX + json.dumps(about, separators=(",", ":"))]

@@ -8,12 +8,14 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError
+from hakmem.base.validity import built
 from hakmem.profile.estimate import probability
-from hakmem.profile.header_json import classes_from_json, header_from_json
+from hakmem.profile.json_format import header_from_json
 from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
 from hakmem.profile.pprof import (
     BEFORE_NAME,
@@ -24,7 +26,7 @@ from hakmem.profile.pprof import (
     UNSAMPLED_NAME,
     YOUNGEST,
 )
-from hakmem.profile.protobuf import as_data, as_number, fields_of, numbers_of, signed
+from hakmem.profile.protobuf import Value, as_data, as_number, fields_of, numbers_of, signed
 
 MARKS = frozenset((BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME))
 GZIP_MAGIC = b"\x1f\x8b"
@@ -38,19 +40,12 @@ ALLOCATED_COLUMNS = (("alloc_space", "alloc_objects"),)
 
 
 @dataclass
-class _Place:
-    address: int
-    mapping: int
-    frames: tuple[Frame, ...]
-
-
-@dataclass
 class _Raw:
     """The messages of a file, strings resolved."""
 
     columns: list[tuple[str, str]] = field(default_factory=list)
     samples: list[memoryview] = field(default_factory=list)
-    places: dict[int, _Place] = field(default_factory=dict)
+    places: dict[int, tuple[int, tuple[Frame, ...]]] = field(default_factory=dict)  # address, frames
     mappings: dict[int, Mapping] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
     time_ns: int = 0
@@ -60,9 +55,6 @@ class _Raw:
     # Earlier results, by their bytes.
     labels: dict[bytes, tuple[str, int]] = field(default_factory=dict)
     stacks: dict[tuple[bytes | int, ...], tuple[Stack, frozenset[str]]] = field(default_factory=dict)
-
-    def text(self, number: int) -> str:
-        return self.strings[number]
 
 
 def from_pprof(data: bytes, name: str) -> Profile:
@@ -91,62 +83,39 @@ def uncompressed(data: bytes) -> bytes:
 
 def _raw(data: memoryview) -> _Raw:
     raw, groups = _Raw(), _grouped(data)
-    raw.strings = [bytes(as_data(text)).decode(errors="replace") for text in groups.get(6, [])]
-    if raw.strings[:1] != [""]:
+    texts = raw.strings = [bytes(as_data(text)).decode(errors="replace") for text in groups[6]]
+    if texts[:1] != [""]:
         raise ValueError("no table of strings")
-    for item in groups.get(1, []):
-        part = _numbers(as_data(item))
-        raw.columns.append((raw.text(part.get(1, 0)), raw.text(part.get(2, 0))))
-    raw.samples = [as_data(item) for item in groups.get(2, [])]
-    for item in groups.get(3, []):
-        number, mapping = _mapping(raw, as_data(item))
-        raw.mappings[number] = mapping
-    functions = dict(_function(raw, as_data(item)) for item in groups.get(5, []))
-    raw.places = dict(_place(as_data(item), functions) for item in groups.get(4, []))
-    last = {number: as_number(groups[number][-1]) for number in (9, 10, 12) if groups.get(number)}
-    raw.time_ns, raw.duration_ns, raw.period = (signed(last.get(number, 0)) for number in (9, 10, 12))
-    raw.comments = [raw.text(number) for item in groups.get(13, []) for number in numbers_of(item)]
+    for part in _messages(groups[1]):
+        raw.columns.append((texts[part[1]], texts[part[2]]))
+    raw.samples = [as_data(item) for item in groups[2]]
+    for part in _messages(groups[3]):
+        raw.mappings[part[1]] = Mapping(part[2], part[3], part[4], texts[part[5]], texts[part[6]])
+    functions = {p[1]: (texts[p[2]] or texts[p[3]], texts[p[4]]) for p in _messages(groups[5])}
+    for item in groups[4]:
+        place = _grouped(as_data(item))
+        number, address = (as_number(place[key][-1]) if place[key] else 0 for key in (1, 3))
+        frames = tuple(Frame(*functions[line[1]], signed(line[2])) for line in _messages(place[4]))
+        raw.places[number] = address or SYNTHETIC_ADDRESS + number, frames
+    last = (signed(as_number(groups[number][-1])) if groups[number] else 0 for number in (9, 10, 12))
+    raw.time_ns, raw.duration_ns, raw.period = last
+    raw.comments = [texts[number] for item in groups[13] for number in numbers_of(item)]
     return raw
 
 
-def _grouped(data: memoryview) -> dict[int, list[int | memoryview]]:
-    groups: dict[int, list[int | memoryview]] = {}
+def _grouped(data: memoryview) -> dict[int, list[Value]]:
+    """The values of each field."""
+    groups: dict[int, list[Value]] = defaultdict(list)
     for number, value in fields_of(data):
-        groups.setdefault(number, []).append(value)
+        groups[number].append(value)
     return groups
 
 
-def _numbers(data: memoryview) -> dict[int, int]:
-    return {number: value for number, value in fields_of(data) if isinstance(value, int)}
-
-
-def _mapping(raw: _Raw, data: memoryview) -> tuple[int, Mapping]:
-    part = _numbers(data)
-    path, build_id = raw.text(part.get(5, 0)), raw.text(part.get(6, 0))
-    return part.get(1, 0), Mapping(part.get(2, 0), part.get(3, 0), part.get(4, 0), path, build_id)
-
-
-def _function(raw: _Raw, data: memoryview) -> tuple[int, tuple[str, str]]:
-    part = _numbers(data)
-    name = raw.text(part.get(2, 0)) or raw.text(part.get(3, 0))
-    return part.get(1, 0), (name, raw.text(part.get(4, 0)))
-
-
-def _place(data: memoryview, functions: dict[int, tuple[str, str]]) -> tuple[int, _Place]:
-    number = mapping = address = 0
-    frames = []
-    for key, value in fields_of(data):
-        if key == 1:
-            number = as_number(value)
-        elif key == 2:
-            mapping = as_number(value)
-        elif key == 3:
-            address = as_number(value)
-        elif key == 4:
-            line = _numbers(as_data(value))
-            name, file = functions[line.get(1, 0)]
-            frames.append(Frame(name, file, signed(line.get(2, 0))))
-    return number, _Place(address or SYNTHETIC_ADDRESS + number, mapping, tuple(frames))
+def _messages(items: Iterable[Value]) -> Iterator[dict[int, int]]:
+    """The numbers in each message, 0 where it has none."""
+    for item in items:
+        found = fields_of(as_data(item))
+        yield defaultdict(int, {number: value for number, value in found if isinstance(value, int)})
 
 
 # ---- the profile --------------------------------------------------------------------------------------
@@ -165,9 +134,7 @@ def _profile(raw: _Raw, name: str) -> Profile:
     if live is None:
         profile.header.mode = Mode.ALLOCATED
     profile.mappings = [raw.mappings[number] for number in sorted(raw.mappings)]
-    for place in raw.places.values():
-        if place.frames:
-            profile.names[place.address] = place.frames
+    profile.names |= {address: frames for address, frames in raw.places.values() if frames}
     has_counts = bool(profile.classes)
     for data in raw.samples:
         _add_sample(profile, raw, data, live, allocated, has_counts)
@@ -179,7 +146,7 @@ def _described(raw: _Raw) -> Profile:
     own = next((text for text in raw.strings if text.startswith(HEADER_PREFIX)), None)
     if own is not None:
         about = json.loads(own.removeprefix(HEADER_PREFIX))
-        return Profile(header_from_json(about["header"]), classes=classes_from_json(about["classes"]))
+        return Profile(header_from_json(about["header"]), classes=built(list[ClassCount], about["classes"]))
     began_s = raw.time_ns / NS_PER_S
     main = next((raw.mappings[number].path for number in sorted(raw.mappings)), "")
     header = Header(
@@ -295,8 +262,8 @@ def _sample_parts(raw: _Raw, data: memoryview) -> tuple[Stack, frozenset[str], l
         elif key == 3:
             packed = bytes(as_data(value))
             if packed not in raw.labels:
-                label = _numbers(memoryview(packed))
-                raw.labels[packed] = raw.text(label.get(1, 0)), signed(label.get(3, 0))
+                (label,) = _messages([value])
+                raw.labels[packed] = raw.strings[label[1]], signed(label[3])
             name, number = raw.labels[packed]
             labels[name] = number
     if len(values) != len(raw.columns):
@@ -310,7 +277,7 @@ def _sample_parts(raw: _Raw, data: memoryview) -> tuple[Stack, frozenset[str], l
 def _stack_of(raw: _Raw, packed: tuple[bytes | int, ...]) -> tuple[Stack, frozenset[str]]:
     parts = (memoryview(one) if isinstance(one, bytes) else one for one in packed)
     places = [raw.places[number] for part in parts for number in numbers_of(part)]
-    named = [place for place in places if place.address >= SYNTHETIC_ADDRESS and place.frames]
-    marks = frozenset(place.frames[0].function for place in named) & MARKS
+    named = (frames[0].function for at, frames in places if at >= SYNTHETIC_ADDRESS and frames)
+    marks = frozenset(named) & MARKS
     kept = places[:-1] if INCOMPLETE_NAME in marks else places
-    return tuple(place.address for place in kept), marks
+    return tuple(address for address, _ in kept), marks

@@ -18,10 +18,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from hakmem.base.errors import HakmemError
-from hakmem.profile.model import Header, Profile
+from hakmem.profile.model import Profile
 from hakmem.profile.pprof import ALLOCATED_PREFIX, COLUMNS, LIVE_PREFIX, to_pprof
 
 TIMEOUT_S = 20.0
@@ -64,7 +63,11 @@ def place_of(address: str) -> Place:
 def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
     """HakmemError if the server cannot be reached in time, or refuses it."""
     place = place_of(address)
-    request = request_for(profile, place)
+    if place.is_pyroscope:
+        request = pyroscope_request(profile, place.url)
+    else:
+        file = to_pprof(profile)
+        request = urllib.request.Request(place.url, file, {"Content-Type": "application/octet-stream"})
     if place.authorization:
         request.add_header("Authorization", place.authorization)
     try:
@@ -90,24 +93,13 @@ def read_to_end(answer: http.client.HTTPResponse, end_s: float) -> None:
             raise TimeoutError("timed out")
 
 
-def request_for(profile: Profile, place: Place) -> urllib.request.Request:
-    if place.is_pyroscope:
-        return pyroscope_request(profile, place.url)
-    return urllib.request.Request(place.url, to_pprof(profile), {"Content-Type": "application/octet-stream"})
-
-
-def program_of(header: Header) -> str:
-    program = PurePosixPath(header.command[0]).name if header.command else header.process_name
-    return program or "program"
-
-
 def pyroscope_request(profile: Profile, url: str) -> urllib.request.Request:
     """A form of two files: the profile, and what its columns mean.
 
     Without `format=pprof`: with that the server takes the form itself for the profile."""
     header = profile.header
     query = {
-        "name": f"{NOT_IN_NAMES.sub('_', program_of(header))}{{pid={header.pid}}}",
+        "name": f"{NOT_IN_NAMES.sub('_', header.program or 'program')}{{pid={header.pid}}}",
         "from": str(int(header.began_s)),
         "until": str(int(header.ended_s)),
         "spyName": "hakmem",

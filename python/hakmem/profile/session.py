@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
@@ -72,11 +73,11 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
         readings = _Readings(target, plan.mode, None if was_on else start)
         try:
             with stoppable():
-                gathered = _while_on(switch, plan, readings, progress, was_on=was_on)
+                return _while_on(switch, plan, readings, progress, was_on=was_on)
         finally:
             if not was_on:
-                _off(switch)
-    return gathered
+                with suppress(HakmemError):  # its lease would end it, too; one that is gone needs nothing
+                    switch.off()
 
 
 def last_profile(target: Target, mode: Mode) -> Gathered:
@@ -95,14 +96,6 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 def is_on(target: Target) -> bool:
     """Read from the control record, whether or not a thread has looked at it since."""
     return is_asked_for(target, clock_ms(target, read_state(target)))
-
-
-def _off(switch: Switch) -> None:
-    """Its lease would end it, too; a process that is gone needs nothing."""
-    try:
-        switch.off()
-    except HakmemError:
-        return
 
 
 @dataclass

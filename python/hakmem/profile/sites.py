@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
-from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
+from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack, StackKey, whole_stack
 
-Key = Callable[[Sample], Hashable]
 _weight = attrgetter("weight_bytes")
 
 
@@ -79,50 +78,41 @@ class SiteTable:
 
 
 @dataclass(frozen=True)
-class _Stratum:
-    """The samples of one class, and what they are scaled to; None: as they are."""
+class Counted:
+    """A figure of one class: the sum of its samples, and the exact one to scale it to; None: as it is."""
 
-    bytes: Estimate
-    blocks: Estimate
-    exact_bytes: float | None = None
-    exact_blocks: float | None = None
-    is_certain: bool = False  # the exact figures are, and not bounds
+    sampled: Estimate
+    exact: float | None = None
+    is_certain: bool = False  # the exact figure is, and not a bound
 
     @property
-    def all_bytes(self) -> Estimate:
-        """The class's bytes that no site has."""
-        if self.exact_bytes is None or self.bytes.value <= 0:
-            return self.bytes
-        if self.is_certain:
-            return Estimate(self.exact_bytes, samples=self.bytes.samples)
-        return self.scaled_bytes(self.bytes)
+    def factor(self) -> float:
+        return 1.0 if self.exact is None or self.sampled.value <= 0 else self.exact / self.sampled.value
 
-    def scaled_bytes(self, part: Estimate) -> Estimate:
-        return self._scaled(part, self.bytes, self.exact_bytes)
+    def scaled(self, part: Estimate) -> Estimate:
+        """The estimate for a part of the samples."""
+        if self.exact is not None and self.sampled.value > 0 and self.is_certain:
+            return share_of(part, self.sampled, self.exact)
+        return part.times(self.factor)
 
-    def scaled_blocks(self, part: Estimate) -> Estimate:
-        return self._scaled(part, self.blocks, self.exact_blocks)
-
-    def _scaled(self, part: Estimate, whole: Estimate, exact: float | None) -> Estimate:
-        if exact is None or whole.value <= 0:
-            return part
-        if self.is_certain:
-            return share_of(part, whole, exact)
-        return part.times(exact / whole.value)
+    @property
+    def whole(self) -> Estimate:
+        """The sum of the class."""
+        if self.exact is not None and self.sampled.value > 0 and self.is_certain:
+            return Estimate(self.exact, samples=self.sampled.samples)
+        return self.scaled(self.sampled)
 
 
-def by_stack(sample: Sample) -> Hashable:
-    """The key of a site that is a whole stack."""
-    return sample.stack
+_Strata = dict[int, tuple[Counted, Counted]]  # bytes and blocks of each class
 
 
-def site_table(profile: Profile, key: Key = by_stack) -> SiteTable:
+def site_table(profile: Profile, key: StackKey = whole_stack) -> SiteTable:
     """Its samples, as its mode wants them, grouped by `key`."""
     samples, is_allocated = profile.shown, profile.header.mode is Mode.ALLOCATED
     strata = _strata(samples, profile.classes, is_allocated)
     sites = list(_sites(samples, strata, key))
     sites.sort(key=lambda site: -site.bytes.value)
-    sampled = total(stratum.all_bytes for stratum in strata.values() if stratum.bytes.samples)
+    sampled = total(of_bytes.whole for of_bytes, _ in strata.values() if of_bytes.sampled.samples)
     before, unsampled_bytes = Remainder(), 0.0
     if profile.classes:
         before, unsampled_bytes = _the_rest(profile.classes, strata, is_allocated)
@@ -143,80 +133,60 @@ def sums_of(samples: Iterable[Sample]) -> tuple[Estimate, Estimate, Estimate]:
     return of_bytes.estimate, of_blocks.estimate, rounding.estimate
 
 
-def _sites(samples: Iterable[Sample], strata: dict[int, _Stratum], key: Key) -> Iterable[Site]:
+def _sites(samples: Iterable[Sample], strata: _Strata, key: StackKey) -> Iterable[Site]:
     groups: dict[Hashable, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        groups[key(sample)][sample.class_number].append(sample)
+        groups[key(sample.stack)][sample.class_number].append(sample)
     for name, by_class in groups.items():
         together = [sample for part in by_class.values() for sample in part]
         site = Site(name, max(together, key=_weight).stack, samples=together)
         for number, part in by_class.items():
-            stratum = strata[number]
+            all_bytes, all_blocks = strata[number]
             of_bytes, of_blocks, rounding = sums_of(part)
-            site.bytes += stratum.scaled_bytes(of_bytes)
-            site.blocks += stratum.scaled_blocks(of_blocks)
-            site.rounding += _scaled_like(stratum, rounding)
+            site.bytes += all_bytes.scaled(of_bytes)
+            site.blocks += all_blocks.scaled(of_blocks)
+            site.rounding += rounding.times(all_bytes.factor)  # it has no exact sum of its own
         yield site
 
 
-def _scaled_like(stratum: _Stratum, part: Estimate) -> Estimate:
-    """A figure without an exact sum of its own: by the factor of the bytes."""
-    if stratum.exact_bytes is None or stratum.bytes.value <= 0:
-        return part
-    return part.times(stratum.exact_bytes / stratum.bytes.value)
-
-
-def _strata(
-    samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool
-) -> dict[int, _Stratum]:
+def _strata(samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool) -> _Strata:
     parts: dict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
         parts[sample.class_number].append(sample)
     counts = {count.class_number: count for count in classes}
-    strata = {}
+    strata: _Strata = {}
     for number in parts.keys() | counts.keys():
-        part = parts.get(number, [])
-        of_bytes, of_blocks, _ = sums_of(part)
-        strata[number] = _stratum(of_bytes, of_blocks, counts.get(number), is_allocated)
+        of_bytes, of_blocks, _ = sums_of(parts.get(number, []))
+        count = counts.get(number)
+        if count is None or (is_allocated and not count.allocated_blocks):
+            strata[number] = Counted(of_bytes), Counted(of_blocks)
+        elif is_allocated:
+            sums = count.allocated_bytes, count.allocated_blocks
+            strata[number] = Counted(of_bytes, sums[0], True), Counted(of_blocks, sums[1], True)
+        else:
+            size = _within(of_bytes.value, count.live_bytes - count.before_bytes, count.live_bytes)
+            blocks = _within(of_blocks.value, count.live_blocks - count.before_blocks, count.live_blocks)
+            is_whole = not count.before_bytes
+            strata[number] = Counted(of_bytes, size, is_whole), Counted(of_blocks, blocks, is_whole)
     return strata
-
-
-def _stratum(
-    of_bytes: Estimate, of_blocks: Estimate, count: ClassCount | None, is_allocated: bool
-) -> _Stratum:
-    if count is None:
-        return _Stratum(of_bytes, of_blocks)
-    if is_allocated:
-        if not count.allocated_blocks:
-            return _Stratum(of_bytes, of_blocks)
-        return _Stratum(of_bytes, of_blocks, count.allocated_bytes, count.allocated_blocks, True)
-    return _Stratum(
-        of_bytes,
-        of_blocks,
-        _within(of_bytes.value, count.live_bytes - count.before_bytes, count.live_bytes),
-        _within(of_blocks.value, count.live_blocks - count.before_blocks, count.live_blocks),
-        not count.before_bytes,
-    )
 
 
 def _within(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def _the_rest(
-    classes: Iterable[ClassCount], strata: dict[int, _Stratum], is_allocated: bool
-) -> tuple[Remainder, float]:
+def _the_rest(classes: Iterable[ClassCount], strata: _Strata, is_allocated: bool) -> tuple[Remainder, float]:
     """Bytes from before the profile, and those of classes without a sample."""
     value = down = up = most = unsampled_bytes = 0.0
     for count in classes:
-        stratum = strata[count.class_number]
+        of_bytes = strata[count.class_number][0]
         if is_allocated:
-            unsampled_bytes += 0 if stratum.bytes.samples else count.allocated_bytes
+            unsampled_bytes += 0 if of_bytes.sampled.samples else count.allocated_bytes
             continue
-        sampled = stratum.all_bytes
+        sampled = of_bytes.whole
         rest = max(0.0, count.live_bytes - sampled.value)
         old = min(rest, float(count.before_bytes))
-        unsampled_bytes += 0 if stratum.bytes.samples else rest - old
+        unsampled_bytes += 0 if of_bytes.sampled.samples else rest - old
         low, high = sampled.interval
         value, most = value + old, most + min(count.before_bytes, count.live_bytes)
         down, up = math.hypot(down, high - sampled.value), math.hypot(up, sampled.value - low)
@@ -228,11 +198,5 @@ def factors_of(
 ) -> dict[int, tuple[float, float]]:
     """By class, the factors of bytes and blocks that make them add up to the exact counts, in files for
     other tools."""
-    return {number: _factors(stratum) for number, stratum in _strata(samples, classes, is_allocated).items()}
-
-
-def _factors(stratum: _Stratum) -> tuple[float, float]:
-    def factor(exact: float | None, whole: Estimate) -> float:
-        return 1.0 if exact is None or whole.value <= 0 else exact / whole.value
-
-    return factor(stratum.exact_bytes, stratum.bytes), factor(stratum.exact_blocks, stratum.blocks)
+    strata = _strata(samples, classes, is_allocated)
+    return {number: (of_bytes.factor, of_blocks.factor) for number, (of_bytes, of_blocks) in strata.items()}

@@ -17,8 +17,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from hakmem.profile.estimate import TAIL, Z_95
-from hakmem.profile.growth import StackKey, whole_stack
-from hakmem.profile.model import Lifetimes, Profile
+from hakmem.profile.model import Lifetimes, Profile, StackKey, whole_stack
 
 ROWS = 24  # of a library that counts none
 FAR = 2  # times

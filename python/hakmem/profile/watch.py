@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
 
@@ -28,7 +29,7 @@ RENEWALS = 4  # while a lease lasts
 UNNAMED_FOR_S = 10.0  # then code of a JIT compiler is looked up again: its names may have come
 
 
-class SiteWatch:
+class SiteWatch(AbstractContextManager["SiteWatch"]):
     """One process.  Methods may be called from any thread."""
 
     def __init__(self, target: Target) -> None:
@@ -43,9 +44,6 @@ class SiteWatch:
         self._switch: Switch | None = None
         self._changing = threading.Lock()
         self._closed = threading.Event()
-
-    def __enter__(self) -> SiteWatch:
-        return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
@@ -94,14 +92,9 @@ class SiteWatch:
         with self._changing:
             switch, self._switch = self._switch, None
             self._closed.set()
-            if switch is None:
-                return
-            try:
-                switch.off()
-            except HakmemError:
-                return
-            finally:
-                switch.close()
+            if switch is not None:
+                with switch, suppress(HakmemError):
+                    switch.off()
 
     # ---- reading -------------------------------------------------------------------------------------
 

@@ -23,10 +23,14 @@ class _Files:
     limits: tuple[str, ...]  # where several are equal, the first one is reported
     used: str
     events: str
+    quota: tuple[str, ...]  # with the period after it, in a file or two
 
 
-V2 = _Files("cgroup v2", ("memory.max", "memory.high"), "memory.current", "memory.events")
-V1 = _Files("cgroup v1", ("memory.limit_in_bytes",), "memory.usage_in_bytes", "memory.oom_control")
+V2 = _Files("cgroup v2", ("memory.max", "memory.high"), "memory.current", "memory.events", ("cpu.max",))
+V1 = _Files(
+    "cgroup v1", ("memory.limit_in_bytes",), "memory.usage_in_bytes", "memory.oom_control",
+    ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,11 @@ def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
     groups = groups_of(membership)
     if (root / "cgroup.controllers").exists() and "" in groups:
         folders = list(_upwards(root, groups[""]))
-        return _limits(V2, folders, map(_quota_2, folders))
+        return _limits(V2, folders, folders)
     if "memory" in groups or "cpu" in groups:
         memory = list(_upwards(root / "memory", groups.get("memory", "/")))
         cpu = _upwards(root / "cpu", groups.get("cpu", "/"))
-        return _limits(V1, memory, map(_quota_1, cpu))
+        return _limits(V1, memory, cpu)
     return Limits("no cgroup", "")
 
 
@@ -77,7 +81,7 @@ def _upwards(root: Path, path: str) -> Iterator[Path]:
     yield root
 
 
-def _limits(files: _Files, memory: list[Path], quotas: Iterable[float | None]) -> Limits:
+def _limits(files: _Files, memory: list[Path], cpu: Iterable[Path]) -> Limits:
     limit, path = _tightest([folder / name for name in files.limits for folder in memory])
     return Limits(
         kind=files.kind,
@@ -85,7 +89,7 @@ def _limits(files: _Files, memory: list[Path], quotas: Iterable[float | None]) -
         memory_bytes=limit,
         used_bytes=_number(path.parent / files.used),
         oom_kills=_oom_kills(path.parent / files.events),
-        cpus=min(filter(None, quotas), default=None),
+        cpus=min(filter(None, (_quota(files, folder) for folder in cpu)), default=None),
     )
 
 
@@ -95,16 +99,10 @@ def _tightest(paths: list[Path]) -> tuple[int | None, Path]:
     return min(real, default=(None, paths[0]), key=lambda pair: pair[0] or 0)
 
 
-def _quota_2(folder: Path) -> float | None:
-    words = _words(folder / "cpu.max")
-    if len(words) < 2 or words[0] == "max":
-        return None
-    return int(words[0]) / int(words[1])
-
-
-def _quota_1(folder: Path) -> float | None:
-    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
-    return quota / period if quota and period and quota > 0 else None
+def _quota(files: _Files, folder: Path) -> float | None:
+    """No limit is "max" in v2, and -1 in v1."""
+    words = [word for name in files.quota for word in _words(folder / name)]
+    return int(words[0]) / int(words[1]) if len(words) >= 2 and words[0].isdigit() else None
 
 
 def _oom_kills(path: Path) -> int:

@@ -14,22 +14,17 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
-from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
+from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory, Words
 from hakmem.target.elf import ElfFile, elf_of, open_elf
-from hakmem.target.elf_format import MAGIC, PT_NOTE, ProgramHeader, parsing
+from hakmem.target.elf_format import MAGIC, PT_NOTE, parsing
 from hakmem.target.process import DELETED, Mapping
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
 OURS = (b"\x1f", b"{")  # a heap profile or a recording begins so
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
 PRSTATUS, PRPSINFO, FILES = 1, 3, 0x46494C45
@@ -47,12 +42,12 @@ class CoreMemory(Memory):
         self.path = path
         self._executable = executable
         self._libraries = list(libraries)
-        self._paths: dict[str, Path | None] = {}
+        self._path_of = cache(self._found_path)
         self._data = _mapped(path)
         core = _core(path, self._data)
         self.truncation = _truncation(path, core, len(self._data))
-        self._segments = sorted(map(Piece, core.segments), key=lambda piece: piece.start)
-        self._starts = np.array([piece.start for piece in self._segments], np.uint64)
+        self._segments = sorted(core.segments, key=lambda piece: piece.address)
+        self._starts = np.array([piece.address for piece in self._segments], np.uint64)
         with parsing(str(path)):
             notes = [(kind, content) for _, kind, content in core.notes()]
             first = dict(reversed(notes))  # of each type: the crashed thread comes first
@@ -68,7 +63,7 @@ class CoreMemory(Memory):
         """The addresses [start, end) whose contents the core has."""
         whole = len(self._data)
         ends = ((piece, min(piece.file_bytes, whole - piece.offset)) for piece in self._segments)
-        return [(piece.start, piece.start + count) for piece, count in ends if count > 0]
+        return [(piece.address, piece.address + count) for piece, count in ends if count > 0]
 
     @property
     def written(self) -> list[tuple[int, int]]:
@@ -78,12 +73,12 @@ class CoreMemory(Memory):
             for piece in self._segments:
                 end = min(piece.offset + piece.file_bytes, len(self._data))
                 for low, high in _without_holes(file.fileno(), piece.offset, end):
-                    found.append((piece.start + low - piece.offset, piece.start + high - piece.offset))
+                    found.append((piece.address + low - piece.offset, piece.address + high - piece.offset))
         return found
 
     # ---- reading -----------------------------------------------------------------------------------
 
-    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+    def gather(self, addresses: Addresses, counts: Words) -> Bytes:
         if sum(counts.tolist()) > READ_BYTES_MAX:
             raise UnreadableError(int(addresses[0]), "no heap is that large; the core is damaged")
         parts = [
@@ -105,7 +100,7 @@ class CoreMemory(Memory):
         piece = self._segments[row] if row >= 0 else None
         if piece is None or address >= piece.end:
             return self._from_file(address, count, count, is_segment=False)
-        into = address - piece.start
+        into = address - piece.address
         if into < piece.file_bytes:
             start = piece.offset + into
             part = self._data[start : start + min(count, piece.file_bytes - into)]
@@ -145,11 +140,6 @@ class CoreMemory(Memory):
         """Neither the core nor this machine has the contents of the file."""
         return mapping.is_file and self._path_of(mapping) is None
 
-    def _path_of(self, mapping: Mapping) -> Path | None:
-        if mapping.path not in self._paths:
-            self._paths[mapping.path] = self._found_path(mapping)
-        return self._paths[mapping.path]
-
     def _found_path(self, mapping: Mapping) -> Path | None:
         if self._executable is not None and mapping.path == self.executable_path:
             return self._executable
@@ -163,12 +153,12 @@ class CoreMemory(Memory):
     def _is_same(self, path: Path, mapping: Mapping) -> bool:
         """Compares build IDs: programs are built and installed again while they run."""
         was, now = _build_id(self._dumped_head(mapping)), _build_id(open_elf(path))
-        return was == now if was and now else not mapping.is_deleted
+        return was == now if was and now else not mapping.path.endswith(DELETED)
 
     def _dumped_head(self, mapping: Mapping) -> ElfFile | None:
         """The file's first pages, which have its headers and its build ID: dumped of all files."""
         first = next((f.start for f in self._files if f.path == mapping.path and not f.offset), None)
-        piece = next((piece for piece in self._segments if piece.start == first), None)
+        piece = next((piece for piece in self._segments if piece.address == first), None)
         if piece is None:
             return None
         return elf_of(self._data[piece.offset : piece.offset + piece.file_bytes], mapping.path)
@@ -183,25 +173,14 @@ class CoreMemory(Memory):
         """As in /proc/PID/maps: the segments, with names and offsets from the note."""
         found = []
         for piece in self._segments:
-            file = next((f for f in self._files if f.start <= piece.start < f.end), None)
-            offset = file.offset + piece.start - file.start if file else 0
+            file = next((f for f in self._files if f.start <= piece.address < f.end), None)
+            offset = file.offset + piece.address - file.start if file else 0
             path = file.path if file else ""
             found.append(
-                Mapping(piece.start, piece.end, piece.permissions, offset, "", 1 if file else 0, path)
+                Mapping(piece.address, piece.end, piece.permissions, offset, "", 1 if file else 0, path)
             )
-        missing = (f for f in self._files if not any(p.start <= f.start < p.end for p in self._segments))
+        missing = (f for f in self._files if not any(p.address <= f.start < p.end for p in self._segments))
         return sorted([*found, *missing], key=lambda mapping: mapping.start)
-
-
-class Piece:
-    """A PT_LOAD."""
-
-    def __init__(self, segment: ProgramHeader) -> None:
-        self.start = segment.address
-        self.end = self.start + segment.memory_bytes
-        self.offset, self.file_bytes = segment.offset, segment.file_bytes
-        bits = ((READABLE, "r"), (WRITABLE, "w"), (EXECUTABLE, "x"))
-        self.permissions = "".join(letter if segment.flags & bit else "-" for bit, letter in bits) + "p"
 
 
 def _without_holes(file: int, place: int, end: int) -> Iterator[tuple[int, int]]:

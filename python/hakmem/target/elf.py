@@ -4,62 +4,36 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Concatenate, ParamSpec, TypeVar
 
-from hakmem.layout.memory import PAGE_BYTES
-from hakmem.target.elf_format import (
-    CLASS,
-    CLASS_64,
-    DATA,
-    DT_FLAGS_1,
-    DT_STRTAB,
-    DYNAMIC_LISTS,
-    DYNAMIC_TAG,
-    EXTENDED,
-    FLAGS_1_PIE,
-    GNU,
-    HEADER,
-    HEADER_32,
-    KINDS,
-    LITTLE_ENDIAN,
-    MACHINES,
-    MAGIC,
-    NOTE,
-    NT_GNU_BUILD_ID,
-    PARSER_ERRORS,
-    PROGRAM_HEADER,
-    PROGRAM_HEADER_32,
-    PT_DYNAMIC,
-    PT_INTERP,
-    PT_LOAD,
-    PT_NOTE,
-    SECTION_HEADER,
-    SECTION_IS_CODE,
-    SHT_DYNSYM,
-    SHT_NOBITS,
-    SHT_PROGBITS,
-    SHT_RELA,
-    SHT_SYMTAB,
-    Header,
-    ProgramHeader,
-    Section,
-    parsing,
-)
+from hakmem.layout.memory import PAGE_BYTES, Records
+from hakmem.target import elf_format as elf
+from hakmem.target.elf_format import MAGIC, PARSER_ERRORS, Header, ProgramHeader, Section, parsing
 from hakmem.target.process import Mapping
 from hakmem.target.symbol_table import SYMBOL, SymbolTable
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+P = ParamSpec("P")
+R = TypeVar("R")
 RELOCATION = struct.Struct("<QQq")  # offset, info (above 32 bits of type: the symbol's number), addend
 SYMBOL_SHIFT = 32
 CACHED_FILES = 1024
 RELEASED_BYTES = 1 << 20  # of larger files nothing is kept in memory
 SCAN_BYTES = 8 << 20  # of a file, at once
+
+
+def parsed(read: Callable[Concatenate[ElfFile, P], R]) -> Callable[Concatenate[ElfFile, P], R]:
+    """Turns errors of a reading into a DamagedFileError that names the file."""
+
+    @wraps(read)
+    def checked(file: ElfFile, /, *given: P.args, **named: P.kwargs) -> R:
+        with parsing(file.name):
+            return read(file, *given, **named)
+
+    return checked
 
 
 @dataclass(frozen=True)
@@ -81,12 +55,13 @@ class ElfFile:
         self._data = data
         if data[: len(MAGIC)] != MAGIC:
             raise ValueError("not an ELF file")
-        self._is_64, self._order = data[CLASS] == CLASS_64, "<" if data[DATA] == LITTLE_ENDIAN else ">"
-        self.is_ours = self._is_64 and data[DATA] == LITTLE_ENDIAN
-        form = HEADER if self._is_64 else HEADER_32
+        self._is_64 = data[elf.CLASS] == elf.CLASS_64
+        self._order = "<" if data[elf.DATA] == elf.LITTLE_ENDIAN else ">"
+        self.is_ours = self._is_64 and self._order == "<"
+        form = elf.HEADER if self._is_64 else elf.HEADER_32
         self._header = Header(*struct.unpack_from(self._order + form, data))
-        self.machine = MACHINES.get(self._header.machine, f"machine {self._header.machine}")
-        self.kind = KINDS.get(self._header.kind, "")
+        self.machine = elf.MACHINES.get(self._header.machine, f"machine {self._header.machine}")
+        self.kind = elf.KINDS.get(self._header.kind, "")
 
     @property
     def headers_end(self) -> int:
@@ -97,33 +72,29 @@ class ElfFile:
         )
 
     @cached_property
+    @parsed
     def program_headers(self) -> list[ProgramHeader]:
-        with parsing(self.name):
-            return self._program_headers()
-
-    def _program_headers(self) -> list[ProgramHeader]:
         head = self._header
         # 65,535 and more, which a core may have, are counted in the first section header.
-        count = self._sections[0].info if head.segments == EXTENDED and self._sections else head.segments
+        count = self._sections[0].info if head.segments == elf.EXTENDED and self._sections else head.segments
         places = range(head.segments_at, head.segments_at + count * head.segment_bytes, head.segment_bytes)
         if places.stop > len(self._data):
             raise ValueError("its program headers are beyond its end")
-        form = struct.Struct(self._order + (PROGRAM_HEADER if self._is_64 else PROGRAM_HEADER_32))
+        form = struct.Struct(self._order + (elf.PROGRAM_HEADER if self._is_64 else elf.PROGRAM_HEADER_32))
         rows = (form.unpack_from(self._data, place) for place in places)
         return [ProgramHeader(*(row if self._is_64 else (row[0], row[-1], *row[1:-1]))) for row in rows]
 
     @cached_property
     def segments(self) -> list[ProgramHeader]:
-        with parsing(self.name):
-            return [one for one in self.program_headers if one.kind == PT_LOAD]
+        return [one for one in self.program_headers if one.kind == elf.PT_LOAD]
 
     def notes(self) -> Iterator[tuple[bytes, int, bytes]]:
         """Owner, type and content of each; of a 64-bit little-endian file."""
         for header in self.program_headers if self.is_ours else ():
-            data, at = self._content(header) if header.kind == PT_NOTE else b"", 0
-            while at + NOTE.size <= len(data):
-                name_bytes, content_bytes, kind = NOTE.unpack_from(data, at)
-                name, content = at + NOTE.size, at + NOTE.size + _whole_words(name_bytes)
+            data, at = self._content(header) if header.kind == elf.PT_NOTE else b"", 0
+            while at + elf.NOTE.size <= len(data):
+                name_bytes, content_bytes, kind = elf.NOTE.unpack_from(data, at)
+                name, content = at + elf.NOTE.size, at + elf.NOTE.size + _whole_words(name_bytes)
                 at = content + _whole_words(content_bytes)
                 if content + content_bytes > len(data):
                     raise ValueError("a note is beyond its end")
@@ -131,48 +102,46 @@ class ElfFile:
                 yield owner, kind, data[content : content + content_bytes]
 
     @cached_property
+    @parsed
     def interpreter(self) -> str | None:
         """The dynamic loader; None for static programs and for most libraries."""
-        with parsing(self.name):
-            for one in self.program_headers:
-                if one.kind == PT_INTERP:
-                    return self._content(one).split(b"\0")[0].decode(errors="replace")
+        for one in self.program_headers:
+            if one.kind == elf.PT_INTERP:
+                return self._content(one).split(b"\0")[0].decode(errors="replace")
         return None
 
     @cached_property
+    @parsed
     def dynamic(self) -> dict[str, list[str]]:
         """needed, soname, rpath and runpath."""
-        found: dict[str, list[str]] = {name: [] for name in DYNAMIC_LISTS.values()}
-        with parsing(self.name):
-            tags = self._dynamic_tags
-            texts = next((self._offset_of(value) for tag, value in tags if tag == DT_STRTAB), None)
-            for tag, value in tags:
-                if tag in DYNAMIC_LISTS and texts is not None:
-                    found[DYNAMIC_LISTS[tag]].append(self._text(texts + value))
+        found: dict[str, list[str]] = {name: [] for name in elf.DYNAMIC_LISTS.values()}
+        tags = self._dynamic_tags
+        texts = next((self._offset_of(value) for tag, value in tags if tag == elf.DT_STRTAB), None)
+        for tag, value in tags:
+            if tag in elf.DYNAMIC_LISTS and texts is not None:
+                found[elf.DYNAMIC_LISTS[tag]].append(self._text(texts + value))
         return found
 
     @property
     def dynamic_address(self) -> int | None:
         """Where its dynamic tags are, before loading."""
-        with parsing(self.name):
-            return next((one.address for one in self.program_headers if one.kind == PT_DYNAMIC), None)
+        return next((one.address for one in self.program_headers if one.kind == elf.PT_DYNAMIC), None)
 
     @property
     def is_static(self) -> bool:
         """A program without a dynamic loader: nothing can be preloaded into it."""
-        return self.interpreter is None and (self.kind == "ET_EXEC" or self._is_static_pie)
+        flags = (value for tag, value in self._dynamic_tags if tag == elf.DT_FLAGS_1)
+        is_program = self.kind == "ET_EXEC" or any(value & elf.FLAGS_1_PIE for value in flags)
+        return self.interpreter is None and is_program
 
     @cached_property
-    def _is_static_pie(self) -> bool:
-        with parsing(self.name):
-            return any(value & FLAGS_1_PIE for tag, value in self._dynamic_tags if tag == DT_FLAGS_1)
-
-    @cached_property
+    @parsed
     def _dynamic_tags(self) -> list[tuple[int, int]]:
         for one in self.program_headers:
-            if one.kind == PT_DYNAMIC and self.is_ours:
+            if one.kind == elf.PT_DYNAMIC and self.is_ours:
                 data = self._content(one)
-                return list(DYNAMIC_TAG.iter_unpack(data[: len(data) // DYNAMIC_TAG.size * DYNAMIC_TAG.size]))
+                size = elf.DYNAMIC_TAG.size
+                return list(elf.DYNAMIC_TAG.iter_unpack(data[: len(data) // size * size]))
         return []
 
     def _content(self, header: ProgramHeader) -> bytes:
@@ -190,64 +159,55 @@ class ElfFile:
         return self._data[place : end if end >= 0 else None].decode(errors="replace")
 
     @cached_property
+    @parsed
     def build_id(self) -> str | None:
-        with parsing(self.name):
-            known = (GNU, NT_GNU_BUILD_ID)
-            return next((text.hex() for *which, text in self.notes() if tuple(which) == known), None)
+        known = (elf.GNU, elf.NT_GNU_BUILD_ID)
+        return next((text.hex() for *which, text in self.notes() if tuple(which) == known), None)
 
     @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same files
+    @parsed
     def symbol(self, name: str) -> int | None:
         """The address, before loading, of a symbol defined in this file."""
-        with parsing(self.name):
-            tables = self._symbol_tables
-        values = (table.defined(name.encode()) for table in tables)
-        found = next((value for value in values if value is not None), None)
+        found = self._defined(name, elf.SHT_DYNSYM, elf.SHT_SYMTAB)
         if len(self._data) > RELEASED_BYTES:
             self.release()
         return found
 
+    @parsed
     def exports(self, name: str) -> bool:
         """Does the dynamic loader find this symbol here?"""
-        with parsing(self.name):
-            tables = [
-                self._symbol_table(one) for one in self._sections if one.type == SHT_DYNSYM and one.size
-            ]
-            return any(table.defined(name.encode()) is not None for table in tables)
+        return self._defined(name, elf.SHT_DYNSYM) is not None
 
-    def symbol_at(self, address: int) -> tuple[str, int] | None:
-        """The function or object that an address, before loading, lies in, and how far."""
-        with parsing(self.name):
-            for table in self._symbol_tables:
-                if found := table.at(address):
-                    return found
-        return None
+    def _defined(self, name: str, *types: int) -> int | None:
+        values = (table.defined(name.encode()) for table in self._symbol_tables(*types))
+        return next((value for value in values if value is not None), None)
 
+    @parsed
     def slots_of(self, name: str) -> list[int]:
         """Addresses of the GOT slots through which it calls another file's function."""
         slots: list[int] = []
-        with parsing(self.name):
-            for section in self._sections:
-                if section.type == SHT_RELA:
-                    symbols = self._sections[section.link]
-                    if symbols.type == SHT_DYNSYM:
-                        numbers = set(self._symbol_table(symbols).numbers_of(name.encode()))
-                        rows = RELOCATION.iter_unpack(self._rows(section, RELOCATION)) if numbers else ()
-                        slots += [offset for offset, info, _ in rows if info >> SYMBOL_SHIFT in numbers]
+        for section in self._sections:
+            if section.type == elf.SHT_RELA:
+                symbols = self._sections[section.link]
+                if symbols.type == elf.SHT_DYNSYM:
+                    numbers = set(self._symbol_table(symbols).numbers_of(name.encode()))
+                    rows = RELOCATION.iter_unpack(self._rows(section, RELOCATION)) if numbers else ()
+                    slots += [offset for offset, info, _ in rows if info >> SYMBOL_SHIFT in numbers]
         return slots
 
     @cached_property
+    @parsed
     def code(self) -> list[CodeSection]:
-        with parsing(self.name):
-            return [
-                CodeSection(one.address, self._data[one.offset : one.offset + one.size])
-                for one in self._sections
-                if one.flags & SECTION_IS_CODE and one.type == SHT_PROGBITS
-            ]
+        return [
+            CodeSection(one.address, self._data[one.offset : one.offset + one.size])
+            for one in self._sections
+            if one.flags & elf.SECTION_IS_CODE and one.type == elf.SHT_PROGBITS
+        ]
 
-    def symbol_tables(self) -> list[tuple[NDArray[Any], bytes]]:
+    @parsed
+    def symbol_tables(self) -> list[tuple[Records, bytes]]:
         """The rows (SYMBOL) and the names of .dynsym and .symtab, where the file has them."""
-        with parsing(self.name):
-            return [table.parts for table in self._symbol_tables]
+        return [table.parts for table in self._symbol_tables(elf.SHT_DYNSYM, elf.SHT_SYMTAB)]
 
     def has_section(self, name: str) -> bool:
         """Whether it is there, with its content."""
@@ -260,16 +220,16 @@ class ElfFile:
             return None
         return self._data[found.offset : found.offset + found.size]
 
+    @parsed
     def _section(self, name: str) -> Section | None:
-        with parsing(self.name):
-            sections = self._sections
-            if not sections:
-                return None
-            number = self._header.names_section
-            names = sections[sections[0].link if number == EXTENDED else number].offset
-            for section in sections:
-                if self._text(names + section.name) == name and section.type != SHT_NOBITS:
-                    return section
+        sections = self._sections
+        if not sections:
+            return None
+        number = self._header.names_section
+        names = sections[sections[0].link if number == elf.EXTENDED else number].offset
+        for section in sections:
+            if self._text(names + section.name) == name and section.type != elf.SHT_NOBITS:
+                return section
         return None
 
     def address_of(self, offset: int) -> int | None:
@@ -296,7 +256,7 @@ class ElfFile:
     @cached_property
     def memory_end(self) -> int:
         """The end of its data, .bss included, before loading."""
-        return max((one.address + one.memory_bytes for one in self.segments), default=0)
+        return max((one.end for one in self.segments), default=0)
 
     def load_bias(self, mapping: Mapping) -> int | None:
         """The load bias of this file's addresses, given one of its mappings."""
@@ -311,17 +271,15 @@ class ElfFile:
         if not self.is_ours or not self._header.sections_at:
             return []
         start, size, count = self._header.sections_at, self._header.section_bytes, self._header.sections
-        first = Section(*SECTION_HEADER.unpack_from(self._data, start))
+        first = Section(*elf.SECTION_HEADER.unpack_from(self._data, start))
         count = count or first.size  # of 65,280 and more
         if start + count * size > len(self._data):
             raise ValueError("its section headers are beyond its end")
         places = range(start, start + count * size, size)
-        return [Section(*SECTION_HEADER.unpack_from(self._data, place)) for place in places]
+        return [Section(*elf.SECTION_HEADER.unpack_from(self._data, place)) for place in places]
 
-    @cached_property
-    def _symbol_tables(self) -> list[SymbolTable]:
-        tables = (one for one in self._sections if one.type in (SHT_DYNSYM, SHT_SYMTAB) and one.size)
-        return [self._symbol_table(section) for section in tables]
+    def _symbol_tables(self, *types: int) -> list[SymbolTable]:
+        return [self._symbol_table(one) for one in self._sections if one.type in types and one.size]
 
     def _symbol_table(self, section: Section) -> SymbolTable:
         names = self._sections[section.link]

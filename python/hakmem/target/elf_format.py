@@ -24,12 +24,12 @@ MACHINES = {
     3: "386", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390", 40: "arm", 62: "x86-64", 183: "aarch64",
     243: "riscv", 258: "loongarch",
 }  # fmt: skip
+PERMISSIONS = (("r", 4), ("w", 2), ("x", 1))  # flags of a segment
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE = 1, 2, 3, 4
 NT_GNU_BUILD_ID, GNU = 3, b"GNU"
 SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_DYNSYM = 1, 2, 4, 8, 11
 SECTION_IS_CODE = 0x4
 UNDEFINED_SECTION = 0
-STT_OBJECT, STT_FUNC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FLAGS_1 = 1, 5, 14, 15, 29, 0x6FFFFFFB
 DYNAMIC_LISTS = {DT_NEEDED: "needed", DT_SONAME: "soname", DT_RPATH: "rpath", DT_RUNPATH: "runpath"}
 FLAGS_1_PIE = 0x08000000
@@ -80,6 +80,15 @@ class ProgramHeader(NamedTuple):
     address: int
     file_bytes: int
     memory_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.address + self.memory_bytes
+
+    @property
+    def permissions(self) -> str:
+        """As in /proc/PID/maps."""
+        return "".join(letter if self.flags & bit else "-" for letter, bit in PERMISSIONS) + "p"
 
 
 class Section(NamedTuple):

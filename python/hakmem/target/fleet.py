@@ -51,17 +51,13 @@ class Fleet:
         return process.pid, process.start_ticks, executable
 
     def _look(self, process: Process, identity: Identity) -> Target | None:
-        if identity in self._known and not is_settling(process):
-            return None
+        if identity in self._known:
+            up_s = float(UPTIME.read_text().split()[0])
+            if up_s * os.sysconf("SC_CLK_TCK") - process.start_ticks >= SETTLING_TICKS:
+                return None
         try:
             return open_process(process.pid)
         except (AccessRefusedError, ProcessGoneError):
             raise
         except HakmemError:
             return None
-
-
-def is_settling(process: Process) -> bool:
-    """Whether it was started within the last seconds."""
-    up_s = float(UPTIME.read_text().split()[0])
-    return up_s * os.sysconf("SC_CLK_TCK") - process.start_ticks < SETTLING_TICKS

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from hakmem.base.errors import HakmemError, UnreadableError
 from hakmem.base.lazy import Lazy
-from hakmem.layout.memory import Addresses, Bytes, Memory
-from hakmem.target.access import gone, refused
+from hakmem.layout.memory import Addresses, Bytes, Memory, Words
+from hakmem.target.access import gone
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from hakmem.target.process import Process
 else:
@@ -50,7 +49,7 @@ class ProcessMemory(Memory):
                 self._cope(ctypes.get_errno(), address)
         return super().read(address, count)
 
-    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+    def gather(self, addresses: Addresses, counts: Words) -> Bytes:
         ends = np.cumsum(counts, dtype=np.uint64)
         data: Bytes = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         table = np.column_stack([addresses, counts]).astype(np.uint64)  # is an array of struct iovec
@@ -63,7 +62,7 @@ class ProcessMemory(Memory):
             first, done = last, end
         return data
 
-    def _read_into(self, part: Bytes, pieces: NDArray[np.uint64]) -> None:
+    def _read_into(self, part: Bytes, pieces: Words) -> None:
         """Continues after a short read: a large piece may come in several."""
         if self._mem_fd is not None:
             return self._read_through_file(part, pieces)
@@ -83,19 +82,11 @@ class ProcessMemory(Memory):
             if self._number == before:
                 raise gone(self._process.pid)
         elif error in (errno.EPERM, errno.ENOSYS):
-            self._mem_fd = self._open_file()
+            self._mem_fd = self._process.open("mem")
         else:
             raise UnreadableError(address)
 
-    def _open_file(self) -> int:
-        try:
-            return os.open(self._process.path("mem"), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise gone(self._process.pid) from None
-        except PermissionError:
-            raise refused(self._process.pid) from None
-
-    def _read_through_file(self, part: Bytes, pieces: NDArray[np.uint64]) -> None:
+    def _read_through_file(self, part: Bytes, pieces: Words) -> None:
         assert self._mem_fd is not None
         done = 0
         for address, count in pieces.tolist():
@@ -115,14 +106,14 @@ class ProcessMemory(Memory):
             self._mem_fd = None
 
 
-def _process_vm_readv(pid: int, part: Bytes, pieces: NDArray[np.uint64]) -> int:
+def _process_vm_readv(pid: int, part: Bytes, pieces: Words) -> int:
     """Bytes read, or the negated error number."""
     local = np.array([[part.ctypes.data, len(part)]], np.uint64)
     got = _libc().process_vm_readv(pid, local.ctypes.data, 1, pieces.ctypes.data, len(pieces), 0)
     return got if got >= 0 else -ctypes.get_errno()
 
 
-def _skip(pieces: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+def _skip(pieces: Words, count: int) -> Words:
     """The pieces without their first `count` bytes."""
     ends = np.cumsum(pieces[:, 1])
     first = int(np.searchsorted(ends, count, "right"))

@@ -9,6 +9,7 @@ If there are several, the one that holds most is meant: an idle one has nothing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -199,22 +200,10 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
 def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
     """Where the magic occurs in a file's mappings: data first, code last."""
     for mapping in sorted(pieces, key=lambda piece: ("w" not in piece.permissions, "x" in piece.permissions)):
-        if "r" in mapping.permissions:
-            yield from _scan(memory, mapping)
-
-
-def _scan(memory: Memory, mapping: Mapping) -> Iterator[int]:
-    for start in range(mapping.start, mapping.end, SCAN_BYTES):
-        try:
-            data = memory.read(start, min(SCAN_BYTES + ALIGNMENT, mapping.end - start))
-        except UnreadableError:
-            continue
-        yield from _places(data, start)
-
-
-def _places(data: bytes, start: int) -> Iterator[int]:
-    place = data.find(MAGIC)
-    while place >= 0:
-        if place % ALIGNMENT == 0:
-            yield start + place
-        place = data.find(MAGIC, place + 1)
+        for start in range(mapping.start, mapping.end, SCAN_BYTES) if "r" in mapping.permissions else ():
+            try:
+                data = memory.read(start, min(SCAN_BYTES + ALIGNMENT, mapping.end - start))
+            except UnreadableError:
+                continue
+            places = (found.start() for found in re.finditer(re.escape(MAGIC), data))
+            yield from (start + place for place in places if place % ALIGNMENT == 0)

@@ -12,11 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from pathlib import Path
 
 from hakmem.target.process import Mapping
 
-SYSCALL_WORDS_MIN = 3
 GUARD_MAX_BYTES = 1 << 20
 GLIBC_ARENA_BYTES = 64 << 20
 MMAP_LOWEST = 1 << 32  # the kernel chooses addresses above; runtimes with short pointers choose some below
@@ -75,14 +73,11 @@ def named_kind(mapping: Mapping) -> Outside:
         return Outside.STACKS
     if name == "[heap]" or "glibc: malloc" in name:
         return Outside.OTHER_MALLOC
-    if name.startswith(SHARED_PREFIXES) or "s" in mapping.permissions:
-        return Outside.SHARED if not is_plain_file(name) else Outside.FILES
+    if name.startswith(SHARED_PREFIXES):
+        return Outside.SHARED
+    if "s" in mapping.permissions:  # of a file that exists independently of the process, or not
+        return Outside.FILES if name.startswith("/") else Outside.SHARED
     return Outside.ANONYMOUS if name.startswith("[anon") else Outside.FILES
-
-
-def is_plain_file(name: str) -> bool:
-    """Whether a shared mapping is of a file that exists independently of the process."""
-    return name.startswith("/") and not name.startswith(SHARED_PREFIXES)
 
 
 def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[int]) -> bool:
@@ -124,17 +119,3 @@ def continues_file(mapping: Mapping, before: Mapping, data_end: DataEnd) -> bool
 def is_writable(mapping: Mapping) -> bool:
     """Private memory that the program can write."""
     return mapping.permissions.startswith("rw") and "p" in mapping.permissions
-
-
-def stack_pointers(pid: int) -> list[int]:
-    """The stack pointers of blocked threads, from /proc/PID/task/TID/syscall:
-    "number arguments… stack-pointer program-counter", or "running"."""
-    pointers = []
-    for path in Path("/proc", str(pid), "task").glob("*/syscall"):
-        try:
-            words = path.read_text().split()
-        except OSError:
-            continue
-        if len(words) >= SYSCALL_WORDS_MIN:
-            pointers.append(int(words[-2], 16))
-    return sorted(pointers)

@@ -12,17 +12,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
 from hakmem.base.errors import UnreadableError
-from hakmem.layout.memory import Memory
-from hakmem.target.access import gone, refused
+from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Words
 from hakmem.target.process import Process
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PAGE_BYTES = mmap.PAGESIZE
 REGION_BYTES = 1 << 21  # no chunk of the window is larger
@@ -41,8 +37,6 @@ SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
 Interval = tuple[int, int]  # addresses [start, end)
-Integers: TypeAlias = "NDArray[np.int64]"
-Flags: TypeAlias = "NDArray[np.bool_]"
 NO_REGIONS = np.empty(0, np.int64)
 
 
@@ -89,22 +83,22 @@ class PageMap:
     def resident_bytes(self) -> int:
         return int(self._present_sums[-1]) * PAGE_BYTES
 
-    def resident_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
+    def resident_between(self, starts: Numbers, ends: Numbers) -> Integers:
         """Resident bytes of each [start, end)."""
         return self._resident_below(ends) - self._resident_below(starts)
 
-    def huge_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
+    def huge_between(self, starts: Numbers, ends: Numbers) -> Integers:
         """The bytes of page-aligned intervals in huge pages."""
         below = [self._huge_sums[self._index_of(edges)[0]] for edges in (starts, ends)]
         return (below[1] - below[0]) * PAGE_BYTES
 
-    def _resident_below(self, addresses: NDArray[np.integer]) -> Integers:
+    def _resident_below(self, addresses: Numbers) -> Integers:
         index, is_known = self._index_of(addresses)
         partly = self.present.reshape(-1)[index] & is_known
         into_page = np.asarray(addresses).astype(np.int64) % PAGE_BYTES
         return self._present_sums[index] * PAGE_BYTES + partly * into_page
 
-    def _index_of(self, addresses: NDArray[np.integer]) -> tuple[Integers, Flags]:
+    def _index_of(self, addresses: Numbers) -> tuple[Integers, Flags]:
         """The place of each address's page, or of the next one that is known; whether it is its own."""
         region, into = np.divmod(np.asarray(addresses).astype(np.int64), REGION_BYTES)
         row, is_known = self._rows_of(region)
@@ -115,15 +109,15 @@ class PageMap:
         is_known = np.append(self.regions, -1)[row] == regions
         return row, is_known
 
-    def present_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
+    def present_pages(self, starts: Numbers, page_count: int) -> Flags:
         """The present pages of page-aligned pieces that lie in one region each: [piece, page]."""
         return self._pages_of(self.present, starts, page_count)
 
-    def huge_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
+    def huge_pages(self, starts: Numbers, page_count: int) -> Flags:
         """`present_pages` for pages that are part of a huge one."""
         return self._pages_of(self.huge, starts, page_count)
 
-    def _pages_of(self, flags: Flags, starts: NDArray[np.integer], page_count: int) -> Flags:
+    def _pages_of(self, flags: Flags, starts: Numbers, page_count: int) -> Flags:
         region, into = np.divmod(np.asarray(starts).astype(np.int64), REGION_BYTES)
         row, is_known = self._rows_of(region)
         row[~is_known] = len(self.regions)
@@ -177,7 +171,7 @@ def regions_with_pages(file: int, low: int, high: int) -> Integers:
     if high - low <= SMALL_BYTES:
         return np.arange(low // REGION_BYTES, -(-high // REGION_BYTES), dtype=np.int64)
     try:
-        parts = list(scanned_runs(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES))
+        parts = list(scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES))
     except OSError:
         return _regions_by_entries(file, low, high)
     runs = np.concatenate([np.zeros((0, REGION_WORDS), np.int64), *(part.astype(np.int64) for part in parts)])
@@ -202,12 +196,7 @@ def _regions_by_entries(file: int, low: int, high: int) -> Integers:
 @contextmanager
 def open_pagemap(process: Process) -> Iterator[int]:
     """A descriptor of /proc/PID/pagemap."""
-    try:
-        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:
-        raise refused(process.pid) from None
-    except (FileNotFoundError, ProcessLookupError):
-        raise gone(process.pid) from None
+    file = process.open("pagemap")
     try:
         yield file
     finally:
@@ -244,7 +233,7 @@ def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interva
     return [(low, high) for low, high in parts if low < high]
 
 
-def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]:
+def read_entries(file: int, address: int, page_count: int) -> Words:
     """The pagemap words of some pages; zeros if the process has ended or unmapped them meanwhile."""
     words = np.zeros(page_count, np.uint64)
     view = words.view(np.uint8).data
@@ -258,19 +247,10 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
     return words
 
 
-def scanned(
-    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
-) -> Iterator[tuple[int, int, int]]:
-    """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if that
-    is given, as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
-    for runs in scanned_runs(file, low, high, wanted, all_of, any_of):
-        yield from runs.tolist()
-
-
-def scanned_runs(
-    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
-) -> Iterator[NDArray[np.uint64]]:
-    """The entries, some thousands at a time."""
+def scanned(file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0) -> Iterator[Words]:
+    """PAGEMAP_SCAN of [low, high), thousands at a time: runs of pages with all categories of `all_of`, and
+    one of `any_of` if that is given, as (start, end, which of `wanted` they have).  OSError if this kernel
+    does not have it."""
     while low < high:
         runs = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
         request = ScanRequest(
@@ -293,7 +273,8 @@ def populated(file: int, low: int, high: int) -> list[Interval]:
     """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
     terabytes may be reserved.  All of it if this kernel cannot tell."""
     try:
-        return [(start, end) for start, end, _ in scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES)]
+        parts = scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES)
+        return [(start, end) for part in parts for start, end, _ in part.tolist()]
     except OSError:
         return [(low, high)]
 
@@ -303,10 +284,11 @@ def mark_special(file: int, low: int, high: int, zero: Flags, huge: Flags) -> bo
     report them."""
     wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
     try:
-        for region_start, region_end, categories in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
-            pages = slice((region_start - low) // PAGE_BYTES, (region_end - low) // PAGE_BYTES)
-            zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
-            huge[pages] |= bool(categories & PAGE_IS_HUGE)
+        for part in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
+            for start, end, categories in part.tolist():
+                pages = slice((start - low) // PAGE_BYTES, (end - low) // PAGE_BYTES)
+                zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
+                huge[pages] |= bool(categories & PAGE_IS_HUGE)
     except OSError:
         return False
     return True

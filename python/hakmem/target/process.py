@@ -25,6 +25,7 @@ CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
 STATUS_BYTES_MAX = 1 << 14
 ENDED = "ZXx"  # states of a thread, in /proc/PID/stat
+SYSCALL_WORDS_MIN = 3
 KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
@@ -49,10 +50,6 @@ class Mapping:
     @property
     def is_file(self) -> bool:
         return self.path.startswith("/") and self.inode != 0
-
-    @property
-    def is_deleted(self) -> bool:
-        return self.path.endswith(DELETED)
 
     @property
     def file_name(self) -> str:
@@ -166,9 +163,9 @@ class Process:
     def figures(self) -> ProcessFigures:
         stat, status = self._stat(self.memory_id), self.status()
         return ProcessFigures(
-            rss_bytes=_kib(status.get("VmRSS")),
-            rss_anonymous_bytes=_kib(status.get("RssAnon")),
-            swap_bytes=_kib(status.get("VmSwap")),
+            rss_bytes=kib(status.get("VmRSS")),
+            rss_anonymous_bytes=kib(status.get("RssAnon")),
+            swap_bytes=kib(status.get("VmSwap")),
             minor_faults=int(stat[7]),
             major_faults=int(stat[9]),
             threads=int(stat[17]),
@@ -182,16 +179,37 @@ class Process:
 
     def thread_names(self) -> dict[int, str]:
         """Names by thread id, as the process itself sees the ids.  Threads that end meanwhile are omitted."""
-        try:
-            threads = os.listdir(self.path("task"))
-        except OSError as error:
-            raise self._error(error) from None
         names: dict[int, str] = {}
-        for thread in threads:
+        for thread in self.thread_ids():
             with suppress(OSError, StopIteration):
                 name = _read_bytes(f"/proc/{self.pid}/task/{thread}/comm")
-                names[self.own_id(int(thread))] = name.decode(errors="replace").rstrip("\n")
+                names[self.own_id(thread)] = name.decode(errors="replace").rstrip("\n")
         return names
+
+    def thread_ids(self) -> list[int]:
+        try:
+            return list(map(int, os.listdir(self.path("task"))))
+        except OSError as error:
+            raise self._error(error) from None
+
+    def system_calls(self) -> dict[int, list[str]]:
+        """The kernel's words on each thread: "number arguments… stack-pointer program-counter",
+        "-1 stack-pointer program-counter", or "running"; none where it has no such file (some containers).
+        Threads that end meanwhile are omitted."""
+        found: dict[int, list[str]] = {}
+        for thread in self.thread_ids():
+            folder = self.path("task") / str(thread)
+            try:
+                found[thread] = (folder / "syscall").read_text().split()
+            except OSError:
+                if folder.exists():
+                    found[thread] = []
+        return found
+
+    def stack_pointers(self) -> list[int]:
+        """Those of blocked threads, sorted."""
+        calls = self.system_calls().values()
+        return sorted(int(words[-2], 16) for words in calls if len(words) >= SYSCALL_WORDS_MIN)
 
     def is_living(self, thread_id: int) -> bool:
         """False of a thread that has ended, and of a main one that others have outlived."""
@@ -216,6 +234,13 @@ class Process:
 
     def path(self, name: str) -> Path:
         return Path("/proc", str(self.memory_id), name)
+
+    def open(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """A descriptor of one of its files."""
+        try:
+            return os.open(self.path(name), flags | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._error(error) from None
 
     def _read(self, name: str) -> str:
         return self._text(self.path(name))
@@ -286,9 +311,9 @@ def _parse_smaps(text: str) -> Iterator[DetailedMapping]:
 
 def _figures(lines: list[str]) -> dict[str, int]:
     pairs = (line.partition(":") for line in lines)
-    return {name: _kib(value) for name, _, value in pairs if value.endswith(" kB")}
+    return {name: kib(value) for name, _, value in pairs if value.endswith(" kB")}
 
 
-def _kib(text: str | None) -> int:
+def kib(text: str | None) -> int:
     """ "  123 kB" in bytes; 0 if the kernel has no such line."""
     return int(text.split()[0]) * 1024 if text else 0

@@ -15,23 +15,19 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.layout.heaps import FIRST_HEAP_NUMBER, heap_addresses, heap_column
+from hakmem.layout.memory import Records, Words
 from hakmem.layout.schema import MAGIC
-from hakmem.layout.structures import Words
-from hakmem.target.access import gone, refused
+from hakmem.target.access import refused
 from hakmem.target.target import Target
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CONTROL, STATE = "profile_control", "profile_state"
 NS_PER_MS, MS_PER_S = 1_000_000, 1000
@@ -64,7 +60,7 @@ class Followed:
         return self.following == self.heaps
 
 
-class Switch:
+class Switch(AbstractContextManager["Switch"]):
     """The control record of one process; a context manager that closes its descriptor."""
 
     def __init__(self, target: Target) -> None:
@@ -74,10 +70,7 @@ class Switch:
         schema.need(CONTROL, "generation", "flags", "lease_ms", "period_bytes", "purge_request")
         self.target = target
         self._process = target.process
-        self._file = _opened(target.process.memory_id)
-
-    def __enter__(self) -> Switch:
-        return self
+        self._file = target.process.open("mem", os.O_RDWR)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
@@ -161,7 +154,7 @@ class Switch:
         seen = self._column(heaps, "profile_generation") == self._record()["generation"]
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
 
-    def _column(self, heaps: Words, *path: str) -> NDArray[Any]:
+    def _column(self, heaps: Words, *path: str) -> Records:
         return heap_column(self.target.memory, self.target.schema, heaps, *path)
 
     def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:
@@ -272,15 +265,6 @@ def monotonic_ms(pid: int) -> int:
     """CLOCK_MONOTONIC of a process, which has its own in a time namespace."""
     own, its = (_monotonic_offset_ns(one) for one in ("self", str(pid)))
     return (time.clock_gettime_ns(time.CLOCK_MONOTONIC) + its - own) // NS_PER_MS
-
-
-def _opened(pid: int) -> int:
-    try:
-        return os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise gone(pid) from None
-    except PermissionError:
-        raise refused(pid) from None
 
 
 def _monotonic_offset_ns(pid: str) -> int:

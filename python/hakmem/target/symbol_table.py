@@ -1,4 +1,4 @@
-"""A .dynsym or .symtab, by name and by address.
+"""A .dynsym or .symtab, by name.
 
 A large program has a million symbols: a name is searched in the names first, and only one that is there in
 the rows."""
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import mmap
 import struct
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hakmem.base.lazy import Lazy
-from hakmem.target.elf_format import STT_FUNC, STT_OBJECT, UNDEFINED_SECTION
+from hakmem.layout.memory import Records
+from hakmem.target.elf_format import UNDEFINED_SECTION
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 else:
     np = Lazy("numpy")
 
@@ -40,12 +39,10 @@ class SymbolTable:
         self._data, self._names_at, self._names_end = data, names_at, names_end
 
     @property
-    def parts(self) -> tuple[NDArray[Any], bytes]:
-        return self._symbols, self._data[self._names_at : self._names_end]
-
-    @cached_property
-    def _symbols(self) -> NDArray[Any]:
-        return np.frombuffer(self._rows, np.dtype(list(SYMBOL_FIELDS)))
+    def parts(self) -> tuple[Records, bytes]:
+        """The rows, and the names."""
+        rows = np.frombuffer(self._rows, np.dtype(list(SYMBOL_FIELDS)))
+        return rows, self._data[self._names_at : self._names_end]
 
     def defined(self, name: bytes) -> int | None:
         """The value of the first symbol of this name that is defined here."""
@@ -66,24 +63,3 @@ class SymbolTable:
             return []
         names = self._rows.cast(NAME)[:: SYMBOL.size // struct.calcsize(NAME)]
         return [number for number, place in enumerate(names) if place in places]
-
-    @cached_property
-    def _by_address(self) -> NDArray[Any]:
-        """The symbols of functions and objects that are defined here."""
-        kind = self._symbols["info"] & 15
-        named = (kind == STT_OBJECT) | (kind == STT_FUNC)
-        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
-        return chosen[np.argsort(chosen["value"], kind="stable")]
-
-    def at(self, address: int) -> tuple[str, int] | None:
-        """The symbol that an address lies in, and how far."""
-        row = int(np.searchsorted(self._by_address["value"], address, "right")) - 1
-        if row < 0:
-            return None
-        symbol = self._by_address[row]
-        into = address - int(symbol["value"])
-        if into >= max(int(symbol["size"]), 1):
-            return None
-        start = self._names_at + int(symbol["name"])
-        end = self._data.find(b"\0", start, self._names_end)
-        return self._data[start:end].decode(errors="replace"), into

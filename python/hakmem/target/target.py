@@ -10,12 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
+from hakmem.base.errors import DamagedFileError, HakmemError, ProcessGoneError, UnreadableError
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import MAGIC, Schema
 from hakmem.target.live_memory import ProcessMemory
-from hakmem.target.process import Process
+from hakmem.target.process import Mapping, Process
+
+if TYPE_CHECKING:
+    from hakmem.target.corefile import CoreMemory
+    from hakmem.target.elf import ElfFile
 
 
 @dataclass
@@ -27,6 +32,7 @@ class Target:
     pid: int
     command: list[str]
     process: Process | None = None  # None for a core
+    core: CoreMemory | None = None  # its memory; None for a process
     time_s: float | None = None  # of a core: when it was written
     address: int = 0  # of the library's block; 0: not checked again
     places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
@@ -35,6 +41,27 @@ class Target:
     def own_pid(self) -> int:
         """The PID inside the process's namespace; in a container it differs from the one outside."""
         return self.process.own_id(self.pid) if self.process else self.pid
+
+    def maps(self) -> list[Mapping]:
+        """A process's mappings now; a core's when it was written."""
+        return self.core.maps if self.core else self.process.maps() if self.process else []
+
+    def file_of(self, mapping: Mapping) -> ElfFile | None:
+        """The file of a mapping; None if it cannot be read."""
+        from hakmem.target.locate import file_of
+
+        if self.process is not None:
+            return file_of(self.process, mapping)
+        return self.core.file_of(mapping) if self.core else None
+
+    def loaded(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
+        """A mapping's program or library, and its load bias; None for other, damaged or missing files."""
+        file = self.file_of(mapping)
+        try:
+            bias = file.load_bias(mapping) if file is not None and file.is_ours else None
+        except DamagedFileError:
+            return None
+        return (file, bias) if file is not None and bias is not None else None
 
     def check_same(self) -> None:
         """Raises if the process that was opened has ended, or runs another program."""
@@ -59,8 +86,8 @@ NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError
 
 @contextmanager
 def making_sense(target: Target) -> Iterator[None]:
-    """The target is read inside.  If that fails because it has ended or runs another program by now, the
-    error says so; impossible figures are a HakmemError."""
+    """The target is read inside.  If it has ended or runs another program by now, the error says so; other
+    impossible figures are a HakmemError."""
     try:
         yield
     except HakmemError:
@@ -74,6 +101,7 @@ def making_sense(target: Target) -> Iterator[None]:
             "is corrupted, or changed while it was read; try again, or find the corruption with "
             "HAKMEM_HARDEN=1"
         ) from error
+    target.check_same()
 
 
 def open_process(pid: int) -> Target:
@@ -99,4 +127,4 @@ def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Pa
 
     memory = CoreMemory(path, executable, libraries)
     schema = Schema.read(memory, find_in_core(memory))
-    return Target(memory, schema, memory.pid, memory.command, time_s=path.stat().st_mtime)
+    return Target(memory, schema, memory.pid, memory.command, core=memory, time_s=path.stat().st_mtime)

@@ -156,7 +156,7 @@ def print_reached(console: Console, found: Leaks, everything: bool) -> None:
     classes = found.classes if everything else found.classes[:CLASSES_SHOWN]
     console.print(classes_table(classes, everything))
     hidden(console, len(found.classes) - len(classes), "size class", "size classes")
-    largest = ", ".join(f"{at:#x}" for at in found.addresses[:3])
+    largest = ", ".join(found.addresses[:3])
     console.print(Text(f"The largest begin at {largest}", style="dim"))
 
 

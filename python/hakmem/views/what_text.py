@@ -38,9 +38,9 @@ def print_what(console: Console, answer: What, everything: bool) -> None:
     if not answer.live_blocks:
         console.print("No block is live.")
         return
-    rows = answer.rows if everything else shown(answer.rows, ROWS_SHOWN)
+    rows = answer.contents if everything else shown(answer.contents, ROWS_SHOWN)
     console.print(contents_table("By content", rows, answer.live_bytes, answer.live_blocks))
-    hidden(console, len(answer.rows) - len(rows), "rare content")
+    hidden(console, len(answer.contents) - len(rows), "rare content")
     classes = answer.classes if everything else answer.classes[:CLASSES_SHOWN]
     console.print(classes_table(classes, everything))
     hidden(console, len(answer.classes) - len(classes), "size class", "size classes")
@@ -63,7 +63,7 @@ def hidden(console: Console, count: int, thing: str, things: str = "") -> None:
 
 def shown(rows: Sequence[ContentRow], count: int) -> list[ContentRow]:
     """The large ones, in bytes or in blocks."""
-    return [row for row in rows if max(row.of_bytes.share, row.of_blocks.share) >= RARE][:count]
+    return [row for row in rows if max(row.bytes_share.share, row.blocks_share.share) >= RARE][:count]
 
 
 def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, whole_blocks: int) -> Sheet:
@@ -82,10 +82,10 @@ def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, who
     cells = [
         [
             name_of(row),
-            bytes_text(row.of_bytes.share * whole_bytes),
-            *share_cells(row.of_bytes),
-            count_text(round(row.of_blocks.share * whole_blocks)),
-            *share_cells(row.of_blocks),
+            bytes_text(row.bytes_share.share * whole_bytes),
+            *share_cells(row.bytes_share),
+            count_text(round(row.blocks_share.share * whole_blocks)),
+            *share_cells(row.blocks_share),
             *([one_line([row.example], NAME_SHOWN)] if has_examples else []),
         ]
         for row in rows
@@ -111,11 +111,13 @@ def classes_table(classes: Sequence[SizeClass], everything: bool) -> Sheet:
     """Each size class with what prevails in it."""
 
     def prevailing(item: SizeClass) -> str:
-        rows = sorted(item.rows, key=lambda row: -row.of_bytes.share)
+        rows = sorted(item.contents, key=lambda row: -row.bytes_share.share)
         rows = (
-            rows if everything else [row for row in rows if row.of_bytes.share >= 0.01][:ROWS_OF_CLASS_SHOWN]
+            rows
+            if everything
+            else [row for row in rows if row.bytes_share.share >= 0.01][:ROWS_OF_CLASS_SHOWN]
         )
-        return ", ".join(f"{share_text(row.of_bytes.share, 1)} {name_of(row)}" for row in rows)
+        return ", ".join(f"{share_text(row.bytes_share.share, 1)} {name_of(row)}" for row in rows)
 
     cells = [
         [
@@ -169,7 +171,7 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
     if asked := block.asked:  # a sample of a profile
         cut = "" if asked.is_complete else " …"
         yield "asked by", CALLER.join(one_line([frame]) for frame in asked.call_site) + cut
-        size, age = f"{asked.requested_bytes:,} B", duration_text(asked.age_s)
+        size, age = f"{asked.requested_bytes:,} B", duration_text(asked.age_seconds)
         yield "", f"{size}, {age} ago, by thread {asked.thread_id} (a sample of a profile)"
 
 
@@ -202,7 +204,7 @@ def content_text(content: Content, examples: bool) -> str:
 
 def referrer_text(one: Referrer) -> str:
     """Where the word is, and where it points."""
-    at = "its start" if one.points_at == 0 else f"its byte {one.points_at}"
+    at = "its start" if one.points_at_offset == 0 else f"its byte {one.points_at_offset}"
     content = one.content
     type_name = f", {content.kind.value}: {one_line([content.name])}" if content and content.name else ""
     size = f" ({one.block_bytes:,} B{type_name})" if one.block_bytes else ""
