@@ -21,7 +21,7 @@ PATIENCE_S = 40.0  # longer than the lease of the tool
 
 
 def shares(answer: str) -> dict[str, float]:
-    """The bytes of each function that a site's stack begins with; of the program's own. No answer: no sample yet."""
+    """The bytes of each function that a site's stack begins with; of the program's own. None in no answer."""
     found: dict[str, float] = {}
     for site in json.loads(answer)["sites"] if answer else []:
         functions = [frame["function"] for frame in site["stack"]]
