@@ -39,13 +39,17 @@ class Worker:
 
     def end(self) -> None:
         """It ends well, and has found nothing wrong."""
-        _, stderr = self.process.communicate(timeout=END_S)
+        try:
+            _, stderr = self.process.communicate(timeout=END_S)
+        finally:
+            self.process.kill()
         assert (self.process.returncode, stderr) == (0, "")
 
 
 @pytest.fixture
 def start_program(compile_c: Compile, lib: Path) -> Iterator[Callable[..., Worker]]:
-    started: list[subprocess.Popen[str]] = []
+    """They end with the test, if not before."""
+    started: list[Worker] = []
 
     def run(
         source: Path, *arguments: object, library: Path = lib, env: Mapping[str, str] | None = None
@@ -58,16 +62,15 @@ def start_program(compile_c: Compile, lib: Path) -> Iterator[Callable[..., Worke
             stderr=subprocess.PIPE,
             text=True,
         )
-        started.append(process)
         worker = Worker(process)
+        started.append(worker)
         assert worker.line() == "ready", "it is on hakmem, and has allocated"
         return worker
 
     yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    for worker in started:
+        if worker.process.returncode is None:
+            worker.end()
 
 
 @pytest.fixture

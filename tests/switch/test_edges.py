@@ -25,7 +25,6 @@ def test_new_threads_are_sampled_after_any_number_of_switches(start: Start) -> N
         worker.say(f"pairs {BLOCKS} {BYTES}")
         assert int(process.state["samples"]) - before > BLOCKS * 0.9
         switch.off()
-    worker.end()
 
 
 def test_a_lease_that_ended_is_taken_up_again(start: Start) -> None:
@@ -46,7 +45,6 @@ def test_a_lease_that_ended_is_taken_up_again(start: Start) -> None:
         worker.say(f"pairs {BLOCKS} {BYTES}")
         assert int(process.state["samples"]) - before > BLOCKS * 0.9
         switch.off()
-    worker.end()
 
 
 def test_a_renewed_lease_disturbs_nobody(start: Start) -> None:
@@ -59,7 +57,6 @@ def test_a_renewed_lease_disturbs_nobody(start: Start) -> None:
         assert int(process.control["generation"]) == generation
         assert int(process.control["lease_ms"]) > time.monotonic() * 1000
         switch.off()
-    worker.end()
 
 
 GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
@@ -78,4 +75,3 @@ def test_what_is_freed_is_no_sample_any_more(start: Start, mode: dict[str, str],
         worker.say(f"pairs {BLOCKS} {size}")
         assert int(process.state["samples"]) > BLOCKS / 10
         assert int(process.state["live_samples"]) <= before
-    worker.end()

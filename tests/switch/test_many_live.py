@@ -30,7 +30,6 @@ def many(start_program: Callable[..., Worker]) -> Callable[[str], Worker]:
 def plain_bytes(many: Callable[[str], Worker]) -> Iterator[int]:
     worker = many("0")
     yield resident_bytes(worker.pid)
-    worker.end()
 
 
 @pytest.mark.long("10 seconds; the others have a million")

@@ -56,7 +56,6 @@ def test_what_is_live_is_told(start: Start) -> None:
         assert int(process.state["samples"]) == taken
         assert not process.heaps()["armed"].any()
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
-    worker.end()
 
 
 LEASE = pytest.param("lease", marks=pytest.mark.long("13 seconds of waiting"))
@@ -82,7 +81,6 @@ def test_a_program_that_rested_since_the_last_profile(start: Start, ending: str)
         assert near(sum(one.weight_bytes for one in found.profile.samples), expected, 0.1)
         assert found.profile.header.rates == [Rate(0, PERIOD)], "this profile has begun"
         assert not is_on(target)
-    worker.end()
 
 
 def test_a_thread_that_slept_through_all_generations(start: Start) -> None:
@@ -96,7 +94,6 @@ def test_a_thread_that_slept_through_all_generations(start: Start) -> None:
         turn(process.target, Settings(PERIOD))
         worker.say(f"take {BLOCKS} {BYTES}")
         assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
-    worker.end()
 
 
 def test_only_what_came_since_the_profile_began(start: Start) -> None:
@@ -114,7 +111,6 @@ def test_only_what_came_since_the_profile_began(start: Start) -> None:
     assert all(near(one, BLOCKS * CLASS_BYTES, 0.1) for one in sums), sums
     resting = gather(target, plan)
     assert not resting.profile.samples, "no thread has seen this profile"
-    worker.end()
 
 
 def test_a_profile_that_another_command_ends(start: Start) -> None:
@@ -124,7 +120,6 @@ def test_a_profile_that_another_command_ends(start: Start) -> None:
     found = gather(target, Plan(for_s=0.2, settings=Settings(64)), lambda _: turn(target, None) and None)
     assert re.search("another command has switched it off since", str(found.notes))
     assert re.search("--period, --rate and --stack of its own", str(found.notes))
-    worker.end()
 
 
 def test_the_peak_of_a_program_that_grows_a_little(start: Start) -> None:
@@ -135,7 +130,6 @@ def test_the_peak_of_a_program_that_grows_a_little(start: Start) -> None:
     plan = Plan(Mode.PEAK, 2.0, Settings(PERIOD))
     found = gather(open_process(worker.pid), plan, lambda _: worker.say(next(orders)) and None)
     assert near(sum(one.weight_bytes for one in found.profile.samples), BLOCKS // 20 * CLASS_BYTES, 0.3)
-    worker.end()
 
 
 def test_a_census_counts_samples_as_what_they_are(start: Start) -> None:
@@ -150,7 +144,6 @@ def test_a_census_counts_samples_as_what_they_are(start: Start) -> None:
         worker.say("give")
         by_class = {item.block_bytes: item.live_blocks for item in take(process.target).classes}
         assert by_class[CLASS_BYTES] == 0
-    worker.end()
 
 
 def test_samples_have_sites(start: Start) -> None:
@@ -164,7 +157,6 @@ def test_samples_have_sites(start: Start) -> None:
         assert near(largest["allocated"]["blocks"], BLOCKS, 0.02)
         assert 1 <= int(largest["frame_count"]) == len(process.frames(largest))
         assert set(samples["thread_id"]) == {worker.pid}
-    worker.end()
 
 
 def test_a_lease_ends(start: Start) -> None:
@@ -175,7 +167,6 @@ def test_a_lease_ends(start: Start) -> None:
         wait_for(lambda: not process.running()["armed"].any(), "the lease to end")
         assert int(process.state["status"]) == off
         process.switch_and_wait(True, heaps=2, lease_s=600.0)
-    worker.end()
 
 
 def test_it_can_be_refused(start: Start) -> None:
@@ -187,7 +178,6 @@ def test_it_can_be_refused(start: Start) -> None:
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_refused")
         assert int(process.state["samples"]) == 0
         assert not process.heaps()["armed"].any()
-    worker.end()
 
 
 def test_a_child_keeps_the_table_and_goes_its_own_way(start: Start) -> None:
@@ -203,7 +193,6 @@ def test_a_child_keeps_the_table_and_goes_its_own_way(start: Start) -> None:
             worker.say("give")
             assert child.live_bytes(CLASS_BYTES) == 0
         assert parent.live_bytes(CLASS_BYTES) == before
-    worker.end()
 
 
 def test_threads_that_end_leave_their_samples(start: Start) -> None:
@@ -215,7 +204,6 @@ def test_threads_that_end_leave_their_samples(start: Start) -> None:
         assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
         worker.say("give")
         assert process.live_bytes(CLASS_BYTES) == 0
-    worker.end()
 
 
 def purge(process: Outside, number: int) -> None:
@@ -236,7 +224,6 @@ def test_purge_gives_back(start: Start) -> None:
         assert int(process.record("totals")["purged_bytes"]) > before + (30 << 20)
         worker.say("pairs 100 100")
         assert not process.heaps()["armed"].any()
-    worker.end()
 
 
 @pytest.mark.parametrize("mode", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1"}], ids=str)
@@ -331,4 +318,3 @@ def test_a_raised_semaphore_is_on(start: Start, lib: Path) -> None:
         worker.say("give")
         worker.say("pairs 100000 3000")
         assert not process.heaps()["armed"].any()
-    worker.end()
