@@ -39,8 +39,7 @@ CHILD_TEST(start_when_worth) {
 }
 
 CHILD_TEST(start_for_little) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   options.helper_thread = 2;
   for (unsigned index = 0; index < 1000; index++) must_malloc(index);
   REQUIRE(starts() == 0);
@@ -73,8 +72,7 @@ CHILD_TEST(refused_once) {
 
 /* Nothing to give back, and one thread: it leaves, and comes again when it is wanted. */
 CHILD_TEST(leave_when_alone) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   options.helper_thread = 2;
   hak_free(must_malloc(100));
   helper_note_thread(); /* a second one */

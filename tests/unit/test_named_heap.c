@@ -121,8 +121,7 @@ CHILD_TEST(live_bytes_are_right) {
 
 /* Frees that find the latch taken go home by the queue. */
 CHILD_TEST(free_while_taken) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("busy");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
   uint64_t live = named_live_bytes(heap);
@@ -182,8 +181,7 @@ static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
 }
 
 CHILD_TEST(lanes) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *first = take(heap, 64), *second;
   struct hak_heap *lane = take_beside(heap, &second);
@@ -210,8 +208,7 @@ CHILD_TEST(lanes) {
 
 /* A lane takes over what the heap has of the class, and a thread that has read before whose the block is frees it all the same. */
 CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("met");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
   for (unsigned index = 0; index < MANY; index += 2) hak_free(blocks[index]);
@@ -230,8 +227,7 @@ CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
 
 /* Threads that meet at a lane's latch as well wait for it; a free does not. */
 CHILD_TEST(freed_while_lane_is_taken) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *block;
   struct hak_heap *lane = take_beside(heap, &block);
@@ -244,8 +240,7 @@ CHILD_TEST(freed_while_lane_is_taken) {
 
 /* A lane that another thread was changing is left as it is, and so is the heap. */
 CHILD_TEST(cut_off_lane) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *block = take(heap, 64), *second;
   struct hak_heap *lane = take_beside(heap, &second);
@@ -264,8 +259,7 @@ CHILD_TEST(cut_off_lane) {
 
 /* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
 CHILD_TEST(cut_off) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = make("cut off");
   void *block = take(heap, 64), *range = take(heap, 200000), *last = take(heap, 200000);
   hak_heap_set_tag(heap, 5);

@@ -71,8 +71,7 @@ static void cut_off(struct hak_heap *heap) {
 
 /* In a child's child, what stood for the heap in the child is left as it is as well. */
 CHILD_TEST(cut_off_twice) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   hak_heap *heap = hak_heap_new("cut off twice");
   void *first = hak_heap_malloc(heap, 64);
   cut_off(heap);
@@ -117,8 +116,7 @@ CHILD_TEST(freed_between) {
 
 /* Said in every case, and in the figures nothing is left. */
 CHILD_TEST(freed_twice_beside) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = hak_heap_new("busy");
   void *first = hak_heap_malloc(heap, 64), *second = hak_heap_malloc(heap, 64);
   misuse_action = MISUSE_IGNORE;

@@ -70,15 +70,13 @@ static void require_own_slabs(struct life *lives) {
 }
 
 CHILD_TEST(share_the_first_blocks) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   hak_free(must_malloc(64)); /* the first thread has a heap */
   hold(4, require_one_owner);
 }
 
 CHILD_TEST(own_what_is_more) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   hak_free(must_malloc(64));
   hold(40, require_own_slabs);
 }
@@ -94,8 +92,7 @@ static void *outgrow(void *first) {
 /* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
 CHILD_TEST(take_the_shared_slab_along) {
   void *first = NULL;
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   hak_free(must_malloc(64));
   uint64_t slabs = counted(COUNT_refill_new);
   on_a_thread(outgrow, &first);
@@ -105,8 +102,7 @@ CHILD_TEST(take_the_shared_slab_along) {
 
 /* The first thread, and a process of one thread, never share. */
 CHILD_TEST(leave_the_first_alone) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   for (unsigned index = 0; index < 100; index++) must_malloc(64);
   REQUIRE(counted(COUNT_refill_starter) == 0);
 }
@@ -119,8 +115,7 @@ static void *allocate_and_free(void *unused) {
 /* What comes back is used by the next one: nothing piles up, not even when the heap that they all take
  * over has had its share and has slabs of its own. */
 CHILD_TEST(reuse) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   hak_free(must_malloc(64));
   for (unsigned round = 0; round < 20; round++) on_a_thread(allocate_and_free, NULL);
   uint64_t slabs = counted(COUNT_refill_new);

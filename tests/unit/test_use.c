@@ -92,8 +92,7 @@ static void *find_own(void *unused) {
 }
 
 CHILD_TEST(end_thread) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   shared = hak_heap_new("shared");
   for (unsigned thread = 0; thread < 3; thread++) {
     on_a_thread(use_and_end, NULL);
@@ -118,8 +117,7 @@ CHILD_TEST(without_memory) {
 
 /* Other threads' uses are gone; one's own goes on, in what stands for a heap that was cut off. */
 static void fork_in_use(const void *is_cut) {
-  os_fake.is_multi_threaded = true;
-  start_library();
+  start_library_with_threads();
   struct hak_heap *heap = hak_heap_new("used"), *other = hak_heap_new("another's"), *before;
   REQUIRE(hak_heap_use(heap, NULL));
   store_relaxed(&heap->users, 3);
