@@ -111,29 +111,21 @@ def root() -> Path:
     return ROOT
 
 
-@pytest.fixture(scope="session")
-def lib() -> Path:
-    return built("libhakmem.so")
+def built_file(name: str) -> Callable[[], Path]:
+    """A fixture: the file of the build."""
+
+    @pytest.fixture(scope="session")
+    def given() -> Path:
+        return built(name)
+
+    return given
 
 
-@pytest.fixture(scope="session")
-def debug_lib() -> Path:
-    return built("debug/libhakmem.so")
-
-
-@pytest.fixture(scope="session")
-def static_lib() -> Path:
-    return built("libhakmem.a")
-
-
-@pytest.fixture(scope="session")
-def core_lib() -> Path:
-    return built("debug/libhakmem_core.a")
-
-
-@pytest.fixture(scope="session")
-def fake_lib() -> Path:
-    return built("debug/libhakmem_fake.a")
+lib = built_file("libhakmem.so")
+debug_lib = built_file("debug/libhakmem.so")
+static_lib = built_file("libhakmem.a")
+core_lib = built_file("debug/libhakmem_core.a")
+fake_lib = built_file("debug/libhakmem_fake.a")
 
 
 @pytest.fixture(scope="session")

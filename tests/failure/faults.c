@@ -136,37 +136,28 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
   return MAP_FAILED;
 }
 
-int munmap(void *at, size_t bytes) {
-  if (!REFUSED(ENOMEM)) {
-    return (int)kernel(SYS_munmap, at, bytes);
+/* A call for pages, with one argument more; refused, it may have been done for the first half of them. */
+static int of_pages(int error, bool is_refused, long number, void *at, size_t bytes, int more) {
+  if (!is_refused) {
+    return (int)kernel(number, at, bytes, more);
   }
   if (half_of(bytes) != 0) {
-    kernel(SYS_munmap, at, half_of(bytes));
+    kernel(number, at, half_of(bytes), more);
   }
-  errno = ENOMEM;
+  errno = error;
   return -1;
+}
+
+int munmap(void *at, size_t bytes) {
+  return of_pages(ENOMEM, REFUSED(ENOMEM), SYS_munmap, at, bytes, 0);
 }
 
 int mprotect(void *at, size_t bytes, int protection) {
-  if (!REFUSED(ENOMEM)) {
-    return (int)kernel(SYS_mprotect, at, bytes, protection);
-  }
-  if (half_of(bytes) != 0) {
-    kernel(SYS_mprotect, at, half_of(bytes), protection);
-  }
-  errno = ENOMEM;
-  return -1;
+  return of_pages(ENOMEM, REFUSED(ENOMEM), SYS_mprotect, at, bytes, protection);
 }
 
 int madvise(void *at, size_t bytes, int advice) {
-  if (!REFUSED(EINVAL)) {
-    return (int)kernel(SYS_madvise, at, bytes, advice);
-  }
-  if (half_of(bytes) != 0) {
-    kernel(SYS_madvise, at, half_of(bytes), advice);
-  }
-  errno = EINVAL;
-  return -1;
+  return of_pages(EINVAL, REFUSED(EINVAL), SYS_madvise, at, bytes, advice);
 }
 
 /* By the kernel's own list: does one line hold all of it? */
@@ -208,31 +199,25 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
   return REFUSED(EPERM) ? -1 : (int)kernel(SYS_prlimit64, 0, resource, NULL, limit);
 }
 
+#define REAL(function) ((__typeof__(&function))next(#function))
+
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
-  int (*real)(pid_t, size_t, cpu_set_t *) = (int (*)(pid_t, size_t, cpu_set_t *))next(__func__);
-  return REFUSED(EINVAL) ? -1 : real(process, bytes, set);
+  return REFUSED(EINVAL) ? -1 : REAL(sched_getaffinity)(process, bytes, set);
 }
 
 int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {
-  int (*real)(int, const struct sigaction *, struct sigaction *) =
-      (int (*)(int, const struct sigaction *, struct sigaction *))next(__func__);
-  return REFUSED(EINVAL) ? -1 : real(signal, action, before);
+  return REFUSED(EINVAL) ? -1 : REAL(sigaction)(signal, action, before);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
                    void *argument) {
-  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
-      (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next(__func__);
-  return REFUSED(EAGAIN) ? EAGAIN : real(thread, attributes, body, argument);
+  return REFUSED(EAGAIN) ? EAGAIN : REAL(pthread_create)(thread, attributes, body, argument);
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
-  int (*real)(pthread_key_t *, void (*)(void *)) =
-      (int (*)(pthread_key_t *, void (*)(void *)))next(__func__);
-  return REFUSED(EAGAIN) ? EAGAIN : real(key, destructor);
+  return REFUSED(EAGAIN) ? EAGAIN : REAL(pthread_key_create)(key, destructor);
 }
 
 int pthread_setspecific(pthread_key_t key, const void *value) {
-  int (*real)(pthread_key_t, const void *) = (int (*)(pthread_key_t, const void *))next(__func__);
-  return REFUSED(ENOMEM) ? ENOMEM : real(key, value);
+  return REFUSED(ENOMEM) ? ENOMEM : REAL(pthread_setspecific)(key, value);
 }
