@@ -1,10 +1,12 @@
 """How a program ended that a test has run, and what fixtures are."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from preload import Report, served
 
 
@@ -36,3 +38,15 @@ def captured(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end: its status and what it said, as text.  `how` is as of subprocess.run."""
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)
+
+
+def one_of_installed(*commands: str) -> Callable[..., str]:
+    """A fixture: each of them in turn, for a module."""
+
+    @pytest.fixture(scope="module", params=commands)
+    def given(request: pytest.FixtureRequest) -> str:
+        if shutil.which(request.param) is None:
+            pytest.skip(f"{request.param} is not installed")
+        return str(request.param)
+
+    return given

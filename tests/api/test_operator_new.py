@@ -1,22 +1,17 @@
 """operator new and delete, from g++ and clang++, preloaded and linked both ways."""
 
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from modes import ALL_MODES, assert_clean
-from results import Run
+from results import Run, one_of_installed
 
 HERE = Path(__file__).resolve().parent
 SIZED = "-fsized-deallocation"  # clang 14 has it off by default
 
 
-@pytest.fixture(params=["g++", "clang++"])
-def compiler(request: pytest.FixtureRequest) -> str:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return str(request.param)
+compiler = one_of_installed("g++", "clang++")
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)

@@ -1,13 +1,12 @@
 """hakmem/hakmem.hpp: C++11 to C++20, gcc and clang, with and without exceptions, under AddressSanitizer."""
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from modes import INCLUDE_TESTS
-from results import captured
+from results import captured, one_of_installed
 
 CONTAINERS = Path(__file__).with_name("containers.cc")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror"]
@@ -23,11 +22,7 @@ int main() {
 """
 
 
-@pytest.fixture(params=["g++", "clang++"])
-def compiler(request: pytest.FixtureRequest) -> str:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return request.param
+compiler = one_of_installed("g++", "clang++")
 
 
 def compile_only(compiler: str, *words: str | Path, text: str | None = None) -> None:

@@ -2,11 +2,11 @@
 of locks and calls."""
 
 import platform
-import shutil
 from pathlib import Path
 
 import fast_path
 import pytest
+from results import one_of_installed
 
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64", reason="built and read on x86-64 only"),
@@ -22,11 +22,7 @@ HIT_INSTRUCTIONS_MAX_OF = {"free": 27, "_ZdlPv": 27, "_ZdlPvm": 34}
 MORE_ON_AARCH64 = 7
 
 
-@pytest.fixture(scope="module", params=BUILDS)
-def compiler(request: pytest.FixtureRequest) -> str:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return request.param
+compiler = one_of_installed(*BUILDS)
 
 
 @pytest.fixture(scope="module")

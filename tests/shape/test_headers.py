@@ -1,20 +1,14 @@
 """Each header compiles alone, twice over, with gcc and clang; the public one also as C++ and strict C."""
 
-import shutil
-
 import pytest
-from results import captured
+from results import captured, one_of_installed
 from shape.sources import ROOT, name_of, sources
 
 HEADERS = [name_of(path) for path in sources(".h")]
 PUBLIC = "hakmem/hakmem.h"
 
 
-@pytest.fixture(params=["gcc", "clang"])
-def compiler(request: pytest.FixtureRequest) -> str:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return request.param
+compiler = one_of_installed("gcc", "clang")
 
 
 def compile_alone(compiler: str, language: str, standard: str, header: str) -> None:
