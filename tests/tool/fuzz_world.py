@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,14 +90,10 @@ def world(made: World, request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return World(tmp_path, made.busy, made.recording, made.core, chance)
 
 
-@contextmanager
-def counted(tally: Tally) -> Iterator[Callable[[], bool]]:
-    """`more()` until the time is over."""
-    until_s, cases = time.monotonic() + SECONDS, [0]
-
-    def more() -> bool:
-        cases[0] += 1
-        return time.monotonic() < until_s
-
-    yield more
-    tally(cases[0], "sequences")
+def counted(tally: Tally) -> Iterator[int]:
+    """Numbers until the time is over."""
+    until_s, number = time.monotonic() + SECONDS, 0
+    while time.monotonic() < until_s:
+        yield number
+        number += 1
+    tally(number, "sequences")

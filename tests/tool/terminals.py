@@ -44,6 +44,10 @@ class Terminal:
         """As a user does."""
         self.tmux("send-keys", *keys)
 
+    def quit(self) -> None:
+        self.press("q")
+        self.wait_for("status 0")
+
     def wait_for(self, *texts: str) -> str:
         """The screen as soon as it shows all of these, in one line or wrapped."""
         shown = [""]

@@ -96,11 +96,10 @@ def nonsense(world: World) -> list[str]:
 
 
 def test_arguments(world: World, tally: Tally) -> None:
-    with counted(tally) as more:
-        while more():
-            arguments = any_arguments(world) if world.chance.random() < 0.97 else nonsense(world)
-            ending = forked(arguments, cwd=world.folder)
-            is_clean(ending, arguments)
+    for _ in counted(tally):
+        arguments = any_arguments(world) if world.chance.random() < 0.97 else nonsense(world)
+        ending = forked(arguments, cwd=world.folder)
+        is_clean(ending, arguments)
 
 
 def quick_commands(world: World) -> list[list[str]]:
@@ -129,15 +128,14 @@ def quick_commands(world: World) -> list[list[str]]:
 
 
 def test_environment(world: World, tally: Tally) -> None:
-    with counted(tally) as more:
-        while more():
-            names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
-            environment = {name: world.one_of(*VARIABLES[name]) for name in names}
-            arguments = world.chance.choice(quick_commands(world))
-            ending = forked(arguments, environment=tool_environment(environment), cwd=world.folder)
-            is_clean(ending, (arguments, environment))
-            if environment.get("LC_ALL") in ("C", "POSIX"):
-                assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
+    for _ in counted(tally):
+        names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
+        environment = {name: world.one_of(*VARIABLES[name]) for name in names}
+        arguments = world.chance.choice(quick_commands(world))
+        ending = forked(arguments, environment=tool_environment(environment), cwd=world.folder)
+        is_clean(ending, (arguments, environment))
+        if environment.get("LC_ALL") in ("C", "POSIX"):
+            assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
 
 
 def test_plain_locale_has_ascii_for_everything(world: World) -> None:
@@ -230,45 +228,41 @@ def forked_in(folder: Path, arguments: list[str]) -> Ending:
 
 
 def test_completion(world: World, tally: Tally) -> None:
-    with counted(tally) as more:
-        while more():
-            words = " ".join(["hakmem", world.one_of(*COMMANDS), *(world.word() for _ in range(2))])
-            environment = {
-                "_HAKMEM_COMPLETE": world.one_of(
-                    "bash_complete", "zsh_complete", "fish_complete", "x", "bash_x"
-                ),
-                "COMP_WORDS": words.replace("\0", ""),
-                "COMP_CWORD": world.one_of("0", "1", "2", "3", "9"),
-            }
-            ending = forked([], environment=tool_environment(environment), cwd=world.folder)
-            if ending.status != 1 or ending.stderr:  # click is silent about a shell that it does not know
-                is_clean(ending, environment)
+    for _ in counted(tally):
+        words = " ".join(["hakmem", world.one_of(*COMMANDS), *(world.word() for _ in range(2))])
+        environment = {
+            "_HAKMEM_COMPLETE": world.one_of("bash_complete", "zsh_complete", "fish_complete", "x", "bash_x"),
+            "COMP_WORDS": words.replace("\0", ""),
+            "COMP_CWORD": world.one_of("0", "1", "2", "3", "9"),
+        }
+        ending = forked([], environment=tool_environment(environment), cwd=world.folder)
+        if ending.status != 1 or ending.stderr:  # click is silent about a shell that it does not know
+            is_clean(ending, environment)
 
 
 def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Tally) -> None:
     """From the first instruction of ours on it dies of the signal, without a word.  What the interpreter does
     before that is its own: it is left out by waiting until SIGINT's handler is reset."""
-    with counted(tally) as more:
-        while more():
-            arguments = world.chance.choice(quick_commands(world)[2:])
-            if arguments[0] == "run":
-                continue
-            with subprocess.Popen(
-                [str(tool.path), *arguments],
-                env=tool_environment(),
-                cwd=world.folder,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process:
-                begun = wait_for_entry(process)
-                time.sleep(world.chance.random() * 0.5)
-                process.send_signal(signal.SIGINT)
-                _, said = process.communicate(timeout=60)
-            if begun:
-                assert process.returncode in (-signal.SIGINT, 0, 1, 4), (arguments, process.returncode, said)
-                for word in (*NEVER, "KeyboardInterrupt", "Aborted"):
-                    assert word not in said, (arguments, said)
+    for _ in counted(tally):
+        arguments = world.chance.choice(quick_commands(world)[2:])
+        if arguments[0] == "run":
+            continue
+        with subprocess.Popen(
+            [str(tool.path), *arguments],
+            env=tool_environment(),
+            cwd=world.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            begun = wait_for_entry(process)
+            time.sleep(world.chance.random() * 0.5)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        if begun:
+            assert process.returncode in (-signal.SIGINT, 0, 1, 4), (arguments, process.returncode, said)
+            for word in (*NEVER, "KeyboardInterrupt", "Aborted"):
+                assert word not in said, (arguments, said)
 
 
 def wait_for_entry(process: subprocess.Popen[str]) -> bool:
@@ -289,15 +283,14 @@ def wait_for_entry(process: subprocess.Popen[str]) -> bool:
 
 def test_processes_that_die_meanwhile(world: World, lib: Path, compile_c: Compile, tally: Tally) -> None:
     program = compile_c(PROGRAMS / "busy.c")
-    with counted(tally) as more:
-        while more():
-            command = world.one_of("stat", "why", "record", "top")
-            with running([program, "60"], lib) as process:
-                words = {"record": ["--for", "5s", "--every", "20ms", "-o", "out"], "top": ["--once"]}
-                killer = subprocess.Popen(
-                    ["sh", "-c", f"sleep {world.chance.random() * 0.2:.3f}; kill -9 {process.pid}"]
-                )
-                ending = forked([command, process.pid, *words.get(command, [])], cwd=world.folder)
-                killer.wait()
-            is_clean(ending, command)
-            assert ending.status in (0, 4), (command, ending)
+    for _ in counted(tally):
+        command = world.one_of("stat", "why", "record", "top")
+        with running([program, "60"], lib) as process:
+            words = {"record": ["--for", "5s", "--every", "20ms", "-o", "out"], "top": ["--once"]}
+            killer = subprocess.Popen(
+                ["sh", "-c", f"sleep {world.chance.random() * 0.2:.3f}; kill -9 {process.pid}"]
+            )
+            ending = forked([command, process.pid, *words.get(command, [])], cwd=world.folder)
+            killer.wait()
+        is_clean(ending, command)
+        assert ending.status in (0, 4), (command, ending)

@@ -75,13 +75,12 @@ def changed_json(data: bytes, chance: random.Random) -> bytes:
 def test_recordings(world: World, tally: Tally) -> None:
     data, path = world.recording.read_bytes(), world.folder / "bad.json"
     reported = 0
-    with counted(tally) as more:
-        while more():
-            change = changed_json if world.chance.random() < 0.7 else changed
-            path.write_bytes(change(data, world.chance))
-            ending = forked(["report", path, "-o", "page"], cwd=world.folder)
-            is_clean(ending, f"a recording kept as {keep(path)}" if ending.status not in (0, 1) else "report")
-            reported += ending.status == 0
+    for _ in counted(tally):
+        change = changed_json if world.chance.random() < 0.7 else changed
+        path.write_bytes(change(data, world.chance))
+        ending = forked(["report", path, "-o", "page"], cwd=world.folder)
+        is_clean(ending, f"a recording kept as {keep(path)}" if ending.status not in (0, 1) else "report")
+        reported += ending.status == 0
     assert reported, "else nothing but the first check was tried"
 
 
@@ -141,18 +140,15 @@ def test_damaged_cores(world: World, core: Path, tally: Tally) -> None:
     borders = headers_of(whole)
     headers = next(place for place in borders if place > 64)
     file = os.open(core, os.O_RDWR)
-    with counted(tally) as more:
-        while more():
-            places = [
-                damaged_place(world, file, len(whole), headers) for _ in range(world.chance.randint(1, 40))
-            ]
-            for place in places:
-                value = world.chance.choice((*NUMBERS, world.chance.getrandbits(64)))
-                os.pwrite(file, value.to_bytes(8, "little")[: world.chance.choice((1, 4, 8))], place)
-            command = world.one_of("core", "why", "what", "leaks")
-            is_clean(forked([command, core], cwd=world.folder), (command, places))
-            for place in places:
-                os.pwrite(file, whole[place : place + 8], place)
+    for _ in counted(tally):
+        places = [damaged_place(world, file, len(whole), headers) for _ in range(world.chance.randint(1, 40))]
+        for place in places:
+            value = world.chance.choice((*NUMBERS, world.chance.getrandbits(64)))
+            os.pwrite(file, value.to_bytes(8, "little")[: world.chance.choice((1, 4, 8))], place)
+        command = world.one_of("core", "why", "what", "leaks")
+        is_clean(forked([command, core], cwd=world.folder), (command, places))
+        for place in places:
+            os.pwrite(file, whole[place : place + 8], place)
     os.close(file)
 
 
@@ -168,9 +164,8 @@ def test_damaged_programs(world: World, tally: Tally) -> None:
     """doctor looks at a program that is asked for; nothing damaged is run."""
     data = Path(shutil.which("true") or "").read_bytes()
     program = world.folder / "program"
-    with counted(tally) as more:
-        while more():
-            program.write_bytes(changed(data, world.chance))
-            program.chmod(0o644 if world.chance.random() < 0.1 else 0o755)
-            words = world.chance.choice((["doctor", "--", program], ["core", program]))
-            is_clean(forked(words, cwd=world.folder), words)
+    for _ in counted(tally):
+        program.write_bytes(changed(data, world.chance))
+        program.chmod(0o644 if world.chance.random() < 0.1 else 0o755)
+        words = world.chance.choice((["doctor", "--", program], ["core", program]))
+        is_clean(forked(words, cwd=world.folder), words)

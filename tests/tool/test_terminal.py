@@ -75,8 +75,7 @@ def test_back_to_the_choice_and_on(
     step = pids.index(str(small.pid)) - pids.index(str(busy.pid))
     shown.press(*["Down" if step > 0 else "Up"] * abs(step), "Enter")
     wait_until(lambda: shown.screen().startswith(f" {small.pid} sh"), "the other process is not shown")
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
 
 
 @every_process

@@ -31,8 +31,7 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown.wait_for("madvise", "page faults, minor")
     shown.press("Tab")
     shown.wait_for("share", "live blocks")
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
 
 
 def test_process_that_ends(lib: Path, busy_program: Path, terminal: Open) -> None:
@@ -43,8 +42,7 @@ def test_process_that_ends(lib: Path, busy_program: Path, terminal: Open) -> Non
     text = shown.wait_for(f"Process {process.pid} has ended")
     assert "the last figures stay. q quits" in text
     assert "tiny" in text
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
 
 
 @pytest.mark.alone  # the list has every process on hakmem
@@ -60,8 +58,7 @@ def test_choice_among_processes(
         shown.press(*["Down"] * offered.index(str(other.pid)), "Enter")
         heading = shown.wait_for("tiny", f"{other.pid} /").splitlines()[0]
         assert heading.split()[0] == str(other.pid)
-        shown.press("q")
-        shown.wait_for("status 0")
+        shown.quit()
 
 
 def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Open) -> None:

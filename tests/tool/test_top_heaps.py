@@ -50,8 +50,7 @@ def test_the_table_comes_with_the_first_heap(with_heaps: Start, terminal: Open) 
     assert limited.startswith("1.00 MiB ")
     assert " 256 1.00 MiB 1.00 MiB 100 % 3 " in limited, "blocks, peak, limit, used, refused"
     assert cells(screen, "“main loop”")[-2:] == ["thread", str(program.pid)]
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
 
 
 # ---- by textual's pilot ------------------------------------------------------------------------------

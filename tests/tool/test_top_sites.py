@@ -55,8 +55,7 @@ def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: 
     row = re.compile(r"[\d.]+ [KM]iB +\+[\d.]+ [KM]iB +keeps \(sites.c:\d+\) ← main")
     wait_until(lambda: row.search(shown.screen()), "it does not grow")
     assert has_profile(sites.pid)
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
     wait_until(lambda: not has_profile(sites.pid), "it stays on")
 
 
@@ -78,8 +77,7 @@ def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Open
     shown.wait_for("tiny")
     shown.press(TAB)
     shown.wait_for(KEEPS, "It was on already, and stays on.")
-    shown.press("q")
-    shown.wait_for("status 0")
+    shown.quit()
     assert has_profile(sites.pid)
 
 
@@ -122,8 +120,7 @@ def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
         shown.wait_for("tiny")
         shown.press(TAB, "o")
         shown.wait_for("refuses heap profiles: it was started with HAKMEM_PROFILE=never")
-        shown.press("q")
-        shown.wait_for("status 0")
+        shown.quit()
 
 
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
