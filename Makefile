@@ -62,7 +62,7 @@ run: release ## hakmem compiles itself, against glibc's malloc, about a minute; 
 test-all: export ALL := 1
 test-all: test ## and those that are long, half an hour
 
-test: plain-path tools-tests build $(VENV)/ready ## the tests, 12 minutes (QUICK=1: a first look, 90 seconds; ARGS='tests/api -k name': some)
+test: plain-path tools-tests build $(VENV)/ready ## the tests, 11 minutes (QUICK=1: a first look, 90 seconds; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: plain-path build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
