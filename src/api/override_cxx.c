@@ -163,13 +163,12 @@ static void *new_or_null(const struct request *request, const void *nothrow) {
   result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
 /* Calls the program's own plain form where it has one, else ours. */
-#define THEIRS_OR(member, arguments, ours)                              \
-  do {                                                                  \
-    const struct other_operators *const others = operators_of_others(); \
-    if (UNLIKELY(others->member != NULL))                               \
-      others->member arguments;                                         \
-    else                                                                \
-      ours;                                                             \
+#define THEIRS_OR(member, arguments, ours)                \
+  do {                                                    \
+    if (may_be_others() && operators_of_others()->member) \
+      operators_of_others()->member arguments;            \
+    else                                                  \
+      ours;                                               \
   } while (0)
 /* hakmem's own, even if the program has one (foreign/operators.h). */
 #define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
