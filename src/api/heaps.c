@@ -48,7 +48,7 @@ hak_heap *hak_heap_of_thread(void) {
 }
 
 hak_heap *hak_heap_of(const void *block) {
-  struct hak_heap *heap = named_of_entry(owner_map_entry((uintptr_t)block));
+  struct hak_heap *heap = named_of_block(block);
   while (heap && heap->stands_for) heap = heap->stands_for;
   return heap;
 }

@@ -55,7 +55,7 @@ NOINLINE static void *malloc_target(const void *block, size_t size, uint32_t sit
                                     bool is_growing) {
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site, .is_growing = is_growing};
-  return heap_allocate_in(named_of_entry(owner_map_entry((uintptr_t)block)), &allocation);
+  return heap_allocate_in(named_of_block(block), &allocation);
 }
 
 /* *target becomes another block, or NULL, where the system has lost it. */

@@ -44,7 +44,7 @@ static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int f
   if (!is_much_less && is_aligned && family_expand(block, size)) return block;
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   int errno_before = errno;
-  void *moved = heap_allocate_in(named_of_entry(owner_map_entry((uintptr_t)block)), &allocation);
+  void *moved = heap_allocate_in(named_of_block(block), &allocation);
   if (!moved) return is_much_less && is_aligned ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
   heap_free(block);

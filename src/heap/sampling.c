@@ -189,8 +189,7 @@ void *sampling_note_kept(void *block, size_t size) {
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
   if (!heap) return;
-  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
-  struct allocation allocation = {.size = size, .alignment = 1, .named = named};
+  struct allocation allocation = {.size = size, .alignment = 1, .named = named_of_block(block)};
   int coins = sampling_coins(heap, &allocation);
   if (coins != NOT_SAMPLED) sampling_note(heap, &allocation, block, coins);
 }

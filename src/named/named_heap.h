@@ -99,6 +99,9 @@ INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
 INLINE struct hak_heap *named_of_entry(uint32_t entry) {
   return map_entry_is_named(entry) ? named_of_live_entry(entry) : NULL;
 }
+INLINE struct hak_heap *named_of_block(const void *block) {
+  return named_of_entry(owner_map_entry((uintptr_t)block));
+}
 /* As pointer_describe, with the name of the block's heap. */
 INLINE struct block_description named_describe(uintptr_t block, uint32_t entry,
                                                size_t block_bytes) {

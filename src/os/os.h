@@ -105,9 +105,8 @@ enum { OS_CGROUP_PROCESSOR = 1000, OS_CGROUP_PATH_BYTES = 512 };
 
 /* The tightest limits of the process's cgroups and of those above them, as far as they are visible. */
 struct os_cgroup {
-  uint64_t
-      memory_bytes; /* memory.max or memory.high; v1: memory.limit_in_bytes; OS_CGROUP_NONE without one */
-  uint64_t processor_quota;               /* in thousandths of a processor */
+  uint64_t memory_bytes;    /* memory.max, .high; v1: memory.limit_in_bytes; OS_CGROUP_NONE: none */
+  uint64_t processor_quota; /* in thousandths of a processor */
   char memory_path[OS_CGROUP_PATH_BYTES]; /* where the tightest memory limit was found */
   bool is_v1;
 };
