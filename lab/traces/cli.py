@@ -22,9 +22,10 @@ OUTPUT = REPOSITORY / "build" / "lab" / "traces"
 FLAGS = ["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-pthread", f"-I{HERE.parent}"]
 SOURCES = REPOSITORY / "src"
 
-# Slabs that are owned from the first block on, as hakmem's are; shared ones; and ownership that is earned.
+# Slabs that are owned from the first block on; and lend, as hakmem's do; shared ones; and ownership that is earned.
 POLICIES = (
     "cache=32,own=0",
+    "cache=32,own=0,lend=1,lines=1",
     *(f"cache={kib},lines=1" for kib in (4, 8, 32)),
     *(f"cache=32,own={kib},steady=4,lines=1" for kib in (256, 1024, 4096)),
 )

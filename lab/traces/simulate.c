@@ -1,11 +1,12 @@
 /* simulate.c: replays a recording on simulated heaps, one for each policy, and prints what each needs.
  *
- *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] ...
+ *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] ...
  *
  * Each argument after the recording is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
  * `own` is the number of KiB that a thread must hold of a class, at `steady` refills one after the other, to get slabs of its own
  * ("own=0": from its first block on, as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
- * has a block. Blocks above MID_MAX_BYTES count as they are and are in no slab. */
+ * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before fresh ones. Blocks above
+ * MID_MAX_BYTES count as they are and are in no slab. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct policy {
   const char *text;
   size_t cache_bytes, own_bytes; /* own_bytes SIZE_MAX: never */
   unsigned steady;
-  bool keeps_lines;
+  bool keeps_lines, lends;
 };
 
 static struct policy policy_of(const char *text) {
@@ -40,11 +41,13 @@ static struct policy policy_of(const char *text) {
       policy.steady = (unsigned)value;
     else if (sscanf(at, "lines=%lu", &value) == 1)
       policy.keeps_lines = value != 0;
+    else if (sscanf(at, "lend=%lu", &value) == 1)
+      policy.lends = value != 0;
     else {
-      fprintf(
-          stderr,
-          "simulate: %s: a policy is cache=KiB, own=KiB, steady=N, lines=0|1 with commas between\n",
-          text);
+      fprintf(stderr,
+              "simulate: %s: a policy is cache=KiB, own=KiB, steady=N, lines=0|1, lend=0|1 with "
+              "commas between\n",
+              text);
       exit(2);
     }
   }
@@ -108,6 +111,16 @@ static void refill(struct run *run, struct cache *cache, uint16_t thread, unsign
   if (owns && !run->slabs.lists[thread][class] && slabs_claim(&run->slabs, thread, class))
     visit(run, thread, class);
   for (size_t left = cache->capacity / 2; left;) {
+    if (owns && run->policy.lends && !slabs_has_used(&run->slabs, thread, class)) {
+      size_t lent =
+          slabs_borrow(&run->slabs, thread, class, keeps_lines, cache->blocks + cache->count, left);
+      cache->count += (uint32_t)lent;
+      cache->held_bytes += (int64_t)(lent * class_bytes(class));
+      if (lent) {
+        visit(run, thread, class);
+        break;
+      }
+    }
     size_t count = slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, keeps_lines,
                               cache->blocks + cache->count, left);
     cache->count += (uint32_t)count;

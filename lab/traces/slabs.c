@@ -37,6 +37,7 @@ static struct slab *fresh(struct slabs *slabs, uint16_t owner, unsigned class) {
   slab->owner = owner;
   slab->class = (uint8_t) class;
   slab->capacity = slab->free_count = slab_shapes[class].capacity;
+  slab->handed_out = 0;
   list(slabs, slab);
   return slab;
 }
@@ -108,6 +109,7 @@ enum { LOOKS_MAX = 8 };
 static void take_one(struct slabs *slabs, struct slab *slab, uint16_t thread, size_t index) {
   slabs->shared_lines += is_shared(slab, index, thread);
   slab->taken[index / 64] |= UINT64_C(1) << index % 64;
+  if (index >= slab->handed_out) slab->handed_out = (uint32_t)index + 1;
   count_lines(slab, index, thread, 1);
   touch(slabs, slab, index);
   if (!--slab->free_count) unlist(slabs, slab);
@@ -132,6 +134,39 @@ size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned
   return count;
 }
 
+static bool has_used(const struct slab *slab) {
+  return slab->free_count > slab->capacity - slab->handed_out;
+}
+
+bool slabs_has_used(struct slabs *slabs, uint16_t thread, unsigned class) {
+  const struct slab *slab = slabs->lists[thread][class];
+  for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++)
+    if (has_used(slab)) return true;
+  return false;
+}
+
+/* The lowest word has used blocks, as fresh ones are last. */
+size_t slabs_borrow(struct slabs *slabs, uint16_t thread, unsigned class, bool keeps_lines,
+                    struct block *blocks, size_t most) {
+  for (unsigned step = 1; step < slabs->threads; step++) {
+    uint16_t lender = (uint16_t)((thread + step) % slabs->threads);
+    struct slab *slab = slabs->lists[lender][class];
+    for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++) {
+      size_t word = find(slab, thread, keeps_lines), count = 0;
+      if (word * 64 >= slab->handed_out) continue;
+      uint64_t free = free_of_word(slab, word, thread, keeps_lines);
+      for (; free && count < most; free &= free - 1) {
+        size_t index = word * 64 + lowest_bit(free);
+        if (index >= slab->handed_out) break;
+        take_one(slabs, slab, thread, index);
+        blocks[count++] = (struct block){slab, (uint32_t)index};
+      }
+      if (count) return count;
+    }
+  }
+  return 0;
+}
+
 void slabs_give(struct slabs *slabs, struct block block) {
   struct slab *slab = block.slab;
   slab->taken[block.index / 64] &= ~(UINT64_C(1) << block.index % 64);
@@ -146,6 +181,7 @@ void slabs_give(struct slabs *slabs, struct block block) {
 
 bool slabs_claim(struct slabs *slabs, uint16_t thread, unsigned class) {
   slabs->owns[thread][class] = true;
+  if (thread >= slabs->threads) slabs->threads = thread + 1u;
   struct slab *slab = slabs->lists[COMMONS][class];
   if (!slab) return false;
   unlist(slabs, slab);

@@ -25,6 +25,7 @@ struct slab {
   uint8_t class;
   bool is_listed;
   uint32_t free_count, capacity;
+  uint32_t handed_out;             /* blocks from this one on were never taken */
   uint64_t touched;                /* a bit for each page */
   uint64_t taken[BLOCKS_MAX / 64]; /* a bit for each block outside the slab */
   uint16_t
@@ -44,6 +45,7 @@ struct slabs {
       [THREAD_MAX]
       [SLAB_CLASS_COUNT]; /* a thread that no longer does loses its slabs as they get free blocks */
   struct slab *pool[5];   /* wholly free, by number of slots */
+  unsigned threads;       /* numbers below it may own slabs */
   uint64_t touched_pages;
   uint64_t shared_lines; /* blocks handed out on a line of which another thread had a block */
 };
@@ -52,6 +54,11 @@ struct slabs {
  * The slab is one of `owner`, a fresh one where none has any. With `keeps_lines`, no block is on a line of which another thread has one. */
 size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
                   bool keeps_lines, struct block *blocks, size_t most);
+/* Whether the thread's slabs have free blocks that were used before. */
+bool slabs_has_used(struct slabs *slabs, uint16_t thread, unsigned class);
+/* Takes such blocks of one word of another owner's slab; their number. */
+size_t slabs_borrow(struct slabs *slabs, uint16_t thread, unsigned class, bool keeps_lines,
+                    struct block *blocks, size_t most);
 void slabs_give(struct slabs *slabs, struct block block);
 /* The thread owns slabs of the class: one of the commons with free blocks becomes its own; false where there is none. */
 bool slabs_claim(struct slabs *slabs, uint16_t thread, unsigned class);

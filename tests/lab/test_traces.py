@@ -51,6 +51,16 @@ def test_lines_of_two_threads(tmp_path: Path) -> None:
     assert kept["ratio"] < 2
 
 
+def test_free_blocks_are_lent(tmp_path: Path) -> None:
+    """The first thread keeps one of 512 blocks; the second takes 256, of that slab or of one of its own."""
+    places = [(i + 1) * 128 for i in range(768)]
+    events = [(place, 128, 1, TAKE) for place in places[:512]]
+    events += [(place, 0, 1, FREE) for place in places[1:512]]
+    recording = write(tmp_path / "a.trace", events + [(place, 128, 2, TAKE) for place in places[512:]])
+    assert figures(recording, "cache=8,own=0")["touched MiB"] == 0.09
+    assert figures(recording, "cache=8,own=0,lend=1,lines=1")["touched MiB"] == 0.06
+
+
 def test_ownership_is_earned(tmp_path: Path) -> None:
     events = [((i + 1) * 1024, 1024, 1, TAKE) for i in range(4096)]
     recording = write(tmp_path / "a.trace", events)
