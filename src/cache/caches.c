@@ -4,12 +4,10 @@
 #include "cache/flush.h"
 #include "cache/parked.h"
 #include "cache/quarantine.h"
-#include "cache/remote_buffer.h"
 #include "large/range_magazine.h"
 
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
-  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   quarantine_flush(heap);
 }
 

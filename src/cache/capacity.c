@@ -14,8 +14,7 @@ enum {
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
-_Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
-               "a magazine's blocks fit seen_count, and two of them a lease");
+_Static_assert(SLOTS_MAX <= UINT16_MAX, "a magazine's blocks fit seen_count");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB or more. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* It may grow to this without asking what the program holds. */
@@ -84,16 +83,27 @@ RESIDENT void capacity_init(struct heap *heap) {
     struct magazine *magazine = &heap->magazines[class];
     magazine_set_base(magazine, slots);
     magazine_set_top(magazine, slots);
-    if (UNLIKELY(
-            owner_is_hardened(&heap->owner))) { /* every call falls through to the checked path */
-      magazine_set_end(magazine, slots);
-      continue;
-    }
-    slots += initial_slots(class);
     magazine_set_end(magazine, slots);
-    add_capacity(heap, class, initial_slots(class));
+    slots += initial_slots(class);
   }
   ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
+}
+
+RESIDENT void capacity_open(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  magazine_set_end(magazine, magazine_base(magazine) + initial_slots(class));
+  magazine->streak = 0;
+  add_capacity(heap, class, initial_slots(class));
+}
+
+/* A thread that only frees needs a magazine, too; but one that also allocates opens it by a request, and keeps the block that it gets for
+ * that, instead of one that may share its cache line with other threads' blocks. */
+enum { CALLS_TO_OPEN = 16, FREES_TO_OPEN = 32 };
+
+RESIDENT bool capacity_opens(struct heap *heap, unsigned class, bool is_free) {
+  if (++heap->magazines[class].streak <= (is_free ? FREES_TO_OPEN : CALLS_TO_OPEN)) return false;
+  capacity_open(heap, class);
+  return true;
 }
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */

@@ -12,8 +12,15 @@
 /* The bytes in the magazines now. Walks them all. */
 int64_t capacity_cached_bytes(const struct heap *heap);
 
-/* Gives each magazine its first array. */
+/* Gives each magazine its first array. It is closed, without room for a block, for the thread's first few requests and frees of the
+ * class: until one needs slabs of its own. */
 void capacity_init(struct heap *heap);
+INLINE bool capacity_is_closed(const struct heap *heap, unsigned class) {
+  return !magazine_capacity(&heap->magazines[class]);
+}
+void capacity_open(struct heap *heap, unsigned class);
+/* At a request or a free while it is closed: opens it when there were enough; then true. */
+bool capacity_opens(struct heap *heap, unsigned class, bool is_free);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
 void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);
 /* Halves an empty magazine; false when it is as small as it began. */

@@ -99,7 +99,7 @@ void divert_all(void) {
 
 void divert_end(struct heap *heap, unsigned class) {
   /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
-  exchange_seq(&heap->tag, heap->owner.number << MAP_TAG_SHIFT);
+  exchange_seq(&heap->tag, MAP_TAG_THREADS);
   if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
   if (!options.guard) return;
   if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);

@@ -9,10 +9,10 @@
 
 #include "cache/heap.h"
 
-/* As a tool does that pokes the heap: the tag then differs from own entries in the class, which is not a slab class, and from all
- * others in the tag. `why`: HEAP_POKE or HEAP_CALL. */
+/* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in the class, which is not a slab class,
+ * and from all others in the tag. `why`: HEAP_POKE or HEAP_CALL. */
 INLINE void heap_divert(struct heap *heap, uint32_t why) {
-  store_relaxed(&heap->tag, heap->owner.tag | why);
+  store_relaxed(&heap->tag, MAP_TAG_THREADS | why);
 }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */

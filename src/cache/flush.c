@@ -4,7 +4,6 @@
 
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
-#include "cache/reuse.h"
 #include "pool/purge.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"
@@ -32,7 +31,6 @@ RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned bl
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   owner_begin_work(&heap->owner);
-  if (class < TINY_CLASS_COUNT) reuse_note_flush(&heap->reuse[class], magazine);
   capacity_note_miss(heap, class, MAGAZINE_FLUSHED);
   if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
   latch_give(&heap->owner);

@@ -7,7 +7,7 @@ struct counters stray_counters;
 /* Nothing is ever written through the pointer while it leads to a constant heap. */
 THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap;
 
-static bool are_magazines_valid(const struct heap *heap) {
+bool heap_is_valid(const struct heap *heap) {
   int64_t capacity_bytes = 0;
   bool is_armed = load_relaxed(&heap->armed);
   if (heap->used && !heap_is_armed_by(heap, ARMED_BY_USE)) return false;
@@ -17,8 +17,4 @@ static bool are_magazines_valid(const struct heap *heap) {
     capacity_bytes += (int64_t)(magazine_capacity(magazine) * class_bytes(class));
   }
   return capacity_bytes == heap->capacity_bytes;
-}
-
-bool heap_is_valid(const struct heap *heap) {
-  return are_magazines_valid(heap) && remote_buffer_is_valid(&heap->remote_buffer);
 }

@@ -1,4 +1,4 @@
-/* heap.h: a thread's heap: magazines in front, an owner of slabs below, a remote-free buffer for other heaps' blocks.
+/* heap.h: a thread's heap: magazines in front, an owner of slabs below.
  *
  * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the pointer leads to `empty_heap`, whose
  * magazines are all empty and whose tag matches nothing, so the fast paths need no test for it: every call falls into the slow path,
@@ -9,8 +9,6 @@
 #define HAK_CACHE_HEAP_H
 
 #include "cache/magazine.h"
-#include "cache/remote_buffer.h"
-#include "cache/reuse.h"
 #include "guard/guard_sampler.h"
 #include "profile/sampler.h"
 #include "slab/owner.h"
@@ -38,8 +36,8 @@ _Static_assert((HEAP_POKE & HEAP_CALL & ~(MAP_CLASS_HARDENED | MAP_SLAB_CLASS_MA
 enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */ };
 
 struct heap {
-  /* The fast paths' part: the tag of our entries in the owner map, as free compares it, without bits of a class. Another thread may make
-   * it match nothing for a while (cache/divert.h); other code reads owner.tag, which is constant. */
+  /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS. Another thread may make it match nothing
+   * for a while (cache/divert.h). */
   union {
     ATOMIC(uint32_t) tag;
     uint8_t
@@ -58,11 +56,8 @@ struct heap {
 
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* its thread is in one: a forked child leaves those parts alone */
-  uint8_t starter_batches[TINY_CLASS_COUNT]; /* batches taken from the starter heap so far */
-  uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
-  struct reuse reuse[TINY_CLASS_COUNT];
-  struct remote_buffer remote_buffer;
-  int64_t capacity_bytes; /* block bytes that all magazines could hold */
+  uint8_t refilled_class;   /* the slab class whose magazine was refilled last: cache/glance.h */
+  int64_t capacity_bytes;   /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
   SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
@@ -87,11 +82,9 @@ INLINE bool heap_is_armed_by(const struct heap *heap, unsigned reasons) {
   return load_relaxed(&heap->armed) & reasons;
 }
 
-INLINE void heap_set_tag(struct heap *heap) {
-  store_relaxed(&heap->tag, heap->owner.number << MAP_TAG_SHIFT);
-}
+INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_THREADS); }
 
-/* The class of an own block by its entry in the owner map; SLAB_CLASS_COUNT or more when it is not ours. */
+/* The magazine of a block by its entry in the owner map; SLAB_CLASS_COUNT or more when none takes it. */
 INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
   return xor_load_relaxed(
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
@@ -125,8 +118,7 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
 }
 
 /* The law of a heap's caches: magazines obey magazine.h, and their capacities add up to capacity_bytes; they are armed only while the
- * heap says so, as it does while it uses a named heap; and the remote-free buffer is valid. Debug builds check it at each end of a slow
- * path. */
+ * heap says so, as it does while it uses a named heap. Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }

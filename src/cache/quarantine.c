@@ -133,8 +133,7 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
                     uint32_t entry) {
   unsigned class = map_slab_class(entry);
   if (options.harden > 1) quarantine_check_untouched(block, class);
-  bool is_kept = (entry ^ heap->owner.tag) == class || class >= TINY_CLASS_COUNT;
-  if (!is_kept || quarantine->ready_count[class] >= quarantine->ready_most[class])
+  if (quarantine->ready_count[class] >= quarantine->ready_most[class])
     return send_home(heap, quarantine, block);
   store_relaxed(&quarantine_ready(quarantine, class)[quarantine->ready_count[class]++], block);
   return false;

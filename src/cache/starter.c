@@ -5,10 +5,6 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
-/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
-enum { STARTER_BATCHES_MAX = 6 };
-_Static_assert(STARTER_BATCHES_MAX % 2 == 0 && (2 << STARTER_BATCHES_MAX / 2) - 2 == 14,
-               "starter.h says 14 blocks");
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };
 
@@ -25,9 +21,9 @@ static struct heap *make_starter(void) {
 /* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(void) { return load_acquire(&starter); }
 
-static bool is_new_to(const struct heap *heap, unsigned class) {
-  return class < TINY_CLASS_COUNT && heap->starter_batches[class] < STARTER_BATCHES_MAX &&
-         !load_relaxed(&heap->owner.bins[class].slab_count) &&
+/* The process's first thread never shares. */
+static bool may_share(const struct heap *heap, unsigned class) {
+  return class < TINY_CLASS_COUNT && !load_relaxed(&heap->owner.bins[class].slab_count) &&
          heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
@@ -43,37 +39,18 @@ RESIDENT static bool starter_latch(struct heap *shared) {
 }
 
 RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
-  if (!is_new_to(heap, class)) return NULL;
+  if (!may_share(heap, class)) return NULL;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
   return shared && starter_latch(shared) ? shared : NULL;
 }
 
-RESIDENT unsigned starter_share(struct heap *heap, unsigned class, unsigned room) {
-  unsigned wanted = 1u << heap->starter_batches[class]++ / 2;
-  return wanted < room ? wanted : room;
-}
-
-static bool has_outgrown(const struct heap *heap, unsigned class) {
-  return class < TINY_CLASS_COUNT && heap->starter_batches[class] == STARTER_BATCHES_MAX &&
-         !load_relaxed(&heap->owner.bins[class].slab_count);
-}
-
 RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
-  struct heap *shared = has_outgrown(heap, class) ? starter_if_any() : NULL;
+  struct heap *shared = may_share(heap, class) ? starter_if_any() : NULL;
   if (!shared || !latch_try(&shared->owner)) return NULL;
   struct slab *slab = adopt_from_shared(&shared->owner, &heap->owner, class);
   latch_give(&shared->owner);
   return slab;
-}
-
-bool starter_give(uint32_t entry, void *block) {
-  struct heap *shared = starter_if_any();
-  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !starter_latch(shared))
-    return false;
-  batch_free(&shared->owner, &block, 1, &shared->owner.counters);
-  latch_give(&shared->owner);
-  return true;
 }
 
 void starter_after_fork(void) { store_relaxed(&starter, NULL); } /* the child has one thread */

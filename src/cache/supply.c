@@ -16,11 +16,12 @@ static bool has_reusable(const struct slab *slab) { return slab && slab_reusable
 
 /* ---- the owner's slabs ------------------------------------------------------------------------------------- */
 
-/* Hardened mode draws blocks at random and the starter heap takes only a few: neither prefers reused blocks to fresh ones. */
+/* Hardened mode draws blocks at random, and prefers no reused blocks to fresh ones. */
 INLINE struct slab *find_current(struct supply *supply) {
   struct slab *slab = bin_of(supply)->current;
   if (!slab) return NULL;
-  unsigned blocks = supply->users == FOR_MAGAZINE ? slab_reusable(slab) : slab->free_local;
+  unsigned blocks =
+      supply->users & (FOR_MAGAZINE | FOR_STARTER) ? slab_reusable(slab) : slab->free_local;
   return blocks ? slab : NULL;
 }
 
@@ -60,12 +61,12 @@ INLINE struct slab *find_fresh_listed(struct supply *supply) { return bin_of(sup
 
 /* ---- others' ----------------------------------------------------------------------------------------------- */
 
-/* Mid blocks only: freeing one costs the same for any owner, while a borrowed Tiny block would take the slow path at each free
- * (docs/decisions/0002). */
+/* Large blocks by a few: those that the owner needs back it would have to borrow itself. */
 INLINE struct slab *find_borrowed(struct supply *supply) {
-  enum { MOST = 8 };
-  if (supply->class < TINY_CLASS_COUNT) return NULL;
-  unsigned wanted = supply->wanted < MOST ? supply->wanted : MOST;
+  enum { LEAST = 8, MOST = 64, MOST_BYTES = 32 << 10 };
+  size_t most = MOST_BYTES / class_bytes(supply->class);
+  unsigned wanted = most < LEAST ? LEAST : most < MOST ? (unsigned)most : MOST;
+  if (wanted > supply->wanted) wanted = supply->wanted;
   supply->taken = borrow_blocks(supply->owner, supply->class, supply->blocks, wanted);
   return NULL;
 }

@@ -24,11 +24,10 @@ enum supply_kind {
   RUNG(active_drain, refill_active_drain, REUSE, FOR_ALL, false,                                   \
        "remote frees of the current slab")                                                         \
   RUNG(partial, refill_partial, REUSE, FOR_ALL, false, "the class's partial list")                 \
-  RUNG(borrowed, refill_borrowed, LOAN, FOR_MAGAZINE, false,                                       \
-       "Mid: blocks in others' pending queues")                                                    \
   RUNG(starter, refill_starter, REUSE, FOR_MAGAZINE, true, "the starter heap's slab, taken along") \
   RUNG(ended, refill_orphan, REUSE, FOR_ALL, true, "a slab of an owner that ended or is dormant")  \
   RUNG(route_p, refill_route_p, REUSE, FOR_ALL, true, "a slab of an owner that is alive but idle") \
+  RUNG(borrowed, refill_borrowed, LOAN, FOR_MAGAZINE, false, "blocks of other owners' slabs")      \
   RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
   RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
   RUNG(pool, refill_new, NEW, FOR_ALL, true, "the pool: slots and SuperSlabs that it has")         \

@@ -1,9 +1,9 @@
 #include "heap/free.h"
 
+#include "cache/capacity.h"
 #include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/flush.h"
-#include "cache/starter.h"
 #include "checked/checked.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -38,7 +38,7 @@ static void leave_heap(struct heap *heap, unsigned class) {
 }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
     pointer_fail("free", (uintptr_t)block);
     return;
@@ -50,56 +50,13 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   reclaim_rest_when_due(heap, now_ms);
 }
 
-/* True when blocks were sent home. */
-static bool add_to_remote_buffer(struct heap *heap, uintptr_t block) {
-  struct remote_buffer *buffer = &heap->remote_buffer;
-  struct counters *counters = &heap->owner.counters;
-  if (!remote_buffer_add(buffer, block, counters)) return false;
-  if (remote_buffer_is_full(buffer)) {
-    reuse_note_full_buffer(heap->reuse, heap->magazines);
-    remote_buffer_empty(buffer, counters);
-  }
-  return true;
-}
-
-static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
+/* A thread's first frees of a class that it has not allocated go home one by one: threads that are handed a block or two and then
+ * allocate would get each other's neighbours back, on lines that they share. */
+static void free_homewards(struct heap *heap, unsigned class, void *block) {
   heap_enter(heap);
-  bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
-  leave_heap(heap, entry & MAP_CLASS_MASK);
-  if (went_beyond) reclaim_when_due(heap);
-}
-
-/* Another heap's Mid block is reused by the thread that freed it, and goes home when it is flushed: memory that waits in its owner's
- * queue is what makes heaps of threads that hand blocks over large.  Tiny ones go home at once where a reused one would take the slow
- * path again at each free (cache/reuse.h), and two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
- * After a change of that choice the free before went the other way, and may have been of the same block. */
-static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
-  struct reuse *reuse = &heap->reuse[class];
-  if (reuse->turns) {
-    reuse->turns = false;
-    if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
-                 remote_buffer_had(&heap->remote_buffer, (uintptr_t)block))) {
-      pointer_fail("free", (uintptr_t)block);
-      return;
-    }
-  }
-  if (reuse->lease)
-    free_into_magazine(heap, entry, block);
-  else
-    free_homewards(heap, entry, block);
-}
-
-static void free_through_caches(void *block, uint32_t entry) {
-  struct heap *heap = heap_of_this_thread();
-  unsigned class = entry & MAP_CLASS_MASK;
-  if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
-    batch_free(NULL, &block, 1, &stray_counters);
-    reclaim_when_due(heap_of_thread);
-  } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
-    free_remote_tiny(heap, entry, block);
-  else
-    free_into_magazine(heap, entry, block);
+  batch_free(NULL, &block, 1, &heap->owner.counters);
+  leave_heap(heap, class);
+  reclaim_when_due(heap);
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
@@ -141,38 +98,17 @@ RESIDENT NOINLINE static void free_range(void *block, uint32_t entry, enum maker
   reclaim_when_due(heap_of_thread);
 }
 
-/* Another heap's block that this thread may reuse: pushed as if it were its own. */
-static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
-  struct magazine *magazine = &heap->magazines[class];
-  void **top = magazine->top;
-  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block)))
-    return false; /* magazines of the constant heaps are always full */
-  magazine_push(magazine, top, block);
-  return true;
-}
-
-static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
-  struct reuse *reuse = &heap->reuse[class];
-  if (UNLIKELY(reuse->turns)) return false;
-  if (!reuse->lease) return remote_buffer_try_add(&heap->remote_buffer, (uintptr_t)block);
-  if (!push_for_reuse(heap, class, block)) return false;
-  reuse_spend(reuse);
-  return true;
-}
-
-/* Another heap's block that stays in this thread's caches: most of them. Not on the fast path, because only blocks that changed threads
- * take this path. (And an own one when its magazine is full.) */
-static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
-  if (heap_is_diverted(heap)) return false;
-  if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
-  return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
-}
-
-/* A function of its own, so that the most frequent frees save no registers. */
 RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker maker) {
   (void)maker;
-  if (!keep_for_now(heap_of_thread, entry, block)) free_through_caches(block, entry);
+  struct heap *heap = heap_of_this_thread();
+  unsigned class = map_slab_class(entry);
+  if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
+    batch_free(NULL, &block, 1, &stray_counters);
+    reclaim_when_due(heap_of_thread);
+  } else if (UNLIKELY(capacity_is_closed(heap, class)) && !capacity_opens(heap, class, true))
+    free_homewards(heap, class, block);
+  else
+    free_into_magazine(heap, entry, block);
 }
 
 /* A program whose requests all come from its magazines takes no other slow path. */

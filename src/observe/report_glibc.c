@@ -32,15 +32,6 @@ static void add_magazines(struct blocks *found, struct heap *heap) {
   if (ranges) found->cached_bytes += load_relaxed(&ranges->bytes);
 }
 
-static void add_remote_buffer(struct blocks *found, struct heap *heap) {
-  struct remote_buffer_word *words = load_relaxed(&heap->remote_buffer.words_shown);
-  for (unsigned index = 0; words && index < REMOTE_BUFFER_WORDS; index++) {
-    uint64_t bits = load_relaxed(&words[index].bits_shown);
-    struct slab *slab = load_relaxed(&words[index].slab_shown);
-    if (bits && slab) add_cached(found, load_relaxed(&slab->class_shown), count_bits(bits));
-  }
-}
-
 static void add_quarantine(struct blocks *found, struct heap *heap) {
   struct quarantine *quarantine = load_relaxed(&heap->quarantine_shown);
   if (!quarantine) return;
@@ -77,7 +68,6 @@ static void count_blocks(struct blocks *found) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     struct heap *heap = heap_of_owner(owner);
     add_magazines(found, heap);
-    add_remote_buffer(found, heap);
     add_quarantine(found, heap);
   }
 }

@@ -3,7 +3,6 @@
 #include "cache/capacity.h"
 #include "cache/divert.h"
 #include "cache/flush.h"
-#include "cache/remote_buffer.h"
 #include "config/options.h"
 #include "map/commit.h"
 #include "pool/range.h"
@@ -110,7 +109,6 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
 NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
-  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
   bool is_done = owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP) != 0;
   latch_give(&heap->owner);

@@ -34,7 +34,7 @@ bool feasible_at_all(const struct allocation *allocation) {
 /* The bytes in the thread's own caches, which it would give back. */
 static int64_t own_cached_bytes(const struct heap *heap) {
   if (!heap_is_real(heap)) return 0;
-  size_t bytes = heap->remote_buffer.bytes + (heap->quarantine ? heap->quarantine->bytes : 0);
+  size_t bytes = heap->quarantine ? heap->quarantine->bytes : 0;
   return (int64_t)bytes + capacity_cached_bytes(heap);
 }
 

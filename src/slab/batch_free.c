@@ -49,7 +49,7 @@ static bool are_scattered(void *const *blocks) {
 
 /* A block of a slab with one slot; found without data that may not be in the cache. */
 struct scattered {
-  size_t granule, index;
+  size_t index;
   struct slab *slab;
 };
 
@@ -60,7 +60,7 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
   PREFETCH(&chunk->slabs[slot].free_local);
   if (LIKELY(index < shape->capacity))
     PREFETCH(&slab_local_bits(chunk, (unsigned)slot, shape)[index / 64]);
-  return (struct scattered){granule, index, &chunk->slabs[slot]};
+  return (struct scattered){index, &chunk->slabs[slot]};
 }
 
 RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
@@ -71,7 +71,7 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
     /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as slab->owner does. */
-    bool is_given = load_relaxed(&window.owner_map[group[at].granule]) == own &&
+    bool is_given = load_relaxed(&group[at].slab->held_by) == own &&
                     group[at].index < shape->capacity &&
                     slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
     if (UNLIKELY(!is_given)) give_to_slab(owner, &blocks[at], 1, counters);
@@ -92,6 +92,7 @@ RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_coun
                          struct counters *counters) {
   unsigned class = map_slab_class(owner_map_entry((uintptr_t)*blocks));
   bool may_scatter = owner && slots_of_class(class) == 1;
+  if (owner) owner_set_spare(owner, class, true); /* blocks of slabs that are listed may come */
   for (unsigned given; block_count; blocks += given, block_count -= given) {
     if (!may_scatter || block_count < GROUP_BLOCKS)
       given = give_to_slab(owner, blocks, block_count, counters);

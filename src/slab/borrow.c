@@ -8,7 +8,8 @@ enum { PROBES = 8, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
 RESIDENT static bool visit(struct owner *lender, unsigned class) {
-  if (!(load_relaxed(&lender->ready_mask) >> class & 1) || !latch_try(lender)) return false;
+  uint64_t classes = load_relaxed(&lender->ready_mask) | load_relaxed(&lender->spare_mask);
+  if (!(classes >> class & 1) || !latch_try(lender)) return false;
   if (load_relaxed(&lender->state) != OWNER_LOST) return true;
   latch_give(lender);
   return false;
@@ -16,10 +17,9 @@ RESIDENT static bool visit(struct owner *lender, unsigned class) {
 
 static unsigned take_returned(struct slab *slab, struct owner *lender, void **blocks,
                               unsigned wanted) {
-  unsigned returned = slab_reusable(slab);
   bool was_listed = slab->is_listed;
   if (was_listed) slab_unlist(slab, lender); /* the list counts the wholly free */
-  unsigned taken = slab_take(slab, lender, blocks, wanted < returned ? wanted : returned);
+  unsigned taken = slab_lend(slab, lender, blocks, wanted);
   if (was_listed && slab->free_local) slab_list(slab, lender);
   return taken;
 }
@@ -31,6 +31,19 @@ static bool release_spare(struct slab *slab, struct owner *lender) {
          slab_try_release(slab, lender);
 }
 
+/* Blocks that the owner freed itself. */
+static unsigned lend_listed(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
+  unsigned lent = 0, probes = 0;
+  struct slab *slab = lender->bins[class].partial;
+  while (slab && lent < wanted && probes++ < SLABS_A_VISIT) {
+    struct slab *next = slab->next;
+    if (slab_reusable(slab)) lent += take_returned(slab, lender, blocks + lent, wanted - lent);
+    slab = next;
+  }
+  if (!slab && lent < wanted) owner_set_spare(lender, class, false);
+  return lent;
+}
+
 static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
   unsigned lent = 0;
   for (unsigned probe = 0; lent < wanted && probe < SLABS_A_VISIT; probe++) {
@@ -39,6 +52,7 @@ static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsign
     if (pending_drain(slab, lender) && !release_spare(slab, lender))
       lent += take_returned(slab, lender, blocks + lent, wanted - lent);
   }
+  if (lent < wanted) lent += lend_listed(lender, class, blocks + lent, wanted - lent);
   return lent;
 }
 

@@ -50,7 +50,7 @@ INLINE void bin_loses_slab(struct bin *bin) {
 
 struct owner {
   /* Constant. */
-  uint32_t tag; /* its blocks' entries in the owner map, without their class */
+  uint32_t tag; /* its ranges' entries in the owner map, without their class */
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
@@ -74,6 +74,8 @@ struct owner {
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
   ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
   ATOMIC(uint64_t) ready_mask;
+  ATOMIC(uint64_t)
+      spare_mask; /* bit per class: its partial list may have used blocks; changed under the latch, others' hint */
   ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
   ATOMIC(uint64_t) seen_ns;
   CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
@@ -90,6 +92,10 @@ enum latch {
 /* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
 INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
+/* The same of its slabs. */
+INLINE uint32_t owner_slab_tag(const struct owner *owner) {
+  return owner_is_named(owner) || owner_is_hardened(owner) ? owner->tag : MAP_TAG_THREADS;
+}
 
 /* For all other threads: to adopt, to borrow, to sweep. */
 INLINE bool latch_try(struct owner *owner) {
@@ -117,6 +123,13 @@ INLINE void owner_note_work(struct owner *owner) {
   add_single_writer(&owner->slow_paths, 1);
   if (UNLIKELY(load_relaxed(&owner->state) == OWNER_DORMANT))
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
+}
+
+/* Under the latch. */
+INLINE void owner_set_spare(struct owner *owner, unsigned class, bool has_some) {
+  uint64_t bit = UINT64_C(1) << class, before = load_relaxed(&owner->spare_mask);
+  uint64_t after = has_some ? before | bit : before & ~bit;
+  if (UNLIKELY(after != before)) store_relaxed(&owner->spare_mask, after);
 }
 
 /* By the owner's own thread, around taking and giving blocks; latch_give ends it. */

@@ -1,11 +1,14 @@
 #include "slab/slab.h"
 
+#include <string.h>
+
 #include "report/report.h"
 #include "slab/pages.h"
 
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   bin_gains_slab(&owner->bins[slab->class]);
-  slab_set_map_entries(slab, owner->tag);
+  slab_set_map_entries(slab, owner_slab_tag(owner));
+  store_relaxed(&slab->held_by, owner->tag | slab->class);
   /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
 }
@@ -108,6 +111,40 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
   return wanted;
 }
 
+/* Blocks, neighbours from a multiple of this number on, that end where a cache line ends. */
+static unsigned blocks_a_line(size_t block_bytes) {
+  size_t step = block_bytes & (~block_bytes + 1);
+  return step < CACHE_LINE_BYTES ? (unsigned)(CACHE_LINE_BYTES / step) : 1;
+}
+
+/* Those of the bits that make whole groups of 1, 2, 4 or 8. */
+static uint64_t whole_groups(uint64_t bits, unsigned group) {
+  for (unsigned step = 1; step < group; step *= 2) bits &= bits >> step;
+  return (bits & UINT64_MAX / low_bits(group)) * low_bits(group);
+}
+
+unsigned slab_lend(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted) {
+  ASSERT(slab_is_valid(slab));
+  const size_t block_bytes = slab->block_bytes;
+  const unsigned group = blocks_a_line(block_bytes), handed_out = slab->handed_out;
+  wanted -= wanted % group;
+  void **next = blocks + wanted;
+  for (unsigned word = slab->first_word; next != blocks && word * 64 < handed_out; word++) {
+    unsigned left = handed_out - word * 64;
+    uint64_t bits = whole_groups(slab->local[word] & low_bits(left < 64 ? left : 64), group);
+    slab->local[word] &= ~bits;
+    slab->local[word] |= take_scattered(bits, slab->base + (size_t)word * 64 * block_bytes,
+                                        block_bytes, blocks, &next);
+  }
+  unsigned lent = (unsigned)(blocks + wanted - next);
+  memmove(blocks, next, lent * sizeof *blocks);
+  slab_set_free(slab, slab->free_local - lent);
+  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, lent);
+  ASSERT(slab_is_valid(slab));
+  add_single_writer(&owner->bytes_out, (int64_t)(lent * block_bytes));
+  return lent;
+}
+
 /* Fresh blocks come after all others, in order. */
 void *slab_take_first(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab) && slab->free_local);
@@ -158,6 +195,7 @@ RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   struct bin *bin = &owner->bins[slab->class];
   if (slab == bin->current) return;
+  owner_set_spare(owner, slab->class, true);
   if (slab->free_local != slab->capacity) {
     if (!slab->is_listed) slab_list(slab, owner);
     return;
@@ -282,6 +320,7 @@ RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
     slab->has_free_pages = false;
   }
   slab_set_map_entries(slab, MAP_TAG_NONE);
+  store_relaxed(&slab->held_by, 0);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that the slab has no owner, or has one again. */
   store_seq(&slab->owner, NULL);
   store_seq(&slab->queued, 0);

@@ -17,6 +17,10 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
 /* The first free block of `local`; there is one at least. */
 void *slab_take_first(struct slab *slab, struct owner *owner);
 
+/* Takes up to `wanted` blocks for another owner's thread, none of them fresh: of those of which neighbours share a cache line only all
+ * at once, so that no line is given to two threads. */
+unsigned slab_lend(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
+
 /* The number of blocks to take when a magazine wants `wanted`. Fresh ones only if all free ones are fresh, and few at a time: a magazine
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);

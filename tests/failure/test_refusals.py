@@ -56,7 +56,7 @@ def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     runs, call = 0, 1
     options = {"DECAY_MS": "0", "THP": "1", "PREFAULT": "1", "HELPER_THREAD": "1"}
     while refuse(call, call, **{f"HAKMEM_{name}": value for name, value in options.items()}):
-        runs, call = runs + 1, call + 1 + call // 10
+        runs, call = runs + 1, call + 1 + call // 12
     assert runs > CALLS_MIN
     tally(runs, "faults")
 

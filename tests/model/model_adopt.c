@@ -46,7 +46,7 @@ static void check_all_drained(uint64_t live) {
   MODEL_REQUIRE(adopted ? owner == &two : owner == &one);
   require_owned(slab, owner, live);
   /* Where it stands in the map, and how many its owner has. */
-  MODEL_REQUIRE(owner_map_entry(slab->base) == (owner->tag | CLASS_32K));
+  MODEL_REQUIRE(load_relaxed(&slab->held_by) == (owner->tag | CLASS_32K));
   drain_owner(&one); /* sends on what is not its own */
   drain_owner(&two);
   slab_collect(slab, owner);

@@ -1,5 +1,6 @@
 /* src/slab/borrow.c: blocks and free slabs that change hands while their owner works, ends or borrows itself (pairs 1
  * to 4 of docs/MEMORY_ORDER.md). */
+#include "slab/batch_free.h"
 #include "slabs.h"
 
 static struct slab *slab, *other_slab;
@@ -193,6 +194,40 @@ static const struct model_mutant release_mutants[] = {
     {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
+/* ---- blocks that the lender has freed itself ------------------------------------------------------------------ */
+
+static void set_up_listed(void) {
+  set_up_lender();
+  MODEL_REQUIRE(slab_put_one(slab, CLASS_32K, 0, &one));
+}
+
+/* Frees one more, and takes one. */
+static void free_and_take(void) {
+  void *block;
+  latch_take(&one);
+  owner_note_work(&one);
+  batch_free(&one, (void *[]){(void *)(slab->base + slab->block_bytes)}, 1, &one.counters);
+  MODEL_REQUIRE(one.bins[CLASS_32K].partial == slab && slab_take(slab, &one, &block, 1) == 1);
+  if (!slab->free_local) slab_unlist(slab, &one);
+  note_got(&block, 1);
+  latch_give(&one);
+}
+
+static void check_listed(void) {
+  require_ready(&one);
+  require_owned(slab, &one, 0xFC | all_got());
+  MODEL_REQUIRE(slab->local[0] == (3 & ~all_got()));
+  if (slab->free_local) MODEL_REQUIRE(load_relaxed(&one.spare_mask) >> CLASS_32K & 1);
+}
+
+static const struct model_mutant listed_mutants[] = {
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
+    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+SCENARIO("borrow-listed", .set_up = set_up_listed, .threads = {free_and_take, borrow},
+         .check = check_listed, .mutants = listed_mutants);
 SCENARIO("borrow-return", .set_up = set_up_lender,
          .threads = {work, free_block_0, borrow_and_return, free_block_1}, .check = check_lender,
          .mutants = lender_mutants);

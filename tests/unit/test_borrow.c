@@ -48,21 +48,36 @@ CHILD_TEST(lend_from_one) {
   free_remotely(first, first->capacity);
   REQUIRE(borrow(2) == 2);
   require_blocks_of(first, 0, 2);
-  REQUIRE(borrow(2) == 0 && !load_relaxed(&second->owner));
+  REQUIRE(borrow(2) == 2 && !load_relaxed(&second->owner));
+  require_blocks_of(first, 0, 2);
   REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
 }
 
-/* What its owner freed or nobody has had stays the owner's. */
-CHILD_TEST(leave_the_rest) {
+/* What its owner freed is lent as well; what nobody has had stays the owner's. */
+CHILD_TEST(leave_the_fresh) {
   owners_set_up();
-  put_bits(full_slab(&other, CLASS_4K), &other, 0, 3);
-  REQUIRE(borrow(WANTED) == 0);
+  struct slab *freed = full_slab(&other, CLASS_4K);
+  put_bits(freed, &other, 0, 7);
+  REQUIRE(borrow(WANTED) == 3 && !freed->is_listed);
+  REQUIRE(load_relaxed(&other.spare_mask) == 0 || borrow(WANTED) == 0);
   struct slab *slab = owned_slab(&other, CLASS_4K); /* three blocks of it were out */
   REQUIRE(slab_take(slab, &other, blocks, 3) == 3);
   free_remotely(slab, 2);
   REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 3);
   free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
+}
+
+/* Four blocks of 80 bytes are five lines: only all four are lent. */
+CHILD_TEST(lend_whole_lines) {
+  enum { CLASS_80 = 5 };
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_80);
+  slab_free_remote(slab, 0, 0x7F8, &other.counters); /* 3 to 10 */
+  REQUIRE(class_bytes(CLASS_80) == 80 && borrow_blocks(&mine, CLASS_80, blocks, WANTED) == 4);
+  for (unsigned index = 0; index < 4; index++)
+    REQUIRE(slab_index_of(slab, (uintptr_t)blocks[index], "lend") == 7 - index);
+  require_laws(slab, slab->capacity - 4u);
 }
 
 CHILD_TEST(respect_the_latch) {

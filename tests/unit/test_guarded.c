@@ -315,7 +315,7 @@ static void require_diverted(size_t size, bool is_small) {
   uint64_t before = counted(COUNT_guarded_blocks);
   store_relaxed(&heap->tag, MAP_TAG_UNOWNED | HEAP_POKE);
   hak_free(block);
-  REQUIRE(heap->tag == heap->owner.tag);
+  REQUIRE(heap->tag == MAP_TAG_THREADS);
   block = must_malloc(size);
   REQUIRE(counted(COUNT_guarded_blocks) - before == is_small);
   hak_free(block);

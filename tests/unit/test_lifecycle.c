@@ -38,7 +38,7 @@ CHILD_TEST(reuse_orphans) {
   start_library();
   on_a_thread(make_blocks, NULL);
   for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
-  hak_purge(true); /* sends home what this thread's remote-free buffer holds */
+  hak_purge(true); /* sends home what this thread's magazines hold */
   for (unsigned index = 0; index < BLOCKS; index += 2) blocks[index] = must_malloc(64);
   REQUIRE(counted(COUNT_refill_orphan) > 0 && counted(COUNT_acquire_os) == 1);
   free_blocks(NULL);
@@ -82,7 +82,7 @@ CHILD_TEST(allocate_after_the_end) {
 CHILD_TEST(borrow) {
   start_library();
   struct heap *first = heap_borrow(), *second = heap_borrow();
-  REQUIRE(first && second && first != second && first->tag != second->tag);
+  REQUIRE(first && second && first != second && first->owner.tag != second->owner.tag);
   REQUIRE(first != heap_of_thread && second != heap_of_thread);
   caches_park(first);
   REQUIRE(heap_borrow() == first);

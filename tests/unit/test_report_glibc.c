@@ -46,7 +46,7 @@ CHILD_TEST(count_large_blocks) {
 static void *free_them(void *argument) {
   void **blocks = argument;
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
-  require(CLASS_96, 0); /* in this thread's remote-free buffer, or in their slabs */
+  require(CLASS_96, 0); /* in this thread's magazine, or in their slabs */
   return NULL;
 }
 

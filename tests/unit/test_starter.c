@@ -7,7 +7,7 @@
 #include "slab/record.h"
 #include "slab/slab.h"
 
-enum { CLASS_64 = 4, THREADS = 24, MOST = 14 };
+enum { CLASS_64 = 4, THREADS = 24, MOST = 16 };
 
 static const struct owner *owner_of(const void *block) {
   return load_relaxed(&slab_of_block((uintptr_t)block)->owner);
