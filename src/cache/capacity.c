@@ -18,14 +18,14 @@ _Static_assert(SLOTS_MAX <= UINT16_MAX, "a magazine's blocks fit seen_count");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB or more. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* It may grow to this without asking what the program holds. */
-#define MODEST_BYTES ((size_t)64 << 10)
+#define MODEST_BYTES ((size_t)16 << 10)
 
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
 /* The bound of all magazines together: a fixed part and as many bytes as the program holds (a swing of a working set is of the order of
  * the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from the others. */
-#define BUDGET_BYTES (((int64_t)512 << 10) + FILLING_BYTES)
+#define BUDGET_BYTES (((int64_t)256 << 10) + FILLING_BYTES)
 #define FILLING_BYTES                                                                  \
   (int64_t)(FILLING_CLASS_BYTES(7) + FILLING_CLASS_BYTES(6) + FILLING_CLASS_BYTES(5) + \
             FILLING_CLASS_BYTES(4))
