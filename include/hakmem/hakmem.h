@@ -117,6 +117,12 @@ HAK_EXPORT void *hak_expand(void *block, size_t size);
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
 
+/* For a thread that is about to wait, such as an event loop: what its caches hold, and its free blocks, are at once for other threads
+ * to use; what none of them takes goes back to the operating system after the decay time. Its next requests fill the caches again, for
+ * some microseconds. A thread that never calls it is seen to be idle after the decay time. Any thread; its live blocks stay as they are.
+ */
+HAK_EXPORT void hak_thread_idle(void);
+
 /* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from now on one block in about
  * `period_bytes` allocated bytes is a sample, with the call stack of its request; 0 lets the period adapt, 64 is the least.
  * `hakmem profile`, `top` and `core` show the samples.  The calling thread follows at once, any other when it next allocates

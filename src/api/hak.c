@@ -5,12 +5,14 @@
 
 #include "api/malloc_family.h"
 #include "base/text.h"
+#include "cache/caches.h"
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
+#include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
 
@@ -66,6 +68,13 @@ void *hak_expand(void *block, size_t size) { return family_expand(block, size); 
 size_t hak_purge(bool force) {
   if (!library_ready()) return 0;
   return reclaim(heap_of_thread, force ? RECLAIM_TRIM : RECLAIM_OLD).purged_bytes;
+}
+
+void hak_thread_idle(void) {
+  os_settle_copy();
+  if (!heap_is_real(heap_of_thread)) return;
+  caches_offer(heap_of_thread);
+  helper_start_when_worth();
 }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }

@@ -5,6 +5,7 @@
 #include "cache/parked.h"
 #include "cache/quarantine.h"
 #include "large/range_magazine.h"
+#include "slab/adopt.h"
 
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
@@ -15,6 +16,15 @@ RESIDENT void caches_empty(struct heap *heap) {
   quarantine_empty(heap);
   caches_flush(heap);
   if (heap->ranges) range_magazines_flush(heap->ranges, &heap->owner.counters);
+}
+
+void caches_offer(struct heap *heap) {
+  heap_enter(heap);
+  caches_empty(heap);
+  latch_take(&heap->owner);
+  owner_rest(&heap->owner);
+  latch_give(&heap->owner);
+  heap_leave(heap);
 }
 
 void caches_park(struct heap *heap) {

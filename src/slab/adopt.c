@@ -267,6 +267,12 @@ void owner_park(struct owner *owner) {
   purge_want();
 }
 
+void owner_rest(struct owner *owner) {
+  owner_release_free_slabs(owner, SIZE_MAX);
+  change_state(owner, OWNER_DORMANT);
+  purge_want();
+}
+
 /* In steps, between which its thread may take the latch. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   for (bool is_done = false; !is_done && latch_try(owner);) {

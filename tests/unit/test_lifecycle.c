@@ -79,6 +79,28 @@ CHILD_TEST(allocate_after_the_end) {
   REQUIRE(snapshot.slab_bytes_out == 0 && snapshot.counters[COUNT_heaps_created] <= 3);
 }
 
+static void *take_one(void *block) {
+  *(void **)block = must_malloc(1024);
+  return NULL;
+}
+
+/* A thread that waits keeps its live blocks only: its caches are empty, and another thread goes on in its slab. */
+CHILD_TEST(offer_what_is_free) {
+  start_library_with_threads();
+  hak_thread_idle(); /* without a heap */
+  void *kept = must_malloc(1024), *freed = must_malloc(1024);
+  hak_free(freed);
+  hak_thread_idle();
+  REQUIRE(look().slab_bytes_out == 1024);
+  REQUIRE(load_relaxed(&heap_of_thread->owner.state) == OWNER_DORMANT);
+  void *other;
+  on_a_thread(take_one, &other);
+  REQUIRE(slab_of_block((uintptr_t)other) == slab_of_block((uintptr_t)kept));
+  REQUIRE(load_relaxed(&slab_of_block((uintptr_t)kept)->owner) != &heap_of_thread->owner);
+  must_malloc(2048);
+  REQUIRE(load_relaxed(&heap_of_thread->owner.state) == OWNER_RUNNING);
+}
+
 CHILD_TEST(borrow) {
   start_library();
   struct heap *first = heap_borrow(), *second = heap_borrow();

@@ -120,6 +120,8 @@ extern "C" {
     pub fn hak_expand(block: *mut c_void, size: usize) -> *mut c_void;
     /// Gives free memory back to the system: what is old, or with `force` all; returns the bytes.
     pub fn hak_purge(force: bool) -> usize;
+    /// For a thread that is about to wait: what its caches hold, and its free blocks, are for other threads to use.
+    pub fn hak_thread_idle();
     /// Switches this process's heap profile on, with a sample in about `period_bytes` allocated bytes (0: adapts). False
     /// when it was refused.
     pub fn hak_profile_start(period_bytes: usize) -> bool;

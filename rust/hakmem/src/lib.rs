@@ -61,6 +61,17 @@ pub fn purge_old() -> usize {
     unsafe { ffi::hak_purge(false) }
 }
 
+/// For a thread that is about to wait, such as an event loop: what its caches hold, and its free blocks, are at once for other
+/// threads to use.
+///
+/// ```
+/// hakmem::thread_idle();
+/// ```
+pub fn thread_idle() {
+    // SAFETY: as above.
+    unsafe { ffi::hak_thread_idle() }
+}
+
 /// Whether, and how often, allocations are samples of this process's heap profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
