@@ -2,10 +2,10 @@
  *
  *   heap_malloc(size)                                heap_free(block)
  *     class ← table[size]                              entry ← owner map[block >> 16]      one load
- *     pop magazine[class]                              entry ^ our tag < classes?          ours?
+ *     pop magazine[class]                              entry ^ our tag < classes?          of any thread's slab?
  *       └ empty: heap_malloc_slow                      push magazine[entry]
  *            └ refill                                    ├ full: heap_free_slow → flush
- *                                                        └ not ours: heap_free_slow → remote-free buffer, …
+ *                                                        └ not so: heap_free_slow → by its kind (kinds.h)
  *
  * No lock, no atomic read-modify-write, no call; tests/shape/fast_path.golden holds their price. */
 #ifndef HAK_HEAP_FAST_PATH_H

@@ -2,7 +2,7 @@
  *
  *   system    resident or possibly so, Big blocks left out:  system = in use + free
  *   in use    live blocks, by what they could hold; those in threads' caches are free
- *   free      cached: in magazines, remote-free buffers and quarantines, which stand for glibc's fast bins;
+ *   free      cached: in magazines and quarantines, which stand for glibc's fast bins;
  *             and the rest, which stands for its other bins
  *   mmap      Big blocks (above 1 MiB; in hardened mode above 32 KiB), which stand for its mappings of their own
  *

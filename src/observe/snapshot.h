@@ -17,7 +17,7 @@ struct snapshot {
   uint64_t class_counters[CLASS_COUNT][CLASS_COUNTER_COUNT]; /* in their order */
   uint64_t mapped_bytes;                                     /* SuperSlabs and range chunks */
   uint64_t dirty_free_bytes;                                 /* free, but not purged yet */
-  uint64_t slab_bytes_out; /* in blocks of slabs: live, or in magazines and remote-free buffers */
+  uint64_t slab_bytes_out; /* in blocks of slabs: live, or in magazines */
 };
 
 void snapshot_take(struct snapshot *snapshot);

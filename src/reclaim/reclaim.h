@@ -1,6 +1,6 @@
 /* reclaim.h: gives memory back, and lists the reasons (docs/decisions/0030).
  *
- *   flush     magazines and remote-free buffers → slabs; shared caches → ranges
+ *   flush     magazines → slabs; shared caches → ranges
  *   release   wholly free slabs → the pool
  *   purge     pages → the system
  *   unmap     addresses → the system

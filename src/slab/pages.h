@@ -7,8 +7,8 @@
  *         └────── a block of the slab taken ────┘
  *
  * While no blocks are taken from a slab its free pages stay free: so taking a block clears the waiting pages, frees cost nothing, and the
- * age is exact. A block in a magazine, in a remote-free buffer or in `remote` does not count as free here. Given pages stay counted as
- * committed: their blocks may be taken without checking a limit. */
+ * age is exact. A block in a magazine or in `remote` does not count as free here. Given pages stay counted as committed: their blocks may
+ * be taken without checking a limit. */
 #ifndef HAK_SLAB_PAGES_H
 #define HAK_SLAB_PAGES_H
 

@@ -7,7 +7,7 @@
  * threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
- *         free_local + bits in remote + live blocks + blocks in magazines and remote-free buffers == capacity
+ *         free_local + bits in remote + live blocks + blocks in magazines == capacity
  *         all blocks in waiting_pages and given_pages are set in local; waiting_pages & given_pages == 0 */
 #ifndef HAK_SLAB_RECORD_H
 #define HAK_SLAB_RECORD_H

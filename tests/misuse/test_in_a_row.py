@@ -21,10 +21,10 @@ WAYS = """
     sized_delete_array sized_aligned_delete delete_sized_delete free_sized free_aligned_sized hak_free
     another_class_between churn_between of_its_new_holder realloc_of_freed usable_size_of_freed
 """.split()
-# Frees before it: to a full magazine of every capacity; to the first block of a remote-free buffer, its last,
-# and those that are reused under the first lease.
+# Frees before it: to a full magazine of every capacity; in another thread to the last block that goes home by
+# itself (FREES_TO_OPEN of src/cache/capacity.c), the first in the magazine, and its first flushes.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)
-BEFORE_REMOTE = (0, 1, 14, 15, 16, 17, 40, 78, 79, 80, 269, 270, 271, 272, 273, 302, 303, 304, 500)
+BEFORE_REMOTE = (0, 1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 63, 64, 65, 100, 257, 500)
 CALMLY: dict[str, str] = {}
 IN_A_HURRY = {"HAKMEM_DECAY_MS": "1"}
 

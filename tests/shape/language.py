@@ -75,7 +75,6 @@ PATTERNS = [
     Pattern("begin", r"\b(the|its|their|a|\w+'s) begin\b", "start"),
     Pattern("look into", r"(?i)\blook(ed|s)? into\b", "read, examine"),
     # The glossary of docs/ARCHITECTURE.md: names that it has replaced.
-    Pattern("outbox", r"(?i)\boutbox(es)?\b", "remote-free buffer"),
     Pattern("nursery", r"(?i)\bnurser(y|ies)\b", "starter heap"),
     Pattern("thrift", r"(?i)\bthrift\b", "purge credit"),
     Pattern("gate", r"(?i)\bmust-reuse gate\b", "supply ladder"),

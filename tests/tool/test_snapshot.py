@@ -22,8 +22,8 @@ ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
 
 THREADS, READ_QUICKLY_MS, TRIES = 1000, 100, 30
 # What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
-# src/cache/capacity.c) and a remote-free buffer (REMOTE_BUFFER_MAX_BLOCKS) for each thread.
-CACHED_BLOCKS_MAX = 2048 + 256
+# src/cache/capacity.c) for each thread.
+CACHED_BLOCKS_MAX = 2048
 
 STATIC = {
     "static": ["-static"],

@@ -134,7 +134,7 @@ def test_rounding_is_estimated_from_requests(known: tuple[dict[str, int], Answer
 def test_magazines_are_told_by_thread(known: tuple[dict[str, int], Answer, int]) -> None:
     """The second thread keeps at most what it freed last."""
     said, answer, _ = known
-    holders = line(answer, "magazines and remote-free buffers")["details"]
+    holders = line(answer, "magazines")["details"]
     assert len({holder["thread_id"] for holder in holders} - {0}) == 2
     assert answer["pid"] in {holder["thread_id"] for holder in holders}
     assert {holder["name"] for holder in holders} == {answer["command"][0].rsplit("/", 1)[-1][:15]}
@@ -208,7 +208,7 @@ def test_hardened(lib: Path, compile_c: Compile) -> None:
     assert 0.9 * QUARANTINE_BYTES < waiting["bytes"] < 2 * QUARANTINE_BYTES
     assert waiting["exact"]
     assert {answer["pid"]} < {holder["thread_id"] for holder in waiting["details"]}
-    assert not line(answer, "magazines and remote-free buffers")["bytes"]
+    assert not line(answer, "magazines")["bytes"]
     assert line(answer, "cached Large and Big blocks")["bytes"] == 0
     assert of_blocks(answer, "live data", 80)["live_blocks"] == said["small"] // 64
     holed = of_blocks(answer, "live data", 1024)

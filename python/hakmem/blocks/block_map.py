@@ -37,8 +37,7 @@ class State(IntEnum):
     FREE = 1  # in its slab; a range without a block
     REMOTE = 2  # freed by another thread, not collected yet
     MAGAZINE = 3
-    REMOTE_BUFFER = 4
-    QUARANTINE = 5
+    QUARANTINE = 4
 
 
 @dataclass
@@ -127,15 +126,10 @@ def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap
     walk, kinds = reading.walk, census.range_kinds
     assert walk is not None
     assert kinds is not None
-    assert census.remote_buffer is not None
     places = _places(walk, reading.class_bytes, kinds.classes)
     found = BlockMap(reading, walk, places, _place_of_granule(walk.window, places))
     found.states = np.full(int(places.first_blocks[-1]), State.LIVE, np.uint8)
-    caches = {
-        State.MAGAZINE: reading.magazine_blocks(),
-        State.REMOTE_BUFFER: census.remote_buffer,
-        State.QUARANTINE: reading.quarantined,
-    }
+    caches = {State.MAGAZINE: reading.magazine_blocks(), State.QUARANTINE: reading.quarantined}
     _mark_slabs(found, census)
     _mark_ranges(found, kinds.classes)
     for state, cached in caches.items():

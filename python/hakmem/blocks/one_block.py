@@ -44,7 +44,6 @@ STATE_TEXTS = {
     State.FREE: "free, in its slab",
     State.REMOTE: "free: another thread freed it, its slab's heap has not collected it yet",
     State.MAGAZINE: "cached: freed, in a magazine",
-    State.REMOTE_BUFFER: "cached: freed, in a remote-free buffer",
     State.QUARANTINE: "freed, in a quarantine",
 }
 SLOT_TEXTS = {
@@ -260,7 +259,7 @@ def is_for_samples(block_map: BlockMap, block: int) -> bool:
 
 
 def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:
-    """The heap in whose magazine, buffer or quarantine the block is."""
+    """The heap in whose magazine or quarantine the block is."""
     held = block_map.caches.get(state)
     if held is None:
         return None

@@ -225,7 +225,6 @@ def record_chunks(block_map: BlockMap) -> Flags:
         walk.superslabs.slabs["local"].reshape(-1),
         heaps["magazines"]["top"].reshape(-1),
         heaps["class_counters"],
-        heaps["remote_buffer"],
         profile_tables(reading),
     ]
     addresses = np.concatenate([values.astype(np.uint64) for values in known])

@@ -80,9 +80,7 @@ def _group(prefix: str, more_labels: tuple[str, ...], *figures: Figure) -> tuple
 
 _PURGE = "Lower HAKMEM_DECAY_MS, or call hak_purge(true)."
 LIVE_BLOCKS = Figure("live_bytes", "blocks that the program holds, rounding included", "live blocks")
-CACHED_BLOCKS = Figure(
-    "cached_bytes", "free blocks that threads keep", "magazines, remote-free buffers, quarantines"
-)
+CACHED_BLOCKS = Figure("cached_bytes", "free blocks that threads keep", "magazines and quarantines")
 FREE = Figure(
     "free_slab_bytes",
     "freed blocks between live ones, reused by the next requests of their class",
@@ -139,7 +137,7 @@ CACHED = Figure(
     "cached_bytes",
     "free blocks that threads cache; an idle thread flushes them when it next allocates or frees, or "
     "ends. A sleeping thread keeps them, even if another thread purges",
-    "magazines and remote-free buffers",
+    "magazines",
     "Use fewer threads, or end idle ones.",
 )
 POOL = Figure(
@@ -237,7 +235,7 @@ CLASSES = _group(
         pick=lambda item: None if item.live_blocks is None else item.live_bytes,
     ),
     Figure("free_blocks", "free blocks in slabs in use"),
-    Figure("cached_blocks", "blocks in magazines, remote-free buffers and quarantines"),
+    Figure("cached_blocks", "blocks in magazines and quarantines"),
     Figure("slabs", "slabs in use"),
 )
 HEAP_LABELS = ("heap", "tag", "kind")
@@ -330,7 +328,7 @@ GROUPS = {
     "Refills served by": ("refill_",),
     "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
     "Route P": ("route_p_",),
-    "Remote frees": ("remote_buffer_", "remote_", "pending_"),
+    "Remote frees": ("remote_", "pending_"),
     "Shared pool": ("acquire_", "released_", "cas_"),
     "Large and Big blocks": ("large_", "big_"),
     "Locks": ("lock_",),

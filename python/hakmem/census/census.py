@@ -1,6 +1,6 @@
 """The one count of blocks by place; with a page map, also of the resident bytes that they hold.
 
-    law   capacity = free + remote + live + magazines + remote-free buffers + quarantines, per class of slabs
+    law   capacity = free + remote + live + magazines + quarantines, per class of slabs
           large:  ranges in use = live + magazines
 
 `stat`, `top`, `record`, `export` and `core` show the blocks, `why` the bytes (residency.py)."""
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading, remote_buffer_blocks
+from hakmem.census.reading import NOTHING, Addresses, Integers, Reading
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
@@ -35,7 +35,6 @@ class ClassCensus:
     mean_request_bytes: float | None = None
     magazine_blocks: int = 0
     quarantine_blocks: int = 0
-    remote_buffer_blocks: int = 0
     slabs: int = 0
     capacity_blocks: int = 0  # of slabs; of Large classes the ranges in use
     free_blocks: int = 0  # known to the owner
@@ -51,8 +50,8 @@ class ClassCensus:
 
     @property
     def cached_blocks(self) -> int:
-        """In magazines, remote-free buffers and quarantines."""
-        return self.magazine_blocks + self.remote_buffer_blocks + self.quarantine_blocks
+        """In magazines and quarantines."""
+        return self.magazine_blocks + self.quarantine_blocks
 
     @property
     def live_blocks(self) -> int:
@@ -84,9 +83,7 @@ class RangeKinds:
         numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
         heaps = named_range_numbers(schema, ranges.entries)
         classes = np.where(is_live & has_tag, numbers, -1)
-        # An older library has one kind of ranges without addresses.
-        names = ("range_unmapped", "range_occupied")
-        unmapped = [schema.constants[name] for name in names if name in schema.constants]
+        unmapped = [schema.constant(name) for name in ("range_unmapped", "range_occupied")]
         return cls(
             classes=classes,
             named=np.where(is_live, heaps, 0),
@@ -109,7 +106,6 @@ class Census:
     reading: Reading
     classes: list[ClassCensus]
     range_kinds: RangeKinds | None = None
-    remote_buffer: Blocks | None = None
     named_slab_bytes: Integers = field(default_factory=lambda: NOTHING)  # live, of each named heap
 
     @classmethod
@@ -130,8 +126,6 @@ class Census:
         census.note("magazine_blocks", reading.magazines.sum(axis=0))
         census.note("quarantine_blocks", census.by_class(reading.quarantined.classes))
         if reading.walk is not None:
-            census.remote_buffer = remote_buffer_blocks(reading.walk)
-            census.note("remote_buffer_blocks", census.by_class(census.remote_buffer.classes))
             # Large blocks: ranges that belong to a thread are live or in its magazine.
             census.range_kinds = RangeKinds.of(reading.walk.ranges, reading.schema)
             census.note("capacity_blocks", census.by_class(census.range_kinds.classes))

@@ -19,8 +19,7 @@ FILL_STEPS = 11  # 0 %, 1–10 %, 11–20 % … 91–100 %
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One size class.  The figures below `quarantine_blocks` are None in the quick form, and so is
-    `remote_buffer_blocks`."""
+    """One size class.  The figures below `quarantine_blocks` are None in the quick form."""
 
     number: int
     tier: str  # of TIERS
@@ -30,7 +29,6 @@ class ClassFigures:
     sampled_requests: int  # requests that missed the magazine …
     sampled_bytes: int  # … and the bytes that they requested
     magazine_blocks: int
-    remote_buffer_blocks: int | None
     quarantine_blocks: int = 0  # hardened mode: freed, reuse delayed
     slabs: int | None = None
     capacity_blocks: int | None = None
@@ -45,7 +43,7 @@ class ClassFigures:
     @property
     def cached_blocks(self) -> int:
         """Free blocks that threads cache."""
-        return self.magazine_blocks + (self.remote_buffer_blocks or 0) + self.quarantine_blocks
+        return self.magazine_blocks + self.quarantine_blocks
 
     @property
     def mean_request_bytes(self) -> float | None:
@@ -70,7 +68,6 @@ class ThreadFigures:
     name: str
     state: str  # "running", "dormant", "ended", "lost"
     magazine_bytes: dict[str, int]  # by tier
-    remote_buffer_bytes: int
     bytes_out: int  # in slab blocks taken by it and not returned
     slow_paths: int
     quarantine_bytes: int = 0  # hardened mode
@@ -78,7 +75,7 @@ class ThreadFigures:
 
     @property
     def cached_bytes(self) -> int:
-        return sum(self.magazine_bytes.values()) + self.remote_buffer_bytes + self.quarantine_bytes
+        return sum(self.magazine_bytes.values()) + self.quarantine_bytes
 
     @property
     def label(self) -> str:
@@ -93,7 +90,7 @@ class MemoryFigures:
     # In blocks held by the program, rounding included.  The quick form includes blocks that other threads
     # freed and the owner has not collected yet.
     live_bytes: int
-    cached_bytes: int  # in magazines, remote-free buffers and quarantines
+    cached_bytes: int  # in magazines and quarantines
     metadata_bytes: int
     quarantine_bytes: int = 0  # of the cached ones (hardened mode)
     mapped_bytes: int | None = None  # SuperSlabs and ranges

@@ -10,7 +10,6 @@ from hakmem.census.figures import ClassFigures, Snapshot
 SLOW_PATH_COUNTERS = (
     "refills",
     "flushes",
-    "unstable_remote_buffer_flushes",
     "large_allocs",
     "big_allocs",
     "big_frees",

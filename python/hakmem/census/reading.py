@@ -14,16 +14,13 @@ import numpy as np
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.figures import TIERS
 from hakmem.layout.heaps import (
-    RemoteBufferWords,
     magazine_blocks,
     magazine_counts,
     read_class_counters,
     read_heaps,
     read_quarantines,
-    read_remote_buffer_words,
 )
 from hakmem.layout.named_heaps import NamedHeaps, read_named_heaps
-from hakmem.layout.occupancy import bits_of
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges, Superslabs, Window, read_ranges, read_superslabs
 from hakmem.target.target import Target
@@ -50,7 +47,6 @@ class Walk:
     """The data read besides heaps when slabs and ranges are walked."""
 
     window: Window
-    remote_buffer: RemoteBufferWords
     superslabs: Superslabs
     ranges: Ranges
 
@@ -103,7 +99,6 @@ def read_full(target: Target, progress: Progress = no_progress) -> Reading:
     reading = _read(target, window)
     reading.walk = Walk(
         window,
-        read_remote_buffer_words(memory, schema, reading.heaps),
         read_superslabs(memory, schema, window, lambda done: progress(done * 0.8)),
         read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2)),
     )
@@ -136,18 +131,3 @@ def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> 
     classes = window.slab_classes_of(blocks, *limits)
     known = classes >= 0
     return Blocks(blocks[known], classes[known], rows[known])
-
-
-def remote_buffer_blocks(walk: Walk) -> Blocks:
-    """The blocks in remote-free buffers, without those of slabs that are gone meanwhile."""
-    remote_buffer, superslabs = walk.remote_buffer, walk.superslabs
-    slab, is_known = superslabs.rows_of(remote_buffer.words["slab"])
-    words, slabs, heap_rows = (
-        remote_buffer.words[is_known],
-        superslabs.slabs[slab[is_known]],
-        remote_buffer.heap_rows[is_known],
-    )
-    row, bit = np.nonzero(bits_of(words["bits"].reshape(-1, 1)))
-    index = words["word"][row].astype(np.uint64) * np.uint64(64) + bit.astype(np.uint64)
-    addresses = slabs["base"][row] + index * slabs["block_bytes"][row].astype(np.uint64)
-    return Blocks(addresses, slabs["class"][row].astype(np.int64), heap_rows[row])

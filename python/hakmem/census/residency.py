@@ -4,7 +4,7 @@
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
 
 Each resident byte of a slab belongs to a live block, a free one (its bit is set), a cached one (its address
-lies in a magazine, a remote-free buffer or a quarantine), or the slab's tail after the last block.  Free and
+lies in a magazine or a quarantine), or the slab's tail after the last block.  Free and
 cached bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and
 those of the whole window, add up to its resident bytes.
 
@@ -33,7 +33,7 @@ NOWHERE = -1
 
 @dataclass
 class HeapResidency:
-    """The contents of one thread's magazines and remote-free buffer; separately its quarantine."""
+    """The contents of one thread's magazines; separately its quarantine."""
 
     number: int
     thread_id: int
@@ -75,7 +75,7 @@ class Residency:
 
     @property
     def cached_bytes(self) -> int:
-        """In magazines, remote-free buffers and quarantines."""
+        """In magazines and quarantines."""
         return sum(item.cached_bytes for item in self.classes)
 
     @property
@@ -146,12 +146,11 @@ class Measuring:
         self.result.named_figures = named_heap_figures(self.census)
         return self.result
 
-    # ---- magazines, remote-free buffers, quarantines ----
+    # ---- magazines, quarantines ----
 
     def measure_cached(self) -> None:
         """Cached bytes by class and by thread."""
-        assert self.census.remote_buffer is not None
-        caches = (self.reading.magazine_blocks(), self.census.remote_buffer, self.reading.quarantined)
+        caches = (self.reading.magazine_blocks(), self.reading.quarantined)
         resident = [self.resident_of(blocks) for blocks in caches]
         classes = np.concatenate([blocks.classes for blocks in caches])
         together = np.concatenate(resident)
@@ -160,11 +159,11 @@ class Measuring:
         for number, held in self.cached_by_class.items():
             self.census.classes[number].cached_bytes = int(held.sum())
         count = len(self.reading.heaps)
-        magazines, remote_buffers, quarantines = (
+        magazines, quarantines = (
             np.bincount(blocks.heap_rows, held, count) for blocks, held in zip(caches, resident, strict=True)
         )
         owners, thread_ids = self.reading.heaps["owner"], self.reading.heaps["thread_id"]
-        columns = (owners["number"], thread_ids, owners["state"], magazines + remote_buffers, quarantines)
+        columns = (owners["number"], thread_ids, owners["state"], magazines, quarantines)
         rows = zip(*(column.astype(int).tolist() for column in columns), strict=True)
         self.result.heaps = [HeapResidency(*row) for row in rows]
 

@@ -44,10 +44,7 @@ STATES = {
 }
 CLASS_COUNTERS = ("refilled_blocks", "flushed_blocks", "sampled_requests", "sampled_bytes")
 COUNTED = [item.name for item in fields(ClassFigures) if item.name not in CLASS_COUNTERS]  # by the census
-WALKED = (
-    *("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks"),
-    "remote_buffer_blocks",
-)
+WALKED = ("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks")
 
 
 def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
@@ -116,7 +113,7 @@ def read_totals(reading: Reading) -> dict[str, int]:
 
 
 def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
-    """Figures of one class; the quick form lacks its slabs and the contents of remote-free buffers."""
+    """Figures of one class; the quick form lacks its slabs."""
     known: dict[str, Any] = {name: getattr(item, name) for name in COUNTED}
     if reading.walk is None:
         known |= dict.fromkeys(WALKED)
@@ -140,7 +137,6 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
         owners["number"].tolist(),
         reading.heaps["thread_id"].tolist(),
         owners["state"].tolist(),
-        reading.heaps["remote_buffer_bytes"].tolist(),
         quarantine_bytes(reading).tolist(),
         owners["bytes_out"].tolist(),
         owners["slow_paths"].tolist(),
@@ -153,15 +149,12 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
             name=names.get(thread_id, "") if thread_id else "",
             state=states.get(state, f"state {state}"),
             magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
-            remote_buffer_bytes=remote_buffer,
             quarantine_bytes=quarantine,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
             heap_name=heap_names.get(number, ""),
         )
-        for row, (number, thread_id, state, remote_buffer, quarantine, bytes_out, slow_paths) in enumerate(
-            columns
-        )
+        for row, (number, thread_id, state, quarantine, bytes_out, slow_paths) in enumerate(columns)
     ]
 
 
@@ -180,7 +173,6 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
     reading = census.reading
     waiting_bytes = sum(item.quarantine_blocks * item.block_bytes for item in census.classes)
     cached_bytes = int((reading.magazines * reading.class_bytes).sum()) + waiting_bytes
-    cached_bytes += int(reading.heaps["remote_buffer_bytes"].sum())
     metadata_bytes = totals.get("metadata_bytes", 0)
     if reading.walk is None or census.range_kinds is None:
         live_bytes = live_bytes_about(reading, totals, cached_bytes)

@@ -1,6 +1,6 @@
 """hakmem's heaps as numpy arrays, read from a target.
 
-    owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
+    owners ──▶ heaps           one record per heap: magazines, owner with its counters
 
 A running target is tolerated: lists are bounded, torn records are skipped.
 """
@@ -8,7 +8,6 @@ A running target is tolerated: lists are bounded, torn records are skipped.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,7 +26,7 @@ HEAPS_MAX = 1 << 20  # a longer list is damaged
 def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
     library does not ask the kernel for it while there is one thread."""
-    schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
+    schema.need("heap", "magazines", "owner", "thread_id")
     schema.need("owner", "next_of_all", "counters", "number", "state")
     heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
     heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
@@ -137,27 +136,6 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
         passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
         sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
     return sums
-
-
-@dataclass
-class RemoteBufferWords:
-    """The words of remote-free buffers that hold blocks: one row each."""
-
-    words: Records
-    heap_rows: Integers
-
-
-def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
-    """The words of all heaps; empty if the library has no remote-free buffers."""
-    if not schema.has("remote_buffer_word", "slab", "word", "bits"):
-        nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
-        return RemoteBufferWords(nothing, np.empty(0, np.int64))
-    dtype, count = schema.dtype("remote_buffer_word"), schema.constant("remote_buffer_words")
-    rows = np.flatnonzero((heaps["remote_buffer"] != 0) & (heaps["remote_buffer_count"] != 0))
-    size = np.full(len(rows), dtype.itemsize * count, np.uint64)
-    words = memory.gather(heaps["remote_buffer"][rows], size).view(dtype)
-    is_used = (words["bits"] != 0) & (words["slab"] != 0)
-    return RemoteBufferWords(words[is_used], np.repeat(rows, count)[is_used])
 
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, Integers]:

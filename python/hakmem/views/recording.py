@@ -211,7 +211,7 @@ def with_few_threads(sample: Snapshot) -> Snapshot:
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
     kept, rest = by_cache[: THREADS_KEPT - 1], by_cache[THREADS_KEPT - 1 :]
     tiers = {tier for thread in rest for tier in thread.magazine_bytes}
-    sums = ("remote_buffer_bytes", "quarantine_bytes", "bytes_out", "slow_paths")
+    sums = ("quarantine_bytes", "bytes_out", "slow_paths")
     others = ThreadFigures(
         number=0,
         thread_id=0,

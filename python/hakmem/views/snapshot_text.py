@@ -222,7 +222,7 @@ def _narrow_bytes(count: float) -> str:
 def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     by_size = sorted(threads, key=lambda thread: thread.cached_bytes, reverse=True)
     shown = by_size if everything else by_size[:THREADS_SHOWN]
-    columns = ["TID", "<name", "<state", *TIERS, "remote-free", "out", "slow paths"]
+    columns = ["TID", "<name", "<state", *TIERS, "out", "slow paths"]
     parts: list[RenderableType] = [
         table(f"Threads ({_thread_counts(threads)}): cached bytes", columns, map(_thread_row, shown))
     ]
@@ -248,7 +248,6 @@ def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
         thread.label or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
         thread.state,
         *(_narrow_bytes(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
-        _narrow_bytes(thread.remote_buffer_bytes),
         _narrow_bytes(thread.bytes_out),
         _narrow(thread.slow_paths),
     )

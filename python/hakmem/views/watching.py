@@ -187,7 +187,6 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
             Cell(thread.state, thread.state),
             size(thread.cached_bytes),
             *(size(thread.magazine_bytes.get(tier, 0)) for tier in ("tiny", "mid", "large")),
-            size(thread.remote_buffer_bytes),
             size(thread.bytes_out),
             number(thread.slow_paths),
         ]
@@ -285,7 +284,6 @@ THREADS = View(
         "tiny",
         "mid",
         "large",
-        "remote-free",
         "bytes out",
         "slow paths",
     ),

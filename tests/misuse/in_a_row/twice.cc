@@ -65,7 +65,7 @@ void *free_blocks_and_twice(void *block) {
   _exit(0); /* before the end of the thread finds it */
 }
 
-/* As many others as it takes to come through one by one, a remote-free buffer and a magazine. */
+/* The first of the others go home one by one, later ones fill a magazine. */
 void twice_by_another_thread(unsigned count) {
   void *block = malloc(bytes);
   for (unsigned i = 0; i < count; i++) others[i] = malloc(bytes);
