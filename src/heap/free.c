@@ -53,10 +53,16 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
 /* A thread's first frees of a class that it has not allocated go home one by one: threads that are handed a block or two and then
  * allocate would get each other's neighbours back, on lines that they share. */
 static void free_homewards(struct heap *heap, unsigned class, void *block) {
+  *heap->magazines[class].top = block; /* for stays_closed */
   heap_enter(heap);
   batch_free(NULL, &block, 1, &heap->owner.counters);
   leave_heap(heap, class);
   reclaim_when_due(heap);
+}
+
+/* The block that went home last goes there again: its slab knows if it was freed twice, a magazine that opens now does not. */
+static bool stays_closed(struct heap *heap, unsigned class, const void *block) {
+  return *heap->magazines[class].top == block || !capacity_opens(heap, class, true);
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
@@ -105,7 +111,7 @@ RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker 
   if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
     batch_free(NULL, &block, 1, &stray_counters);
     reclaim_when_due(heap_of_thread);
-  } else if (UNLIKELY(capacity_is_closed(heap, class)) && !capacity_opens(heap, class, true))
+  } else if (UNLIKELY(capacity_is_closed(heap, class)) && stays_closed(heap, class, block))
     free_homewards(heap, class, block);
   else
     free_into_magazine(heap, entry, block);
