@@ -22,7 +22,7 @@ OUTPUT = REPOSITORY / "build" / "lab" / "traces"
 FLAGS = ["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-pthread", f"-I{HERE.parent}"]
 SOURCES = REPOSITORY / "src"
 
-# Slabs that are owned from the first block on; and lend, as hakmem's do; shared ones; and ownership that is earned.
+# Slabs owned from the first block on; those that lend, as hakmem's do; shared ones; and earned ownership.
 POLICIES = (
     "cache=32,own=0",
     "cache=32,own=0,lend=1,lines=1",

@@ -264,7 +264,7 @@ static void do_step(const struct step *step) {
       break;
     case BURST_MALLOC:
     case BURST_FREE: do_burst(step); break;
-    case PURGE: hak_purge(step->extra % 2 != 0); break;
+    case PURGE: step->extra % 3 ? (void)hak_purge(step->extra % 2 != 0) : hak_thread_idle(); break;
     case PASS_TIME: os_fake_advance_ms(step->extra * UINT64_C(20)); break;
     case REFUSE: do_refuse(step); break;
     case END_THREAD: break; /* by who tells the threads what to do */

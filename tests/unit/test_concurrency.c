@@ -245,7 +245,7 @@ static void purge_and_look(struct worker *worker) {
   static char json[1 << 16];
   static struct glibc_figures figures;
   for (unsigned iteration = 0; iteration < worker->iterations / 32; iteration++) {
-    hak_purge(iteration % 4 == 0);
+    iteration % 8 == 1 ? hak_thread_idle() : (void)hak_purge(iteration % 4 == 0);
     struct block *block = make_block(random_size(&worker->random));
     for (size_t at = 0; at < LOOKED_AROUND; at++) hak_owns((char *)block + (at << GRANULE_SHIFT));
     if (!hak_owns(block)) abort();
