@@ -11,10 +11,10 @@ static bool is_wrong(const struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return true;
-  /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
-  if (load_relaxed(&slab->owner) != &heap->owner) return false;
   /* relaxed: the bit was set earlier, or the next glance sees it. */
-  uint64_t free_bits = slab->local[index / 64] | load_relaxed(&slab->remote[index / 64]);
+  uint64_t free_bits = load_relaxed(&slab->remote[index / 64]);
+  /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
+  if (load_relaxed(&slab->owner) == &heap->owner) free_bits |= slab->local[index / 64];
   return free_bits >> index % 64 & 1;
 }
 

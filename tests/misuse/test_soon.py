@@ -18,7 +18,7 @@ WAYS = {
     "odd": ("misaligned", TINY + MID),
     "inside": ("misaligned", TINY + MID),
     "never_handed_out": ("double", TINY + MID),
-    "by_two_threads": ("double", TINY),  # the other one keeps a Mid block to use it again
+    "by_two_threads": ("double", TINY + MID),
 }
 CASES = [(how, size) for how, (_, sizes) in WAYS.items() for size in sizes]
 
