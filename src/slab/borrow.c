@@ -7,8 +7,9 @@
 enum { PROBES = 8, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
-RESIDENT static bool visit(struct owner *lender, unsigned class) {
-  uint64_t classes = load_relaxed(&lender->ready_mask) | load_relaxed(&lender->spare_mask);
+RESIDENT static bool visit(struct owner *lender, unsigned class, bool needs_slab) {
+  uint64_t classes = load_relaxed(&lender->ready_mask);
+  if (needs_slab) classes |= load_relaxed(&lender->spare_mask);
   if (!(classes >> class & 1) || !latch_try(lender)) return false;
   if (load_relaxed(&lender->state) != OWNER_LOST) return true;
   latch_give(lender);
@@ -31,7 +32,7 @@ static bool release_spare(struct slab *slab, struct owner *lender) {
          slab_try_release(slab, lender);
 }
 
-/* Blocks that the owner freed itself. */
+/* Blocks that the owner freed itself, for a thread that would need another slab: the owner may soon want them back. */
 static unsigned lend_listed(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
   unsigned lent = 0, probes = 0;
   struct slab *slab = lender->bins[class].partial;
@@ -44,7 +45,8 @@ static unsigned lend_listed(struct owner *lender, unsigned class, void **blocks,
   return lent;
 }
 
-static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
+static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted,
+                     bool needs_slab) {
   unsigned lent = 0;
   for (unsigned probe = 0; lent < wanted && probe < SLABS_A_VISIT; probe++) {
     struct slab *slab = pending_next(lender, class);
@@ -52,17 +54,19 @@ static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsign
     if (pending_drain(slab, lender) && !release_spare(slab, lender))
       lent += take_returned(slab, lender, blocks + lent, wanted - lent);
   }
-  if (lent < wanted) lent += lend_listed(lender, class, blocks + lent, wanted - lent);
+  if (needs_slab && lent < wanted) lent += lend_listed(lender, class, blocks + lent, wanted - lent);
   return lent;
 }
 
 RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
                                 unsigned wanted) {
+  const struct slab *current = borrower->bins[class].current;
+  bool needs_slab = !current || !current->free_local;
   unsigned borrowed = 0, probes = 0;
   struct owner *lender = owner_after(borrower);
   for (; lender != borrower && borrowed < wanted && probes < PROBES; probes++) {
-    if (visit(lender, class)) {
-      borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed);
+    if (visit(lender, class, needs_slab)) {
+      borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed, needs_slab);
       latch_give(lender);
     }
     lender = owner_after(lender);
@@ -74,7 +78,7 @@ RESIDENT void borrow_release_slab(const struct owner *borrower, unsigned class) 
   struct owner *lender = owner_after(borrower);
   bool is_released = false;
   for (unsigned probe = 0; lender != borrower && !is_released && probe < PROBES; probe++) {
-    if (visit(lender, class)) {
+    if (visit(lender, class, false)) {
       is_released = pending_release(lender, class, SLABS_A_VISIT, 1);
       latch_give(lender);
     }

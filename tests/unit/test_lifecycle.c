@@ -97,8 +97,7 @@ CHILD_TEST(offer_what_is_free) {
   on_a_thread(take_one, &other);
   REQUIRE(slab_of_block((uintptr_t)other) == slab_of_block((uintptr_t)kept));
   REQUIRE(load_relaxed(&slab_of_block((uintptr_t)kept)->owner) != &heap_of_thread->owner);
-  must_malloc(2048);
-  REQUIRE(load_relaxed(&heap_of_thread->owner.state) == OWNER_RUNNING);
+  REQUIRE(must_malloc(2048) && load_relaxed(&heap_of_thread->owner.state) == OWNER_RUNNING);
 }
 
 CHILD_TEST(borrow) {

@@ -212,8 +212,7 @@ CHILD_TEST(keep_what_others_took) {
   on_a_thread(make_many_blocks, &size);
   for (unsigned index = 0; index < SENT_ALONE; index++) hak_free(blocks[index]);
   REQUIRE(counted(COUNT_remote_freed_blocks) == SENT_ALONE);
-  hak_free(blocks[SENT_ALONE]);
-  hak_free(blocks[SENT_ALONE + 1]);
+  for (unsigned index = 0; index < 2; index++) hak_free(blocks[SENT_ALONE + index]);
   REQUIRE(counted(COUNT_remote_freed_blocks) == SENT_ALONE);
   REQUIRE(hak_malloc(size) == blocks[SENT_ALONE + 1] && hak_malloc(size) == blocks[SENT_ALONE]);
 }
