@@ -111,23 +111,19 @@ static void refill(struct run *run, struct cache *cache, uint16_t thread, unsign
   if (owns && !run->slabs.lists[thread][class] && slabs_claim(&run->slabs, thread, class))
     visit(run, thread, class);
   for (size_t left = cache->capacity / 2; left;) {
-    if (owns && run->policy.lends && !slabs_has_used(&run->slabs, thread, class)) {
-      size_t lent =
-          slabs_borrow(&run->slabs, thread, class, keeps_lines, cache->blocks + cache->count, left);
-      cache->count += (uint32_t)lent;
-      cache->held_bytes += (int64_t)(lent * class_bytes(class));
-      if (lent) {
-        visit(run, thread, class);
-        break;
-      }
-    }
-    size_t count = slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, keeps_lines,
-                              cache->blocks + cache->count, left);
+    struct block *blocks = cache->blocks + cache->count;
+    bool borrows = owns && run->policy.lends && !slabs_has_used(&run->slabs, thread, class);
+    size_t count =
+        borrows ? slabs_borrow(&run->slabs, thread, class, keeps_lines, blocks, left) : 0;
+    bool is_own = owns && !count;
+    if (!count)
+      count = slabs_take(&run->slabs, owns ? thread : COMMONS, thread, class, keeps_lines, blocks,
+                         left);
     cache->count += (uint32_t)count;
     cache->held_bytes += (int64_t)(count * class_bytes(class));
-    if (!owns) visit(run, thread, class);
-    left = owns ? left - count
-                : 0; /* of the commons one word is enough: the next refill may find a fuller one */
+    if (!is_own) visit(run, thread, class);
+    left = is_own ? left - count
+                  : 0; /* of others' one word is enough: the next refill may find a fuller one */
   }
 }
 

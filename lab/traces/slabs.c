@@ -115,23 +115,31 @@ static void take_one(struct slabs *slabs, struct slab *slab, uint16_t thread, si
   if (!--slab->free_count) unlist(slabs, slab);
 }
 
+/* Takes blocks below `end` of one word. */
+static size_t take_word(struct slabs *slabs, struct slab *slab, uint16_t thread, size_t word,
+                        size_t end, bool keeps_lines, struct block *blocks, size_t most) {
+  size_t count = 0;
+  for (uint64_t free = free_of_word(slab, word, thread, keeps_lines); free && count < most;
+       free &= free - 1) {
+    size_t index = word * 64 + lowest_bit(free);
+    if (index >= end) break;
+    take_one(slabs, slab, thread, index);
+    blocks[count++] = (struct block){slab, (uint32_t)index};
+  }
+  return count;
+}
+
 size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
                   bool keeps_lines, struct block *blocks, size_t most) {
   struct slab *slab = slabs->lists[owner][class];
-  size_t word = 0, count = 0;
+  size_t word = 0;
   for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++)
     if ((word = find(slab, thread, keeps_lines)) * 64 < slab->capacity) break;
   if (!slab || word * 64 >= slab->capacity) {
     slab = fresh(slabs, owner, class);
     word = 0;
   }
-  for (uint64_t free = free_of_word(slab, word, thread, keeps_lines); free && count < most;
-       free &= free - 1) {
-    size_t index = word * 64 + lowest_bit(free);
-    take_one(slabs, slab, thread, index);
-    blocks[count++] = (struct block){slab, (uint32_t)index};
-  }
-  return count;
+  return take_word(slabs, slab, thread, word, slab->capacity, keeps_lines, blocks, most);
 }
 
 static bool has_used(const struct slab *slab) {
@@ -152,15 +160,9 @@ size_t slabs_borrow(struct slabs *slabs, uint16_t thread, unsigned class, bool k
     uint16_t lender = (uint16_t)((thread + step) % slabs->threads);
     struct slab *slab = slabs->lists[lender][class];
     for (unsigned looks = 0; slab && looks < LOOKS_MAX; slab = slab->next, looks++) {
-      size_t word = find(slab, thread, keeps_lines), count = 0;
-      if (word * 64 >= slab->handed_out) continue;
-      uint64_t free = free_of_word(slab, word, thread, keeps_lines);
-      for (; free && count < most; free &= free - 1) {
-        size_t index = word * 64 + lowest_bit(free);
-        if (index >= slab->handed_out) break;
-        take_one(slabs, slab, thread, index);
-        blocks[count++] = (struct block){slab, (uint32_t)index};
-      }
+      size_t word = find(slab, thread, keeps_lines), end = slab->handed_out;
+      if (word * 64 >= end) continue;
+      size_t count = take_word(slabs, slab, thread, word, end, keeps_lines, blocks, most);
       if (count) return count;
     }
   }

@@ -20,9 +20,8 @@ RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned take
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
-/* One block for a closed magazine, from slabs that all threads share; false when the heap is to take from its own. */
-static bool fill_closed(struct heap *heap, unsigned class) {
-  if (capacity_opens(heap, class, false)) return false;
+/* Takes one block from slabs that all threads share; false when the heap is to take from its own. */
+static bool fill_from_starter(struct heap *heap, unsigned class) {
   struct heap *shared = starter_enter(heap, class);
   if (!shared) return false;
   struct supply supply = {.owner = &shared->owner,
@@ -49,12 +48,12 @@ static unsigned fill(struct heap *heap, unsigned class) {
 
 RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   ASSERT(heap_is_entered(heap));
-  if (UNLIKELY(capacity_is_closed(heap, class))) {
-    if (fill_closed(heap, class)) { /* the caller pops it at once */
+  if (UNLIKELY(capacity_is_closed(heap, class)) && !capacity_opens(heap, class, false)) {
+    if (fill_from_starter(heap, class)) { /* the caller pops it at once */
       note_batch(heap, class, 1);
       return true;
     }
-    if (capacity_is_closed(heap, class)) capacity_open(heap, class);
+    capacity_open(heap, class);
   }
   class_figures_need(heap);
   owner_begin_work(&heap->owner);

@@ -2,8 +2,6 @@
 
 #include "cache/parked.h"
 #include "slab/adopt.h"
-#include "slab/batch_free.h"
-#include "slab/slab.h"
 
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };

@@ -38,9 +38,8 @@ _Static_assert((int)CLASS_COUNT <= MAP_CLASS_BIG && MAP_CLASS_BIG <= MAP_SLAB_CL
 /* The rest is the tag: the number of a heap, below MAP_TAG_NAMED (of a range; in hardened mode of a slab, too), or one of these. */
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
-#define MAP_TAG_NONE 0u /* no owner: the block or slab is free */
-#define MAP_TAG_THREADS \
-  0x100u /* a slab of any thread's heap: all threads' magazines take its blocks */
+#define MAP_TAG_NONE 0u           /* no owner: the block or slab is free */
+#define MAP_TAG_THREADS 0x100u    /* a thread's slab: all threads' magazines take its blocks */
 #define MAP_TAG_NAMED 0x80000000u /* and a named heap's number (named/named_heap.h) */
 /* Live, outside any heap: a Big block, or a slab of samples (profile/sampled_slabs.h). */
 #define MAP_TAG_UNOWNED 0xFFFFFF00u

@@ -68,6 +68,7 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   const struct slab_shape *shape = &slab_shapes[class];
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
+  owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
     /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as slab->owner does. */
@@ -92,7 +93,6 @@ RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_coun
                          struct counters *counters) {
   unsigned class = map_slab_class(owner_map_entry((uintptr_t)*blocks));
   bool may_scatter = owner && slots_of_class(class) == 1;
-  if (owner) owner_set_spare(owner, class, true); /* blocks of slabs that are listed may come */
   for (unsigned given; block_count; blocks += given, block_count -= given) {
     if (!may_scatter || block_count < GROUP_BLOCKS)
       given = give_to_slab(owner, blocks, block_count, counters);

@@ -74,8 +74,7 @@ struct owner {
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
   ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
   ATOMIC(uint64_t) ready_mask;
-  ATOMIC(uint64_t)
-      spare_mask; /* bit per class: its partial list may have used blocks; changed under the latch, others' hint */
+  ATOMIC(uint64_t) spare_mask;      /* bit per class: the partial list may have used blocks */
   ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
   ATOMIC(uint64_t) seen_ns;
   CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
@@ -92,7 +91,7 @@ enum latch {
 /* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
 INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
-/* The same of its slabs. */
+/* Its slabs' entries in the owner map, without their class. */
 INLINE uint32_t owner_slab_tag(const struct owner *owner) {
   return owner_is_named(owner) || owner_is_hardened(owner) ? owner->tag : MAP_TAG_THREADS;
 }
@@ -125,7 +124,7 @@ INLINE void owner_note_work(struct owner *owner) {
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
 }
 
-/* Under the latch. */
+/* Under the latch; others read the mask as a hint. */
 INLINE void owner_set_spare(struct owner *owner, unsigned class, bool has_some) {
   uint64_t bit = UINT64_C(1) << class, before = load_relaxed(&owner->spare_mask);
   uint64_t after = has_some ? before | bit : before & ~bit;

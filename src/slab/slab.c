@@ -83,6 +83,15 @@ RESIDENT unsigned slab_batch(const struct slab *slab, unsigned wanted) {
   return wanted < most ? wanted : most;
 }
 
+/* Counts blocks that have left `local`. */
+INLINE void note_taken(struct slab *slab, struct owner *owner, void *const *blocks,
+                       unsigned block_count) {
+  slab_set_free(slab, slab->free_local - block_count);
+  add_single_writer(&owner->bytes_out, (int64_t)block_count * slab->block_bytes);
+  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, block_count);
+  ASSERT(slab_is_valid(slab));
+}
+
 RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks,
                             unsigned wanted) {
   ASSERT(slab_is_valid(slab));
@@ -103,18 +112,15 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
     if (!bits) word++;
   }
   slab->first_word = (uint8_t)(word < slab->word_count ? word : slab->word_count - 1u);
-  slab_set_free(slab, slab->free_local - wanted);
-  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, wanted);
-  ASSERT(slab_is_valid(slab));
-  store_relaxed(&owner->bins[slab->class].has_served, true); /* a lender may be another thread */
-  add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
+  store_relaxed(&owner->bins[slab->class].has_served, true); /* read without the latch */
+  note_taken(slab, owner, blocks, wanted);
   return wanted;
 }
 
 /* Blocks, neighbours from a multiple of this number on, that end where a cache line ends. */
 static unsigned blocks_a_line(size_t block_bytes) {
-  size_t step = block_bytes & (~block_bytes + 1);
-  return step < CACHE_LINE_BYTES ? (unsigned)(CACHE_LINE_BYTES / step) : 1;
+  unsigned blocks = CACHE_LINE_BYTES >> lowest_bit(block_bytes);
+  return blocks ? blocks : 1;
 }
 
 /* Those of the bits that make whole groups of 1, 2, 4 or 8. */
@@ -138,10 +144,7 @@ unsigned slab_lend(struct slab *slab, struct owner *owner, void **blocks, unsign
   }
   unsigned lent = (unsigned)(blocks + wanted - next);
   memmove(blocks, next, lent * sizeof *blocks);
-  slab_set_free(slab, slab->free_local - lent);
-  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, lent);
-  ASSERT(slab_is_valid(slab));
-  add_single_writer(&owner->bytes_out, (int64_t)(lent * block_bytes));
+  note_taken(slab, owner, blocks, lent);
   return lent;
 }
 
@@ -153,11 +156,9 @@ void *slab_take_first(struct slab *slab, struct owner *owner) {
   unsigned index = word * 64 + lowest_bit(slab->local[word]);
   slab->local[word] &= slab->local[word] - 1;
   slab->first_word = (uint8_t)word;
-  slab_set_free(slab, slab->free_local - 1u);
   if (index >= slab->handed_out) slab->handed_out = (uint16_t)(index + 1);
-  add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
   void *block = (void *)(slab->base + (size_t)index * slab->block_bytes);
-  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, &block, 1);
+  note_taken(slab, owner, &block, 1);
   return block;
 }
 
@@ -171,11 +172,9 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
   }
   unsigned bit = lowest_bit(bits);
   slab->local[word] &= ~(UINT64_C(1) << bit);
-  slab_set_free(slab, slab->free_local - 1u);
   slab->handed_out = slab->capacity;
-  add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
   void *block = (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
-  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, &block, 1);
+  note_taken(slab, owner, &block, 1);
   return block;
 }
 
