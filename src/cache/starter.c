@@ -25,22 +25,12 @@ static bool may_share(const struct heap *heap, unsigned class) {
          heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
-/* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread does without the starter heap. */
-RESIDENT static bool starter_latch(struct heap *shared) {
-  enum { SPINS = 256 };
-  for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
-    if (latch_try(&shared->owner)) {
-      owner_note_work(&shared->owner);
-      return true;
-    }
-  return false;
-}
-
 RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
   if (!may_share(heap, class)) return NULL;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
-  return shared && starter_latch(shared) ? shared : NULL;
+  if (shared) latch_take_shared(&shared->owner);
+  return shared;
 }
 
 RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {

@@ -100,6 +100,27 @@ CHILD_TEST(take_the_shared_slab_along) {
   hak_free(first); /* the slab is the starter heap's no longer */
 }
 
+static void *take_one(void *block) {
+  *(void **)block = must_malloc(64);
+  return NULL;
+}
+
+/* Slabs of its own would stay with a thread that came while another one was preempted with the latch. */
+CHILD_TEST(wait_for_the_latch) {
+  void *before = NULL, *late = NULL;
+  pthread_t thread;
+  start_library_with_threads();
+  hak_free(must_malloc(64));
+  on_a_thread(take_one, &before);
+  struct owner *shared = load_relaxed(&slab_of_block((uintptr_t)before)->owner);
+  latch_take_shared(shared);
+  REQUIRE(pthread_create(&thread, NULL, take_one, &late) == 0);
+  os_sleep_ms(50);
+  latch_give(shared);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  REQUIRE(owner_of(late) == shared);
+}
+
 /* The first thread, and a process of one thread, never share. */
 CHILD_TEST(leave_the_first_alone) {
   start_library_with_threads();
