@@ -10,14 +10,8 @@ list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl)
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
 # The linker keeps this order. First what processes run that have threads or live for seconds, so that it lies together after what
-# all run (cmake/first.ld); large static arrays, which many a process never touches, go to the end, and what every process writes at its
-# start shares a page.
+# all run (cmake/first.ld).
 set(sources_of_long_lived ${hakmem_sources})
 list(FILTER sources_of_long_lived INCLUDE REGEX "/src/(cache|large|named|pool|reclaim|slab)/")
 list(REMOVE_ITEM hakmem_sources ${sources_of_long_lived})
 list(PREPEND hakmem_sources ${sources_of_long_lived})
-
-set(sources_of_large_arrays ${hakmem_sources})
-list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|arena|large|big|cgroup|guarded|unwind_cache|unwind_index)\\.c$")
-list(REMOVE_ITEM hakmem_sources ${sources_of_large_arrays})
-list(APPEND hakmem_sources ${sources_of_large_arrays})

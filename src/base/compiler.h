@@ -77,6 +77,8 @@
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
 #define RESIDENT_IN_PART \
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
+/* A variable that few processes write, or a large one: it lies after all others, which share one page with .data (cmake/first.ld). */
+#define RARE_DATA __attribute__((section(".bss.0rare")))
 /* malloc and free: their speed depends on their address by up to a fifth, so every build aligns them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 

@@ -108,7 +108,7 @@ static void warn_malformed(const struct option_row *row, const char *value) {
 
 /* Programs overwrite their environment when they set their process title: texts are copied. */
 static void set_text(const struct option_row *row, const char *value) {
-  static char copies[OPTION_TEXTS_BYTES];
+  RARE_DATA static char copies[OPTION_TEXTS_BYTES];
   static size_t used_bytes;
   struct text copy;
   text_init(&copy, copies + used_bytes, OPTION_TEXTS_BYTES - used_bytes);

@@ -14,7 +14,7 @@
 enum { PATTERN = 0xA5, USUAL_ALIGNMENT = 16 };
 
 struct guarded_region guarded_region;
-struct guard_report guard_report;
+RARE_DATA struct guard_report guard_report;
 static struct guard_slot *slots;
 
 /* When each slot became free, in steps of `steps`: 0 before its first block, IN_USE while it has one. */

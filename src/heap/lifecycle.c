@@ -12,7 +12,6 @@
 #include "guard/guarded.h"
 #include "heap/use.h"
 #include "large/range_magazine.h"
-#include "map/huge.h"
 #include "map/metadata.h"
 #include "named/named_heap.h"
 #include "os/lock.h"
@@ -75,10 +74,7 @@ RESIDENT bool library_has_options(void) {
 /* Work left undone by a refusal is done by the next call: it begins where this one stopped. */
 static bool start_library(void) {
   read_options();
-  if (!load_relaxed(&window.chunk_limit)) {
-    if (!window_init(options.window_gib << 30)) return false;
-    huge_init();
-  }
+  if (!load_relaxed(&window.chunk_limit) && !window_init(options.window_gib << 30)) return false;
   if (!metadata_start()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())

@@ -6,7 +6,7 @@ enum { ROW_SLOTS = 512, SITE_PROBES = 8 };
 /* The most bytes in a row; where blocks are mostly untouched all its slots. */
 #define ROW_BYTES ((uint64_t)1 << 20)
 
-static struct row {
+RARE_DATA static struct row {
   CACHE_ALIGNED struct lock lock;
   ATOMIC(uint32_t) count; /* under the lock; read without it as a hint */
   uint64_t words[ROW_SLOTS];

@@ -7,13 +7,6 @@ struct huge huge;
 /* A process may have 65,530 mappings (vm.max_map_count). Chunks that would divide them further get no huge pages, and merge. */
 enum { DIVISIONS_MAX = 16384 };
 
-/* Written only if true: it may be the only word of its page that a small process writes. */
-RESIDENT void huge_init(void) {
-  if (!os_huge_pages_always()) return;
-  huge.is_always = true;
-  window_keep_huge_out_of_maps();
-}
-
 /* Adds two divisions, unless the chunks follow those let in last. */
 static bool may_divide(size_t chunk, size_t count) {
   /* relaxed, and read and written apart: the number is one of thousands, and only bounds them. */
@@ -29,7 +22,7 @@ bool huge_let_in(size_t chunk, size_t count) {
   void *address = (void *)chunk_address(chunk); /* NOLINT: the window is made of addresses */
   bool is_wanted = options.thp && !window.hardened_class; /* which closes parts of them */
   if (is_wanted) os_advise_huge(address, count << CHUNK_SHIFT, true);
-  if (is_wanted || (huge.is_always && !window.hardened_class && may_divide(chunk, count)))
+  if (is_wanted || (os_huge_pages_always() && !window.hardened_class && may_divide(chunk, count)))
     return true;
   huge_keep_out(chunk_address(chunk), count << CHUNK_SHIFT);
   return false;

@@ -7,7 +7,8 @@
  *        or is used beside unused ones, the chunk is refused huge pages
  *
  * Chunks are mapped at the frontier with the kernel's default; neighbours that are refused huge pages merge into one mapping again. In
- * the modes `madvise` and `never` this file does nothing. */
+ * the modes `madvise` and `never` this file does nothing. The mode is
+ * asked for with the second chunk: the first is refused them unasked, by one call where three ask. */
 #ifndef HAK_MAP_HUGE_H
 #define HAK_MAP_HUGE_H
 
@@ -16,19 +17,15 @@
 #include "os/os.h"
 
 struct huge {
-  bool is_always; /* constant after huge_init */
   ATOMIC(uint32_t)
   divisions; /* places where a mapping may end because one side was let in and the other not */
   ATOMIC(size_t) let_in_end; /* the chunk after those let in last */
 };
 extern struct huge huge;
 
-/* Reads the kernel's mode.  Not thread-safe: called once, after window_init and before the first chunk is mapped. */
-void huge_init(void);
-
 /* Memory just mapped that never has huge pages. */
 INLINE void huge_keep_out(uintptr_t address, size_t bytes) {
-  if (UNLIKELY(huge.is_always)) os_advise_huge((void *)address, bytes, false); /* NOLINT */
+  if (UNLIKELY(os_huge_pages_always())) os_advise_huge((void *)address, bytes, false); /* NOLINT */
 }
 
 /* Chunks that have just been mapped and will be used as wholes: true when they may have huge pages. */

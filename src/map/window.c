@@ -8,8 +8,6 @@ struct window window;
 /* Occupied places at the frontier that are tried before giving up. */
 enum { OCCUPIED_ATTEMPTS = 64 };
 
-#define WINDOW_MIN_BYTES ((uint64_t)64 << 20)
-
 /* The end of the user's addresses. In the last eighth the kernel itself places the program's mappings, so no chunk lies there. */
 static uintptr_t address_end;
 static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT; }
@@ -20,12 +18,11 @@ static struct {
   ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
   ATOMIC(bool) are_walled_in;     /* more entries find no place */
-  bool keep_huge_out;             /* constant after the start */
 } maps;
 
-/* Entries reserved at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), reserved memory counts as
- * well. */
-enum { RESERVED_FIRST_CHUNKS = 1024, RESERVED_LEAST_CHUNKS = 32 };
+/* Entries mapped at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), they count as well. They can be
+ * written from the start: to make one page so takes a call and two more mappings. */
+enum { FIRST_CHUNKS = 1024, LEAST_CHUNKS = 32 };
 
 /* The chunk map's share of the page that both maps begin in: a small process needs no other. */
 enum { CHUNK_MAP_SHARE_BYTES = 512 };
@@ -61,10 +58,8 @@ static bool commit(struct pages pages) {
 }
 
 /* Makes entries writable; committing one twice is harmless. */
-RESIDENT static bool commit_entries(size_t first, size_t end) {
-  struct pages below = chunk_pages(first, end), above = owner_pages(first, end);
-  if (first == 0) return commit((struct pages){below.first, above.end}); /* they are adjacent */
-  return commit(below) && commit(above);
+static bool commit_entries(size_t first, size_t end) {
+  return commit(chunk_pages(first, end)) && commit(owner_pages(first, end));
 }
 
 /* Clears by hand at both ends, where the pages have other entries too; and everything, where the system refuses (locked memory), or no
@@ -89,7 +84,8 @@ static enum os_map_result reserve(struct pages pages) {
 
 /* Few pages of the maps are used, far apart. */
 static void keep_huge_out(struct pages pages) {
-  if (pages_bytes(pages)) os_advise_huge(pages_address(pages), pages_bytes(pages), false);
+  if (pages_bytes(pages) && os_huge_pages_always())
+    os_advise_huge(pages_address(pages), pages_bytes(pages), false);
 }
 
 /* Reserves entries for the chunks from `old` to `wanted`: in both maps or in none. Only the thread that gets the owner map's part asks
@@ -100,10 +96,10 @@ static enum os_map_result extend_maps(size_t old, size_t wanted) {
   enum os_map_result result = reserve(above);
   if (result != OS_MAPPED) return result;
   result = reserve(below);
-  if (result == OS_MAPPED && maps.keep_huge_out) {
+  if (result == OS_MAPPED) {
     keep_huge_out(above);
     keep_huge_out(below);
-  } else if (result != OS_MAPPED && pages_bytes(above)) {
+  } else if (pages_bytes(above)) {
     os_unmap(pages_address(above), pages_bytes(above));
   }
   return result;
@@ -193,14 +189,6 @@ static bool cover(size_t first, size_t end) {
 
 /* ---- placing ------------------------------------------------------------------------------------------------- */
 
-/* Under an address-space limit a window of four times the limit leaves room for fragmentation. */
-static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
-  uint64_t limit = os_limit(OS_LIMIT_ADDRESS_SPACE);
-  if (limit < wanted_bytes / 4) wanted_bytes = limit * 4;
-  if (wanted_bytes < WINDOW_MIN_BYTES) wanted_bytes = WINDOW_MIN_BYTES;
-  return round_up(wanted_bytes, WINDOW_MIN_BYTES);
-}
-
 /* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie after it, so walls of
  * many terabytes leave the window room. Where that is narrow, twice the window's size. */
 RESIDENT static uint64_t draw_base(void) {
@@ -226,20 +214,12 @@ static void place_maps(uint64_t random) {
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
 enum { BASE_ATTEMPTS = 64 };
 
-static struct pages entries_up_to(size_t chunks) {
-  return (struct pages){chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
-}
-
-void window_keep_huge_out_of_maps(void) {
-  maps.keep_huge_out = true;
-  keep_huge_out(entries_up_to(load_relaxed(&maps.reserved_chunks)));
-}
-
-/* Draws the window and reserves its maps' first entries; false when refused. */
-static bool reserve_maps(size_t chunks) {
+/* Draws the window and maps its maps' first entries; false when refused. */
+static bool map_first(size_t chunks) {
   for (unsigned attempt = 0; attempt < BASE_ATTEMPTS; attempt++) {
     place_maps(draw_base());
-    enum os_map_result result = reserve(entries_up_to(chunks));
+    struct pages pages = {chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
+    enum os_map_result result = os_map_at(pages_address(pages), pages_bytes(pages));
     if (result != OS_OCCUPIED) return result == OS_MAPPED;
   }
   return false;
@@ -248,17 +228,18 @@ static bool reserve_maps(size_t chunks) {
 RESIDENT bool window_init(uint64_t wanted_bytes) {
   address_end = os_user_address_end();
   if (wanted_bytes > address_end / 4) wanted_bytes = address_end / 4;
-  size_t chunks = window_bytes_within_limits(wanted_bytes) >> CHUNK_SHIFT;
+  size_t chunks = wanted_bytes >> CHUNK_SHIFT;
   store_relaxed(&window.chunk_limit, chunks);
-  if (chunks > RESERVED_FIRST_CHUNKS) chunks = RESERVED_FIRST_CHUNKS;
-  while (!reserve_maps(chunks)) {
-    if (chunks <= RESERVED_LEAST_CHUNKS) {
+  if (chunks > FIRST_CHUNKS) chunks = FIRST_CHUNKS;
+  while (!map_first(chunks)) {
+    if (chunks <= LEAST_CHUNKS) {
       store_relaxed(&window.chunk_limit, 0);
       return false;
     }
     chunks /= 2;
   }
   store_relaxed(&maps.reserved_chunks, chunks);
+  store_relaxed(&maps.writable, chunks);
   return true;
 }
 

@@ -6,8 +6,8 @@
  *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
  * One load of the owner map gives the fast path of free all it needs about an address. Both maps are reserved for reading and made
- * writable from where they meet as the frontier moves, by one system call for both and with one page in a small process, so they cost
- * neither commit charge nor memory for unused chunks, and `granule_count`, the bound that the fast path compares with, never exceeds the
+ * writable from where they meet as the frontier moves, so they cost neither commit charge nor memory for unused chunks, but for the
+ * first 2 GiB's entries: those are one mapping, of which a small process touches one page. `granule_count`, the bound that the fast path compares with, never exceeds the
  * reservation. The window itself is not reserved: chunks are mapped at the frontier, never over anything, and neighbours merge into one
  * VMA.
  *
@@ -82,9 +82,6 @@ bool window_init(uint64_t wanted_bytes);
 /* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (foreign/operators.h). Call
  * before the first chunk is taken. */
 void window_divert_operators(void);
-
-/* Few pages of the maps are used, far apart. */
-void window_keep_huge_out_of_maps(void);
 
 /* Index of the granule of any address; >= window.granule_count for a foreign one. */
 INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }

@@ -11,7 +11,7 @@
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
 /* Records by number: the owner map holds a heap's number. */
-ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
+RARE_DATA ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
 static struct lock heaps_lock = {.rank = LOCK_RANK_NAMED};
 static uint32_t first_group; /* groups below it have no free number; under the lock */
 static uint64_t serials;     /* given so far; under the lock */

@@ -15,7 +15,7 @@ _Static_assert(SLOTS_PER_SUPERSLAB <= 32, "a row has a bit for each slot");
 struct spare {
   struct spare *next;
 };
-static struct spare *spares[TABLE_BITS_MAX + 1]; /* under the lock */
+RARE_DATA static struct spare *spares[TABLE_BITS_MAX + 1]; /* under the lock */
 static struct lock spares_lock;
 
 static struct slab_row *take_table(unsigned bits) {

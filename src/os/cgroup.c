@@ -14,7 +14,7 @@
 enum { FILE_BYTES = 4096 };
 
 /* Used by one thread at a time: while the library starts, or in a round of purging. */
-static char file[FILE_BYTES], list[FILE_BYTES];
+RARE_DATA static char file[FILE_BYTES], list[FILE_BYTES];
 
 /* In v1 a value this large means "no limit". */
 #define V1_NO_LIMIT (UINT64_C(1) << 62)
@@ -137,7 +137,7 @@ static void read_line(struct os_cgroup *cgroup, char *line) {
 }
 
 const struct os_cgroup *os_cgroup_read(void) {
-  static struct os_cgroup cgroup;
+  RARE_DATA static struct os_cgroup cgroup;
   cgroup = (struct os_cgroup){.memory_bytes = OS_CGROUP_NONE, .processor_quota = OS_CGROUP_NONE};
   os_read_file("/proc/self/cgroup", list, sizeof list);
   char *line = list;

@@ -95,13 +95,17 @@ static void note_taken(const struct lock *lock) { (void)lock; }
 static void note_given(const struct lock *lock) { (void)lock; }
 #endif
 
+static void wait_for(struct lock *lock, struct counters *counters) {
+  uint64_t start_ns = os_now_ns();
+  word_wait(&lock->word);
+  count(counters, COUNT_lock_waits);
+  count_add(counters, COUNT_lock_wait_ns, os_now_ns() - start_ns);
+}
+
 RESIDENT void lock_take(struct lock *lock, struct counters *counters) {
-  count(counters, COUNT_lock_acquisitions);
-  if (os_is_multi_threaded() && UNLIKELY(!word_try(&lock->word, thread_number()))) {
-    uint64_t start_ns = os_now_ns();
-    word_wait(&lock->word);
-    count(counters, COUNT_lock_waits);
-    count_add(counters, COUNT_lock_wait_ns, os_now_ns() - start_ns);
+  if (os_is_multi_threaded()) {
+    count(counters, COUNT_lock_acquisitions);
+    if (UNLIKELY(!word_try(&lock->word, thread_number()))) wait_for(lock, counters);
   }
   note_taken(lock);
 }

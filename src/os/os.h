@@ -71,7 +71,7 @@ enum os_limit { OS_LIMIT_ADDRESS_SPACE, OS_LIMIT_DATA };
 uint64_t os_limit(enum os_limit which);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept. Read once, at the first call. */
 bool os_overcommit_is_strict(void);
-/* True when the kernel gives huge pages without being asked, and when it does not say. */
+/* True when the kernel gives huge pages without being asked, and when it does not say. Read once, at the first call. */
 bool os_huge_pages_always(void);
 /* Highest address + 1 that user mappings may have, a power of two. */
 uintptr_t os_user_address_end(void);

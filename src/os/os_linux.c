@@ -80,12 +80,17 @@ bool os_overcommit_is_strict(void) {
   return mode[0] == '2';
 }
 
-RESIDENT bool os_huge_pages_always(void) {
+RESIDENT static bool read_huge_mode(void) {
   char modes[32];
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
     if (*at == '[') return at[1] == 'a';
   return true; /* a process that may not read it is better off without them */
+}
+
+RESIDENT bool os_huge_pages_always(void) {
+  static ATOMIC(char) known;
+  return os_known(&known, read_huge_mode);
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* with fewer addresses */

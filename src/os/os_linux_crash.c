@@ -56,7 +56,7 @@ enum { WATCHED_SIGNALS = 2 };
 RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
 
 /* The handler that gets the signal after ours: the one installed before ours first, or before ours last. */
-static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
+RARE_DATA static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
 
 static bool is_function(const struct sigaction *action) {
   return action->sa_flags & SA_SIGINFO ||
@@ -128,23 +128,28 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* Installs ours with the flags and mask of the handler that it precedes. */
-RESIDENT static void watch_before(unsigned index, const struct sigaction *next) {
+RESIDENT static void watch_before(unsigned index, const struct sigaction *next,
+                                  struct sigaction *before) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(next))
     watch.sa_flags = (int)((unsigned)next->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
-  handler_after[index] = *next; /* several threads may write the same */
-  sigaction(watched_signals[index], &watch, NULL);
+  sigaction(watched_signals[index], &watch, before);
 }
 
+/* One call each, and no page of the tables, where no library has a handler. Threads may need the handler of one that has: then it is not
+ * replaced for a moment either. */
 RESIDENT void os_watch_crashes(void (*seen)(const struct os_crash *crash)) {
   KEEP_ERRNO();
   crash_seen = seen;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
-    struct sigaction before;
-    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
+    struct sigaction before = {.sa_handler = SIG_DFL};
+    if (os_is_multi_threaded()) sigaction(watched_signals[index], NULL, &before);
+    bool is_free = is_default(&before);
+    if (is_free) watch_before(index, &before, &before);
+    if (is_default(&before)) continue;
     handler_at_first[index] = before;
-    if (is_default(&before)) watch_before(index, &before); /* else another library watches */
+    if (is_free) sigaction(watched_signals[index], &before, NULL);
   }
 }
 
@@ -153,5 +158,7 @@ void os_watch_first(void) {
   KEEP_ERRNO();
   struct sigaction now;
   bool is_known = crash_seen && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now))) watch_before(0, &now);
+  if (!is_known || is_ours(&now) || !(is_function(&now) || is_default(&now))) return;
+  handler_after[0] = now; /* several threads may write the same */
+  watch_before(0, &now, NULL);
 }

@@ -150,7 +150,7 @@ void os_populate(void *address, size_t bytes) {
   madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels return EINVAL */
 }
 
-void os_advise_huge(void *address, size_t bytes, bool want) {
+RESIDENT void os_advise_huge(void *address, size_t bytes, bool want) {
   KEEP_ERRNO();
   madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

@@ -75,7 +75,7 @@ static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
 /* ---- where the linker cannot be asked ----------------------------------------------------------------------- */
 
 enum { NOTED_MAX = 128 };
-static struct os_module noted[NOTED_MAX];
+RARE_DATA static struct os_module noted[NOTED_MAX];
 static ATOMIC(unsigned) noted_count;
 
 /* Weak: a fully static program may have none. */

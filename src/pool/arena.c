@@ -8,7 +8,7 @@ enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };
 /* Ranges checked for a place by age; if none of them fits, the range counts as younger than it is. */
 enum { AGE_PROBES = 16 };
 
-struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
+RARE_DATA struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
 static ATOMIC(uint64_t) granules_set_aside;
 
 RESIDENT struct arena *arena_of(size_t granule) {

@@ -20,7 +20,7 @@ struct trees {
 };
 _Static_assert(sizeof(struct trees) <= RECORD_CHUNK_BYTES, "metadata_allocate gives no more");
 
-static struct tree first_tree;
+RARE_DATA static struct tree first_tree;
 static ATOMIC(struct trees *)
     more_trees; /* NULL while all SuperSlabs are in the window's first 8 GiB */
 

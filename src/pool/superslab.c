@@ -25,11 +25,13 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
 enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
 RESIDENT static void allow_huge(struct superslab *superslab) {
-  bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
-  if (!options.thp && !will_be_full)
+  uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
+  if (options.thp || mapped >= SUPERSLABS_BEFORE_HUGE)
+    store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
+  else if (mapped > 1)
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
   else
-    store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
+    os_advise_huge((void *)chunk_address(superslab->chunk), CHUNK_BYTES, false); /* unasked */
 }
 
 /* The first touch may make all pages of this SuperSlab resident: so all count, and unused ones go back by age. A program that asked for

@@ -4,7 +4,7 @@
 #include "map/metadata.h"
 
 IN_FILE_DATA struct profile_control profile_control = {.flags = 0};
-struct profile_state profile_state;
+RARE_DATA struct profile_state profile_state;
 
 static ATOMIC(void *) spare_pieces[TABLE_COUNT];
 static ATOMIC(uint64_t) sample_bytes; /* of profile_state.table_bytes */

@@ -8,7 +8,7 @@
 
 enum { OPEN_SLABS = 4 };
 
-static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
+RARE_DATA static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
 static ATOMIC(uint32_t)
     users; /* threads that may hold an address of a slab which they have no block of */
 static THREAD_LOCAL uint8_t own_visits; /* this thread's, with those that a signal interrupted */

@@ -60,7 +60,7 @@ static uint32_t take_number(void) {
 /* ---- stacks ------------------------------------------------------------------------------------------------------ */
 
 enum { ROWS = 4096 };
-static ATOMIC(uint32_t) rows[ROWS]; /* the first site of each hash row; 0: none */
+RARE_DATA static ATOMIC(uint32_t) rows[ROWS]; /* the first site of each hash row; 0: none */
 
 static uint64_t hash_of(const uintptr_t *frames, size_t frame_count, bool is_complete) {
   uint64_t hash = frame_count * 2 + is_complete;

@@ -24,7 +24,7 @@ struct entry {
   ATOMIC(uint64_t) turn; /* odd: being written */
   ATOMIC(uint64_t) words[ENTRY_WORDS];
 };
-static CACHE_ALIGNED struct entry entries[ENTRIES];
+RARE_DATA static CACHE_ALIGNED struct entry entries[ENTRIES];
 
 /* False when it was being written. */
 INLINE bool read_entry(struct entry *entry, union kept_words *found) {

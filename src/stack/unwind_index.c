@@ -12,7 +12,8 @@ enum {
   PARTS_BACK = 1 << 14,
   PARTS_TRIED = 8
 };
-static ATOMIC(uint32_t) parts[PARTS]; /* the record's distance from the first one, plus 1 */
+RARE_DATA static ATOMIC(uint32_t)
+    parts[PARTS]; /* the record's distance from the first one, plus 1 */
 
 static ATOMIC(bool) is_done;          /* relaxed: a thread that sees it late repeats a piece */
 static ATOMIC(uintptr_t) searched_to; /* 0: not begun */

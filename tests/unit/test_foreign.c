@@ -183,7 +183,7 @@ CHILD_TEST(refused_after_mapping) {
   size_t range = take(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
   os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
-  struct range_request request = {(size_t)64 * GRANULES_PER_CHUNK, 1, 0, 0};
+  struct range_request request = {(size_t)2000 * GRANULES_PER_CHUNK, 1, 0, 0};
   REQUIRE(range_take(&request, &counters) == NO_GRANULE); /* its map entries are refused */
   os_fake_fail_none();
   map_foreign(next);
