@@ -17,7 +17,7 @@ void thread_number_forget(void) {
 
 enum {
   SPINS_BEFORE_SLEEP = 64, /* guessed: longer than a critical section, shorter than a wake-up */
-  YIELDS_BEFORE_SLEEP = 16
+  YIELDS_BEFORE_SLEEP = 64
 };
 
 /* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a waiter,
@@ -56,12 +56,6 @@ NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   uint64_t most_ms = CHECK_AGAIN_MS;
   for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
     cpu_relax();
-    if (word_try(word, self)) return;
-  }
-  /* To a preempted holder. The kernel hands the word to its first waiter, and all others that come meanwhile have to wait as well, in
-   * turns from then on: a thousand threads that start ran in step, and held their peaks at one time. */
-  for (unsigned yield = 0; yield < YIELDS_BEFORE_SLEEP; yield++) {
-    os_yield();
     if (word_try(word, self)) return;
   }
   for (unsigned attempt = 0; !os_take_word(word, most_ms); attempt++) {

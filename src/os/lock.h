@@ -1,7 +1,7 @@
 /* lock.h: waiting for another thread, where it cannot be avoided.
  *
- * A word is free (0) or holds the kernel's number of the thread that has it. A thread that finds it taken spins, yields a few times,
- * and waits in the kernel, which lends the holder the waiter's priority (futex(2), FUTEX_LOCK_PI): a real-time thread that only yielded would
+ * A word is free (0) or holds the kernel's number of the thread that has it. A thread that finds it taken spins for a moment and then
+ * waits in the kernel, which lends the holder the waiter's priority (futex(2), FUTEX_LOCK_PI): a real-time thread that only yielded would
  * keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock, which
  * also has a rank and is counted.
  *

@@ -125,8 +125,9 @@ INLINE void owner_note_work(struct owner *owner) {
 }
 
 /* For a heap that threads share, by one that holds no latch: waits for the holder, who may be preempted. */
+void latch_wait_shared(struct owner *owner);
 INLINE void latch_take_shared(struct owner *owner) {
-  if (UNLIKELY(!latch_try(owner))) word_wait(&owner->latch);
+  if (UNLIKELY(!latch_try(owner))) latch_wait_shared(owner);
   owner_note_work(owner);
 }
 
