@@ -94,7 +94,7 @@ HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
 /* ---- beyond the standard ------------------------------------------------------------------- */
 
-/* The usable size that hak_malloc(size) would give (above 64 KiB at least that, while a heap is in use); `size` itself when no such
+/* The usable size that hak_malloc(size) would give now (above 64 KiB at least that, while a heap is in use); `size` itself when no such
  * block can exist, and where a block may have no more than that: in hardened and in guard mode, and above 64 KiB beside
  * HAKMEM_LIMIT_HARD. */
 HAK_EXPORT size_t hak_good_size(size_t size);

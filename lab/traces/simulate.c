@@ -1,11 +1,12 @@
 /* simulate.c: replays a recording on simulated heaps, one for each policy, and prints what each needs.
  *
- *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] ...
+ *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] [fit=0|1] ...
  *
  * Each argument after the recording is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
  * `own` is the number of KiB that a thread must hold of a class, at `steady` refills one after the other, to get slabs of its own
  * ("own=0": from its first block on, as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
- * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before fresh ones. Blocks above
+ * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before fresh ones. `fit`: where more than half
+ * of a class's requests have one size, a class of that size is made (docs/decisions/0049), by a count of all requests. Blocks above
  * MID_MAX_BYTES count as they are and are in no slab. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/os.h"
 #include "traces/event.h"
 #include "traces/slabs.h"
 
@@ -25,7 +27,7 @@ struct policy {
   const char *text;
   size_t cache_bytes, own_bytes; /* own_bytes SIZE_MAX: never */
   unsigned steady;
-  bool keeps_lines, lends;
+  bool keeps_lines, lends, fits;
 };
 
 static struct policy policy_of(const char *text) {
@@ -43,10 +45,12 @@ static struct policy policy_of(const char *text) {
       policy.keeps_lines = value != 0;
     else if (sscanf(at, "lend=%lu", &value) == 1)
       policy.lends = value != 0;
+    else if (sscanf(at, "fit=%lu", &value) == 1)
+      policy.fits = value != 0;
     else {
       fprintf(stderr,
-              "simulate: %s: a policy is cache=KiB, own=KiB, steady=N, lines=0|1, lend=0|1 with "
-              "commas between\n",
+              "simulate: %s: a policy is cache=KiB, own=KiB, steady=N, lines=0|1, lend=0|1, "
+              "fit=0|1 with commas between\n",
               text);
       exit(2);
     }
@@ -68,6 +72,8 @@ struct run {
   struct slabs slabs;
   struct cache caches[THREAD_MAX][SLAB_CLASS_COUNT];
   uint16_t last_visitor[SLAB_CLASS_COUNT];
+  uint64_t live[SLAB_CLASS_COUNT], requests[SLAB_CLASS_COUNT]; /* blocks; all so far */
+  uint64_t votes[FITTED_MAX_BYTES / 16 + 1];                   /* of them, by their step */
   uint64_t
       visits; /* batches to and from slabs that are not the thread's own; of each foreign owner one */
   uint64_t
@@ -166,6 +172,22 @@ static void end_thread(struct run *run, uint16_t thread) {
   }
 }
 
+/* ---- classes that fit ------------------------------------------------------------------------------------------ */
+
+/* Its tables are not write-protected here. */
+size_t os_page_bytes(void) { return 4096; }
+bool os_commit(void *address, size_t bytes) { return address && bytes; }
+
+static void fit(struct run *run, unsigned class, size_t size) {
+  enum { WORTH_BYTES = 256 << 10, SAVED_PERCENT = 10 };
+  size_t steps = (size + 15) / 16, bytes = class_bytes(class);
+  if (!run->policy.fits || bytes > FITTED_MAX_BYTES || !size) return;
+  bool has_most = ++run->votes[steps] * 2 > ++run->requests[class];
+  if (has_most && steps * 1600 <= bytes * (100 - SAVED_PERCENT) &&
+      run->live[class] * bytes >= WORTH_BYTES)
+    class_make_fitted((uint32_t)steps * 16);
+}
+
 /* ---- live blocks --------------------------------------------------------------------------------------------- */
 
 struct live {
@@ -228,9 +250,9 @@ static void replay_one(struct run *run, const struct event *event, struct figure
   if (!event->address) return;
   struct live *live = &table[place_of(event->address)];
   bool is_in_slab = live->address && live->size <= MID_MAX_BYTES;
-  unsigned class = is_in_slab ? class_of_size(live->size) : 0;
+  unsigned class = is_in_slab ? live->block.slab->class : 0;
   if (live->address) { /* its end, or that of a life whose end was not seen */
-    if (is_in_slab) give(run, thread, class, live->block);
+    if (is_in_slab) give(run, thread, class, live->block), run->live[class]--;
     figures->live_bytes -= is_in_slab ? class_bytes(class) : 0;
     remove_live(live);
   }
@@ -240,6 +262,8 @@ static void replay_one(struct run *run, const struct event *event, struct figure
   if (event->size > MID_MAX_BYTES) return;
   class = class_of_size(event->size);
   live->block = take(run, thread, class);
+  run->live[class]++;
+  fit(run, class, event->size);
   figures->takes++;
   figures->live_bytes += class_bytes(class);
   if (figures->live_bytes > figures->peak_bytes) figures->peak_bytes = figures->live_bytes;

@@ -25,6 +25,21 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
 #endif
 }
 
+/* load_relaxed(object), widened by the same instruction: compilers give the widening of an atomic load one of its own. */
+static inline uint64_t load_byte_relaxed(const ATOMIC(uint8_t) *object) {
+  uint64_t result;
+#if defined(__SANITIZE_THREAD__)
+  result = load_relaxed(object);
+#elif defined(__x86_64__)
+  __asm__("movzbl %1, %k0" : "=r"(result) : "m"(*object));
+#elif defined(__aarch64__)
+  __asm__("ldrb %w0, %1" : "=r"(result) : "m"(*object));
+#else
+  result = load_relaxed(object);
+#endif
+  return result;
+}
+
 #define load_acquire(object) atomic_load_explicit((object), memory_order_acquire)
 #define load_seq(object) atomic_load_explicit((object), memory_order_seq_cst)
 
@@ -49,6 +64,8 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
   atomic_fetch_or_explicit((object), (value), memory_order_relaxed)
 #define fetch_or_seq(object, value) \
   atomic_fetch_or_explicit((object), (value), memory_order_seq_cst)
+#define fetch_or_release(object, value) \
+  atomic_fetch_or_explicit((object), (value), memory_order_release)
 #define fetch_and_relaxed(object, value) \
   atomic_fetch_and_explicit((object), (value), memory_order_relaxed)
 #define fetch_and_seq(object, value) \

@@ -79,6 +79,8 @@
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
 /* A variable that few processes write, or a large one: it lies after all others, which share one page with .data (cmake/first.ld). */
 #define RARE_DATA __attribute__((section(".bss.0rare")))
+/* A table that few processes write: in libhakmem.so it lies in a page of its own, which is read-only at first (cmake/first.ld). */
+#define SELDOM_WRITTEN __attribute__((section(".data.seldom_written")))
 /* malloc and free: their speed depends on their address by up to a fifth, so every build aligns them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 

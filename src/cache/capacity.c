@@ -17,6 +17,8 @@ _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for
 _Static_assert(SLOTS_MAX <= UINT16_MAX, "a magazine's blocks fit seen_count");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB or more. */
 #define INITIAL_BYTES ((size_t)32 << 10)
+_Static_assert(INITIAL_BYTES / FITTED_MAX_BYTES >= INITIAL_SLOTS,
+               "a fitted class begins as others");
 /* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)16 << 10)
 
@@ -69,6 +71,7 @@ RESIDENT static int64_t budget_bytes(const struct heap *heap) {
 }
 
 static unsigned initial_slots(unsigned class) {
+  if (class_is_fitted(class)) return INITIAL_SLOTS;
   size_t slots = INITIAL_BYTES / class_bytes(class);
   return slots > INITIAL_SLOTS ? INITIAL_SLOTS : (unsigned)power_of_two_at_least(slots);
 }

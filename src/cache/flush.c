@@ -15,7 +15,6 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   count_add(counters, COUNT_flushed_blocks, block_count);
   class_figures_flushed(heap, class, block_count);
   batch_free(&heap->owner, blocks, block_count, counters);
-  purge_want(); /* pages may be free now: slab/pages.h */
 }
 
 RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
@@ -32,16 +31,23 @@ RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   owner_begin_work(&heap->owner);
   capacity_note_miss(heap, class, MAGAZINE_FLUSHED);
-  if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
+  if (magazine->top == magazine->end) {
+    flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
+    purge_want(); /* pages may be free now: slab/pages.h */
+  }
+  latch_give(&heap->owner);
+}
+
+RESIDENT void batch_undo_refill(struct heap *heap, unsigned class) {
+  owner_begin_work(&heap->owner);
+  flush_oldest(heap, class, magazine_count(&heap->magazines[class]));
   latch_give(&heap->owner);
 }
 
 RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
-  unsigned block_count = magazine_count(&heap->magazines[class]);
-  if (!block_count) return;
-  owner_begin_work(&heap->owner);
-  flush_oldest(heap, class, block_count);
-  latch_give(&heap->owner);
+  if (!magazine_count(&heap->magazines[class])) return;
+  batch_undo_refill(heap, class);
+  purge_want();
 }
 
 /* ---- before the process grows ---------------------------------------------------------------------------------- */

@@ -10,6 +10,9 @@ void batch_flush(struct heap *heap, unsigned class);
 /* Empties one magazine.  Takes the latch. */
 void batch_flush_whole(struct heap *heap, unsigned class);
 
+/* The same of blocks that a refill has just brought: no page becomes free. */
+void batch_undo_refill(struct heap *heap, unsigned class);
+
 /* Before the system is asked for a SuperSlab (docs/decisions/0022): a magazine of a class that the program no longer uses can hold a
  * block of each of many slabs, which keeps them from the pool.  Empties those of classes that served nothing since the last time, and
  * releases the owner's wholly free slabs.  Takes the latch. */

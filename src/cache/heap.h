@@ -15,7 +15,7 @@
 
 /* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
  * most. */
-enum { INITIAL_SLOTS_MAX = 160 };
+enum { INITIAL_SLOTS_MAX = 176 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
 
@@ -28,8 +28,8 @@ enum {
   HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
   HEAP_CALL = 0xFE  /* a round calls: it empties its magazines */
 };
-_Static_assert((HEAP_POKE & HEAP_CALL & ~(MAP_CLASS_HARDENED | MAP_SLAB_CLASS_MASK)) >=
-                   SLAB_CLASS_COUNT,
+/* x ^ c is at least x - c. */
+_Static_assert((HEAP_POKE & HEAP_CALL & MAP_SLAB_CLASS_MASK) - MAP_CLASS_BIG >= SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 /* Why a heap's magazines are armed: set before they are, cleared after. */

@@ -19,8 +19,8 @@ struct quarantine *quarantine_make(struct heap *heap) {
   if (!quarantine) return NULL;
   quarantine->random = os_random() | 1;
   quarantine->block_most = QUARANTINE_BLOCKS;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    size_t most = READY_BYTES / class_block_bytes[class];
+  for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) { /* hardened mode makes none */
+    size_t most = READY_BYTES / class_bytes(class);
     quarantine->ready_most[class] = (uint8_t)(most < READY_BLOCKS ? most : READY_BLOCKS);
   }
   show(heap, quarantine, quarantine); /* relaxed: other threads find zeros in it, or the values */
@@ -34,7 +34,7 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
 /* ---- checks ------------------------------------------------------------------------------------------------ */
 
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
-  size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
+  size_t block_bytes = class_bytes(class), offset = wipe_find_written(block, block_bytes);
   struct block_description description = slab_describe(slab_of_block(block), block);
   report_misuse(&(struct misuse){"write after", "free", block, &description, 0, false},
                 "the free block of %zu bytes was written to at offset %zu", block_bytes, offset);
@@ -89,7 +89,7 @@ static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
 /* True when all outgoing blocks were sent. */
 static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
   store_relaxed(&outgoing(quarantine)[quarantine->outgoing_count++], block);
-  quarantine->outgoing_bytes += class_block_bytes[map_slab_class(owner_map_entry(block))];
+  quarantine->outgoing_bytes += (uint32_t)class_bytes(map_slab_class(owner_map_entry(block)));
   if (LIKELY(quarantine->outgoing_count < OUTGOING_BLOCKS &&
              quarantine->outgoing_bytes < OUTGOING_BYTES))
     return false;
@@ -152,7 +152,7 @@ INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next)
 INLINE bool let_go(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
   if (UNLIKELY(!block)) return false;
   uint32_t entry = owner_map_entry(block);
-  quarantine->bytes -= class_block_bytes[map_slab_class(entry)];
+  quarantine->bytes -= class_bytes(map_slab_class(entry));
   if (UNLIKELY(block == quarantine->latest)) quarantine->latest = 0;
   return release(heap, quarantine, block, entry);
 }
@@ -196,7 +196,7 @@ COLD static bool give_at_once(struct heap *heap, uintptr_t block) {
 
 bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
   struct quarantine *quarantine = quarantine_of(heap);
-  size_t block_bytes = class_block_bytes[class];
+  size_t block_bytes = class_bytes(class);
   bool went_home = false;
   if (UNLIKELY(!quarantine)) return give_at_once(heap, block);
   if (UNLIKELY(block_bytes > options.quarantine_bytes))

@@ -74,8 +74,7 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
 /* Reports a write to a free block, and wipes it again. */
 COLD void quarantine_fail_untouched(uintptr_t block, unsigned class);
 INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
-  if (UNLIKELY(!wipe_is_whole(block, class_block_bytes[class])))
-    quarantine_fail_untouched(block, class);
+  if (UNLIKELY(!wipe_is_whole(block, class_bytes(class)))) quarantine_fail_untouched(block, class);
 }
 /* Whether a free checks the blocks beside its own: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one in CHECK_PERIOD,
  * at random.  The bound of waiting blocks is also raised then. */

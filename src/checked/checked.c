@@ -57,7 +57,7 @@ INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum mak
                           bool is_shared) {
   quarantine_check_untouched(block, class);
   if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
-  trailer_write_first(block, class_block_bytes[class], size, maker);
+  trailer_write_first(block, class_bytes(class), size, maker);
   return true;
 }
 
@@ -114,7 +114,7 @@ static void *allocate(struct heap *heap, struct allocation *allocation) {
   }
   unsigned class = checked_class_of(allocation->size, allocation->alignment);
   if (class == SLAB_CLASS_COUNT) return checked_range_allocate(heap, allocation);
-  allocation->is_zero = is_wiped_wholly(class_block_bytes[class]);
+  allocation->is_zero = is_wiped_wholly(class_bytes(class));
   return take_of_slab(heap, class, allocation);
 }
 
@@ -129,8 +129,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* Bytes from the block's start to the end of its trailer. */
 static size_t capacity_of(uintptr_t block, uint32_t entry) {
-  return is_in_slab(entry) ? class_block_bytes[map_slab_class(entry)]
-                           : checked_range_capacity(block);
+  return is_in_slab(entry) ? class_bytes(map_slab_class(entry)) : checked_range_capacity(block);
 }
 
 static bool is_live_block(uintptr_t address) {
@@ -270,12 +269,12 @@ INLINE bool end_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum
                         const char *verb) {
   unsigned class = map_slab_class(entry);
   ATOMIC(uint64_t) *words = live_words(block);
-  fetch_ahead(block, class_block_bytes[class]);
+  fetch_ahead(block, class_bytes(class));
   if (UNLIKELY(!claim(block, live_word_of(words, block), entry, verb))) return false;
   recording_remove(block, (void *)block);
   check_freed(block, entry, maker, verb);
   if (UNLIKELY(is_time_to_check_beside(heap))) beside_check(block, class, words);
-  wipe_block(block, class_block_bytes[class]);
+  wipe_block(block, class_bytes(class));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include "cache/caches.h"
 #include "cache/class_figures.h"
 #include "cache/divert.h"
+#include "cache/fitted.h"
 #include "cache/flush.h"
 #include "cache/refill.h"
 #include "checked/checked.h"
@@ -60,13 +61,14 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
   return block;
 }
 
-static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
+static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
   void *block = magazine_pop(magazine);
   if (!block && batch_refill(heap, class)) {
-    class_figures_sampled(heap, class, size);
+    class_figures_sampled(heap, class, allocation->size);
     block = magazine_pop(magazine);
+    fitted_vote(heap, class, round_up(allocation->size, allocation->alignment));
   }
   heap_leave(heap);
   return block;
@@ -92,7 +94,7 @@ enum { MAY, MUST };
   RUNG(UNLIKELY(coins >= 0), MAY, sampling_take(heap, allocation), "a slab of samples")                                 \
   RUNG(UNLIKELY(options.guard), MAY, guarded_allocate(heap, allocation), "now and then, pages of its own")              \
   RUNG(UNLIKELY(owner_is_hardened(&heap->owner)), MUST, checked_allocate(heap, allocation), "the quarantine, a range")  \
-  RUNG(class < SLAB_CLASS_COUNT, MUST, slab_allocate(heap, class, allocation->size), "the magazine, refilled")          \
+  RUNG(class < SLAB_CLASS_COUNT, MUST, slab_allocate(heap, class, allocation), "the magazine, refilled")                \
   RUNG(true, MUST, range_allocate(heap, allocation), "Large and Big")
 /* clang-format on */
 
@@ -187,18 +189,21 @@ RESIDENT static void *malloc_large(size_t size) {
   return LIKELY(block != NULL) ? block : malloc_missed(1, size, site, MADE_BY_MALLOC);
 }
 
-RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
-  if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
-  char *place = heap_place(heap_of_thread, filling_class_of_size(size));
+INLINE void *malloc_of_class(size_t size, size_t class) {
+  char *place = heap_place(heap_of_thread, class);
   void *block;
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
+RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
+  if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
+  return malloc_of_class(size, filling_class_of_size(size));
+}
+
 RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+  if (LIKELY(size <= FITTED_MAX_BYTES)) return malloc_of_class(size, mid_class_of_size(size));
   if (UNLIKELY(size > STEPPED_MAX_BYTES)) return malloc_beyond_steps(size);
-  char *place = heap_place(heap_of_thread, stepped_class_of_size(size));
-  void *block;
-  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
+  return malloc_of_class(size, stepped_class_of_size(size));
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker) {

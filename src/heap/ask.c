@@ -76,7 +76,7 @@ INLINE bool ask_slab(uintptr_t address, uint32_t entry, const char *verb, size_t
     return ask_none(address, entry, verb, usable_bytes);
   if (UNLIKELY(!slab_block_starts_at(&slab_starts[class], address % GRANULE_BYTES)))
     return ask_named_slab(address, entry, verb, usable_bytes);
-  *usable_bytes = class_block_bytes[class];
+  *usable_bytes = class_bytes(class);
   return true;
 }
 

@@ -77,7 +77,7 @@ static bool counts_one(struct heap *heap, const struct allocation *allocation) {
 /* The lot's last block is counted when it is handed out, if it is a sample. */
 static bool counts_lot(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  unsigned block_bytes = class_block_bytes[class];
+  unsigned block_bytes = (unsigned)class_bytes(class);
   struct sampler_lot lot = sampler_count(&heap->sampler, block_bytes, LOT_BYTES / block_bytes);
   magazine->is_sample_due = lot.has_sample && lot.blocks > 1;
   unsigned counted = lot.blocks - magazine->is_sample_due;

@@ -50,10 +50,10 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   heap_free_made(block, maker);
 }
 
-/* Whether such a request gets a block of the class: the smallest with room. */
+/* Whether such a request gets a block of the class, or got one before a fitted class was made: the smallest with room. */
 static bool is_class_for(size_t size, size_t alignment, unsigned class) {
   size_t bytes = round_up(size | !size, alignment);
-  return bytes <= class_block_bytes[class] && (!class || bytes > class_block_bytes[class - 1]);
+  return bytes <= class_bytes(class) && bytes > class_floor_bytes(class);
 }
 
 /* Checks the class in the owner map, which decides nearly always; a block that may have been shrunk is examined. */

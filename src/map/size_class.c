@@ -1,19 +1,25 @@
 #include "map/size_class.h"
 
-/* The class of the sizes (8 (i-1), 8 i]: a constant expression, so the table is built at compile
- * time and the fast path may use it before anything has run. */
+#include "os/os.h"
+
+/* The class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program without fitted classes. Constant
+ * expressions, so the fast path may use the tables before anything has run. */
 #define STEP16(i) (((i) + 1) / 2)
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) \
   (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
-#define CLASS_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1)))
+#define TINY_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1)))
+#define MID_AT(i) ((uint8_t)STEP4(TINY_MAX_BYTES + (i)*16ull))
 
-#define ROW4(i) CLASS_AT(i), CLASS_AT((i) + 1), CLASS_AT((i) + 2), CLASS_AT((i) + 3)
-#define ROW16(i) ROW4(i), ROW4((i) + 4), ROW4((i) + 8), ROW4((i) + 12)
+#define ROW4(X, i) X(i), X((i) + 1), X((i) + 2), X((i) + 3)
+#define ROW16(X, i) ROW4(X, i), ROW4(X, (i) + 4), ROW4(X, (i) + 8), ROW4(X, (i) + 12)
+#define ROW64(X, i) ROW16(X, i), ROW16(X, (i) + 16), ROW16(X, (i) + 32), ROW16(X, (i) + 48)
 
-RESIDENT_DATA const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
-    ROW16(0),  ROW16(16), ROW16(32),  ROW16(48),     ROW16(64),
-    ROW16(80), ROW16(96), ROW16(112), CLASS_AT(128),
+SELDOM_WRITTEN ATOMIC(uint8_t) tiny_class_table[TINY_TABLE_ENTRIES] = {
+    ROW64(TINY_AT, 0), ROW64(TINY_AT, 64), TINY_AT(128)};
+SELDOM_WRITTEN ATOMIC(uint8_t) mid_class_table[MID_TABLE_ENTRIES] = {
+    ROW64(MID_AT, 0),   ROW64(MID_AT, 64),  ROW64(MID_AT, 128), ROW64(MID_AT, 192),
+    ROW64(MID_AT, 256), ROW64(MID_AT, 320), ROW64(MID_AT, 384),
 };
 
 #define DOUBLING(X, base) X((base) / 4 * 5), X((base) / 4 * 6), X((base) / 4 * 7), X((base)*2)
@@ -32,8 +38,9 @@ RESIDENT_DATA const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 #define LARGE4(first) LARGE(first), LARGE((first) + 1), LARGE((first) + 2), LARGE((first) + 3)
 
 #define BYTES(bytes) (bytes)
-RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
-    SLAB_CLASSES(BYTES), LARGE4(2), LARGE4(6), LARGE4(10), LARGE4(14),
+#define UNMADE 0, 0, 0, 0
+SELDOM_WRITTEN ATOMIC(uint32_t) class_block_bytes[CLASS_COUNT] = {
+    SLAB_CLASSES(BYTES), UNMADE, LARGE4(2), LARGE4(6), LARGE4(10), LARGE4(14),
 };
 
 #define ODD_PART(bytes) ((bytes) >> CONSTANT_LOWEST_BIT(bytes))
@@ -45,26 +52,52 @@ RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
 #define INVERSE(odd) MORE_BITS(odd, BITS_40(odd))
 #define SLOTS(bytes) ((bytes) <= GRANULE_BYTES / 8 ? 1 : (bytes) <= GRANULE_BYTES / 4 ? 2 : 4)
 #define CAPACITY(bytes) (SLOTS(bytes) * GRANULE_BYTES / (bytes))
-#define SHAPE(bytes)                                                                  \
-  {                                                                                   \
-    .inverse = INVERSE(ODD_PART(bytes)), .block_bytes = (bytes),                      \
-    .capacity = (uint16_t)CAPACITY(bytes), .shift = CONSTANT_LOWEST_BIT(bytes),       \
-    .slot_count = SLOTS(bytes), .word_count = (uint8_t)((CAPACITY(bytes) + 63) / 64), \
+#define SHAPE(bytes)                                                                           \
+  {                                                                                            \
+    .inverse = INVERSE(ODD_PART(bytes)), .block_bytes = (bytes),                               \
+    .capacity = (uint16_t)CAPACITY(bytes), .shift = (uint8_t)CONSTANT_LOWEST_BIT(bytes),       \
+    .slot_count = (uint8_t)SLOTS(bytes), .word_count = (uint8_t)((CAPACITY(bytes) + 63) / 64), \
   }
-RESIDENT_DATA const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
+SELDOM_WRITTEN struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
 
 #define FACTOR(bytes) (UINT64_MAX / (bytes) + 1)
 /* The rounding error of one step; 0 if block_bytes is a power of two. */
 #define ROUNDING(bytes) (FACTOR(bytes) * (bytes))
-#define BOUND(bytes) (ROUNDING(bytes) ? ROUNDING(bytes) * CAPACITY(bytes) : 1)
+#define BOUND(bytes) (uint32_t)(ROUNDING(bytes) != 0 ? ROUNDING(bytes) * CAPACITY(bytes) : 1)
 #define STARTS(bytes)                                                       \
   {                                                                         \
     .factor = FACTOR(bytes), .bound = SLOTS(bytes) == 1 ? BOUND(bytes) : 0, \
     .block_bytes = (bytes),                                                 \
   }
-RESIDENT_DATA const struct slab_starts slab_starts[SLAB_CLASS_COUNT] = {SLAB_CLASSES(STARTS)};
+SELDOM_WRITTEN struct slab_starts slab_starts[SLAB_CLASS_COUNT] = {SLAB_CLASSES(STARTS)};
+
+/* The tables' page in libhakmem.so; elsewhere they are writable. */
+static bool open_tables(void) {
+  size_t page_bytes = os_page_bytes();
+  return os_commit((void *)round_down((uintptr_t)tiny_class_table, page_bytes), page_bytes);
+}
+
+bool class_make_fitted(uint32_t bytes) {
+  static ATOMIC(bool) is_making;
+  /* acquire: the classes that are there; pairs with the release below. A forked child that was cut off in between makes no more. */
+  if (exchange_acquire(&is_making, true)) return false;
+  unsigned class = FITTED_CLASS_FIRST;
+  while (class < SLAB_CLASS_COUNT && class_bytes(class)) class ++;
+  bool is_new = class < SLAB_CLASS_COUNT &&
+                class_bytes(load_relaxed(class_entry_of(bytes))) != bytes && open_tables();
+  if (is_new) {
+    slab_shapes[class] = (struct slab_shape)SHAPE(bytes);
+    slab_starts[class] = (struct slab_starts)STARTS(bytes);
+    store_relaxed(&class_block_bytes[class], bytes);
+    /* release: the shape before an entry that names it; pairs with slab_class_of. */
+    for (uint32_t size = bytes; class_bytes(load_relaxed(class_entry_of(size))) >= bytes; size -= 8)
+      store_release(class_entry_of(size), (uint8_t) class);
+  }
+  store_release(&is_making, false); /* release: the class before the next one is made */
+  return is_new;
+}
 
 const char *class_tier_name(unsigned class) {
-  if (class < TINY_CLASS_COUNT) return "tiny";
-  return class < SLAB_CLASS_COUNT ? "mid" : "large";
+  if (class >= SLAB_CLASS_COUNT) return "large";
+  return class_bytes(class) <= TINY_MAX_BYTES ? "tiny" : "mid";
 }

@@ -5,7 +5,8 @@
  *          9 – 20   160 … 1024               4 per doubling      Tiny ends here
  *         21 – 40   1280 … 32768             4 per doubling      Mid
  *         41 – 44   37376 … 65408            7, 6, 5, 4 a slab   Mid
- *         45 – 60   124 KiB … 1 MiB          one per granule     Large, never in slabs
+ *         45 – 48   160 … 8192               fitted: made while the program runs
+ *         49 – 64   124 KiB … 1 MiB          one per granule     Large, never in slabs
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
@@ -14,10 +15,14 @@
  * Large and Big blocks have their colour: 4 KiB of the last granule are room for it, so
  * that a block may begin anywhere in its first page.
  *
- * Law: class_of_size(class_bytes(c)) == c, and class_of_size never decreases. */
+ * A fitted class serves the requests of another class up to a size that most of them have (cache/fitted.h, docs/decisions/0049).
+ * It has size 0 until it is made, and is never unmade; a block keeps the class that it was allocated in.
+ *
+ * Law: class_of_size(class_bytes(c)) == c, and class_bytes(class_of_size(size)) never decreases with the size. */
 #ifndef HAK_MAP_SIZE_CLASS_H
 #define HAK_MAP_SIZE_CLASS_H
 
+#include "base/atomic.h"
 #include "base/bits.h"
 
 #define GRANULE_SHIFT 16
@@ -31,20 +36,44 @@
 
 enum {
   TINY_CLASS_COUNT = 21,
-  SLAB_CLASS_COUNT = 45, /* Tiny and Mid: the classes that live in slabs */
+  SLAB_CLASS_COUNT = 49, /* Tiny, Mid and fitted: the classes that live in slabs */
+  FITTED_CLASS_COUNT = 4,
+  FITTED_CLASS_FIRST = SLAB_CLASS_COUNT - FITTED_CLASS_COUNT,
   LARGE_CLASS_COUNT = 16,
   CLASS_COUNT = SLAB_CLASS_COUNT + LARGE_CLASS_COUNT,
+  FITTED_MAX_BYTES = 8 << 10, /* a slab of one slot has at least 8 of them */
   TINY_TABLE_ENTRIES = TINY_MAX_BYTES / 8 + 1,
+  MID_TABLE_ENTRIES = (FITTED_MAX_BYTES - TINY_MAX_BYTES) / 16,
 };
 
-/* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES. */
-extern const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
-/* Block size of each class. */
-extern const uint32_t class_block_bytes[CLASS_COUNT];
+/* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES; by (size - 1) / 16 from TINY_MAX_BYTES on, up to FITTED_MAX_BYTES. */
+extern ATOMIC(uint8_t) tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
+extern ATOMIC(uint8_t) mid_class_table[MID_TABLE_ENTRIES] NEAR;
+/* Block size of each class; 0 of a fitted one that is not made. */
+extern ATOMIC(uint32_t) class_block_bytes[CLASS_COUNT];
 
-INLINE unsigned tiny_class_of_size(size_t size) { return tiny_class_table[(size + 7) >> 3]; }
+INLINE bool class_is_fitted(unsigned class) {
+  return class - FITTED_CLASS_FIRST < FITTED_CLASS_COUNT;
+}
+INLINE size_t class_bytes(unsigned class) {
+  return load_relaxed(&class_block_bytes[class]); /* ordered by whatever gave the class */
+}
 
-/* For sizes in (TINY_MAX_BYTES, STEPPED_MAX_BYTES]: two bits below the highest one choose the step. */
+/* For sizes up to FITTED_MAX_BYTES. */
+INLINE ATOMIC(uint8_t) *class_entry_of(size_t size) {
+  if (size <= TINY_MAX_BYTES) return &tiny_class_table[(size + 7) >> 3];
+  return &mid_class_table[((size - 1) >> 4) - TINY_MAX_BYTES / 16];
+}
+
+/* Fast paths look for a magazine by these. relaxed: where the magazine is empty, slab_class_of is asked. */
+INLINE size_t tiny_class_of_size(size_t size) {
+  return load_byte_relaxed(&tiny_class_table[(size + 7) >> 3]);
+}
+/* For sizes in (TINY_MAX_BYTES, FITTED_MAX_BYTES]. */
+INLINE size_t mid_class_of_size(size_t size) {
+  return load_byte_relaxed(&mid_class_table[((size - 1) >> 4) - TINY_MAX_BYTES / 16]);
+}
+/* The class without fitted ones, for sizes in (128, STEPPED_MAX_BYTES]: two bits below the highest one choose the step. */
 INLINE unsigned stepped_class_of_size(size_t size) {
   size_t last = size - 1;
   unsigned top = highest_bit(last);
@@ -60,12 +89,7 @@ INLINE unsigned filling_class_of_size(size_t size) {
   unsigned steps = (unsigned)(size > FILLING_CLASS_BYTES(7)) +
                    (unsigned)(size > FILLING_CLASS_BYTES(6)) +
                    (unsigned)(size > FILLING_CLASS_BYTES(5));
-  return SLAB_CLASS_COUNT - FILLING_CLASS_COUNT + steps;
-}
-
-/* For sizes in (TINY_MAX_BYTES, MID_MAX_BYTES]. */
-INLINE unsigned mid_class_of_size(size_t size) {
-  return size <= STEPPED_MAX_BYTES ? stepped_class_of_size(size) : filling_class_of_size(size);
+  return FITTED_CLASS_FIRST - FILLING_CLASS_COUNT + steps;
 }
 
 /* Where in its first page a Large or Big block begins.
@@ -110,11 +134,6 @@ INLINE unsigned large_class_of_size(size_t size) {
   return large_class_of_granules(granules_of_size(size));
 }
 
-INLINE unsigned class_of_size(size_t size) {
-  if (size <= TINY_MAX_BYTES) return tiny_class_of_size(size);
-  return size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
-}
-
 /* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when there is none. A class has
  * it if its size is a multiple of it, because slabs begin at granules; and a multiple of it is a class of its own, or falls between steps
  * that are multiples of it. */
@@ -123,13 +142,19 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   size_t bytes = round_up(size ? size : 1, alignment);
   if (UNLIKELY(bytes > STEPPED_MAX_BYTES && alignment > FILLING_UNIT_BYTES))
     return SLAB_CLASS_COUNT;
-  return bytes <= TINY_MAX_BYTES ? tiny_class_of_size(bytes) : mid_class_of_size(bytes);
+  if (UNLIKELY(bytes > STEPPED_MAX_BYTES)) return filling_class_of_size(bytes);
+  if (UNLIKELY(bytes > FITTED_MAX_BYTES)) return stepped_class_of_size(bytes);
+  /* acquire: the class's shape; pairs with class_make_fitted */
+  unsigned class = load_acquire(class_entry_of(bytes));
+  bool is_unaligned = class_is_fitted(class) && class_bytes(class) & (alignment - 1);
+  return UNLIKELY(is_unaligned) ? stepped_class_of_size(bytes) : class;
 }
 
 /* The counterpart for sizes up to LARGE_MAX_BYTES: Large blocks begin at granules. */
 INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
+INLINE unsigned class_of_size(size_t size) { return class_of_aligned(size, 1); }
 
 /* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks, or, above 32 KiB, for 4. A thread that frees
  * blocks in random order reads this instead of the slab's record: one cache line less for each block. */
@@ -141,7 +166,7 @@ struct slab_shape {
   uint8_t slot_count;
   uint8_t word_count; /* of a bitmap of its blocks */
 };
-extern const struct slab_shape slab_shapes[SLAB_CLASS_COUNT];
+extern struct slab_shape slab_shapes[SLAB_CLASS_COUNT];
 
 /* Index of the block that begins at a slab's base + offset. At least the capacity when none begins there: in the middle of a block, in
  * the slab's unused tail, outside the slab. */
@@ -157,7 +182,7 @@ struct slab_starts {
   uint64_t factor;
   uint32_t bound, block_bytes;
 };
-extern const struct slab_starts slab_starts[SLAB_CLASS_COUNT];
+extern struct slab_starts slab_starts[SLAB_CLASS_COUNT];
 
 INLINE bool slab_block_starts_at(const struct slab_starts *starts, size_t offset) {
   return offset * starts->factor < starts->bound;
@@ -165,7 +190,15 @@ INLINE bool slab_block_starts_at(const struct slab_starts *starts, size_t offset
 
 INLINE unsigned slots_of_class(unsigned class) { return slab_shapes[class].slot_count; }
 
-INLINE size_t class_bytes(unsigned class) { return class_block_bytes[class]; }
+/* A class's requests are above this, up to class_bytes; those that a fitted class serves now may have come to it before. */
+INLINE size_t class_floor_bytes(unsigned class) {
+  if (class_is_fitted(class)) return class_bytes(stepped_class_of_size(class_bytes(class)) - 1);
+  unsigned below = class == SLAB_CLASS_COUNT ? FITTED_CLASS_FIRST : class;
+  return below ? class_bytes(below - 1) : 0;
+}
+/* Makes a fitted class of blocks of `bytes`, a multiple of 16 up to FITTED_MAX_BYTES; false where that is a class already, all are made,
+ * another thread makes one, or the system refuses. */
+bool class_make_fitted(uint32_t bytes);
 
 /* "tiny", "mid" or "large": the tier's name as reports spell it. */
 const char *class_tier_name(unsigned class);

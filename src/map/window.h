@@ -25,15 +25,15 @@
 #define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
-/* An entry's lowest byte: six bits of class, and one that makes it no class of a magazine: free then takes the slow path. */
+/* An entry's lowest byte: seven bits of class, and one that makes it no class of a magazine: free then takes the slow path. */
 enum {
   MAP_CLASS_BIG =
-      0x3F, /* head of a Big block, and of any range of a named heap or in hardened mode */
+      CLASS_COUNT, /* head of a Big block, and of any range of a named heap or in hardened mode */
   MAP_CLASS_HARDENED = 0x80, /* of hardened mode: the block ends with a trailer */
-  MAP_SLAB_CLASS_MASK = 0x3F
+  MAP_SLAB_CLASS_MASK = 0x7F
 };
-_Static_assert((int)CLASS_COUNT <= MAP_CLASS_BIG && MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
-               "six bits tell whether a live entry is a slab's");
+_Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
+               "seven bits tell whether a live entry is a slab's");
 
 /* The rest is the tag: the number of a heap, below MAP_TAG_NAMED (of a range; in hardened mode of a slab, too), or one of these. */
 #define MAP_TAG_SHIFT 8

@@ -115,7 +115,7 @@ void report_as_json(struct text *text) {
   json_section(text, "memory", write_memory, &snapshot);
   text_string(text, ",\"classes\":[");
   for (unsigned class = 0; class < CLASS_COUNT; class ++)
-    json_class(text, class, snapshot.class_counters[class]);
+    if (class_bytes(class)) json_class(text, class, snapshot.class_counters[class]);
   text_string(text, "],\"heaps\":");
   report_heaps_as_json(text);
   text_char(text, '}');

@@ -22,7 +22,8 @@ RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class) {
     uint32_t none = 0;
     /* release: the slab's content before it can be had; pairs with empty_slabs_pop. */
     if (load_relaxed(place) || !cas_strong_acq_rel(place, &none, number)) continue;
-    fetch_or_relaxed(&empty_classes, UINT64_C(1) << class);
+    /* release: a fitted class's shape before its bit; pairs with empty_slabs_open_one. */
+    fetch_or_release(&empty_classes, UINT64_C(1) << class);
     return true;
   }
   return false;
@@ -47,7 +48,8 @@ static bool open_one_of_class(unsigned class) {
 }
 
 RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
-  for (uint64_t classes = load_relaxed(&empty_classes); classes; classes &= classes - 1) {
+  /* acquire: the shapes of classes; pairs with empty_slabs_push. */
+  for (uint64_t classes = load_acquire(&empty_classes); classes; classes &= classes - 1) {
     unsigned class = lowest_bit(classes);
     if (slots_of_class(class) < slot_count) continue;
     if (open_one_of_class(class)) return true;

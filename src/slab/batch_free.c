@@ -65,7 +65,7 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
 
 RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
                                     struct counters *counters) {
-  const struct slab_shape *shape = &slab_shapes[class];
+  const struct slab_shape copy = slab_shapes[class], *shape = &copy;
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
   owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */

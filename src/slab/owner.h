@@ -40,6 +40,8 @@ struct bin {
   /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
   ATOMIC(bool) has_served; /* blocks were taken since the last relief */
+  uint8_t lead;            /* of the own thread, without the latch: cache/fitted.h */
+  uint16_t candidate;
 };
 
 /* A slab of the bin's class got this owner, or lost it. */

@@ -68,6 +68,15 @@ def test_ownership_is_earned(tmp_path: Path) -> None:
     assert 0 < earned["visits/1000"] < never["visits/1000"] / 8
 
 
+def test_a_class_fits_most_requests(tmp_path: Path) -> None:
+    events = [((i + 1) * 1024, 264 + i % 3 // 2 * 24, 1, TAKE) for i in range(12000)]
+    recording = write(tmp_path / "a.trace", events)
+    plain, fitted = figures(recording, "cache=32,own=0"), figures(recording, "cache=32,own=0,fit=1")
+    assert (
+        0.86 < fitted["touched MiB"] / plain["touched MiB"] < 0.92
+    )  # two of three are of 272 bytes, not 320
+
+
 def test_wrong_input(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no recording" * 100)

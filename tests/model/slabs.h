@@ -14,7 +14,7 @@
 
 /* Slabs of 8 blocks in four slots: few blocks, one bitmap word. */
 enum {
-  CLASS_32K = SLAB_CLASS_COUNT - FILLING_CLASS_COUNT - 1,
+  CLASS_32K = FITTED_CLASS_FIRST - FILLING_CLASS_COUNT - 1,
   CLASS_28K = CLASS_32K - 1,
   SLAB_BLOCKS = 8
 };

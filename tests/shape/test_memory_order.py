@@ -16,7 +16,7 @@ SOURCES = [path for path in sources(".c", ".h") if path.name != "atomic.h"]
 # A declaration of an atomic object or of a pointer to atomic objects; pointers with an initialiser are
 # local names for something that is declared elsewhere.
 DECLARATION = re.compile(
-    r"^\s*(?:RARE_DATA )?(?:static )?(?:CACHE_ALIGNED |_Alignas\(\w+\) )?ATOMIC\([^()]+\)\s*"
+    r"^\s*(?:RARE_DATA |SELDOM_WRITTEN )?(?:static )?(?:CACHE_ALIGNED |_Alignas\(\w+\) )?ATOMIC\([^()]+\)\s*"
     r"(?P<star>\*?)\s*(?P<names>[\w\[\], ]+?)(?P<initialiser>\s*=[^;]*)?;",
     re.MULTILINE,
 )

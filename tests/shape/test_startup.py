@@ -60,6 +60,14 @@ def test_the_variables_of_a_small_process_share_a_page(lib: Path) -> None:
     assert offset_of["options"] >> 12 == (offset_of["first_tree"] + 73 * 8) >> 12
 
 
+def test_the_tables_of_classes_share_another_page(lib: Path) -> None:
+    """class_make_fitted opens one page (src/map/size_class.c)."""
+    tables = ["tiny_class_table", "mid_class_table", "class_block_bytes", "slab_shapes", "slab_starts"]
+    offset_of = {name: offset for offset, name in symbols_by_offset(lib, "bBdD")}
+    assert len({offset_of[name] >> 12 for name in tables}) == 1
+    assert offset_of["options"] >> 12 != offset_of[tables[0]] >> 12
+
+
 def functions_run(library: Path, record: Path) -> dict[str, int]:
     """Name and offset in the file of each that callgrind saw."""
     functions = symbols_by_offset(library, "tT")

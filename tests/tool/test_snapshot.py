@@ -146,6 +146,26 @@ def test_linked_programs_are_read_by_symbol_or_magic(
     check_shadow(stepper([linked, *ARGUMENTS], "begun", preload=False, **QUIET))
 
 
+@pytest.mark.parametrize("kind", ["preloaded", "static", "dynamic"])
+def test_a_fitted_class_is_one_from_when_it_is_made(
+    compiled: Compile, stepper: Start, static_lib: Path, kind: str
+) -> None:
+    link = [*STATIC[kind], static_lib] if kind in STATIC else []
+    words = [compiled("blocks", *link), "264:9000"]
+    program = stepper(words, "begun", preload=not link, **QUIET)
+    before = snapshot_of(program.pid)
+    assert all(item.block_bytes for item in before.classes)
+    program.go_on("allocated")
+    after = snapshot_of(program.pid)
+    check_law(after)
+    (made,) = {item.number for item in after.classes} - {item.number for item in before.classes}
+    live = {item.block_bytes: item.live_blocks or 0 for item in after.classes}
+    assert sorted(live) == [item.block_bytes for item in after.classes]
+    (item,) = (item for item in after.classes if item.number == made)
+    assert (item.block_bytes, item.tier, item.mean_request_bytes) == (272, "tiny", 264)
+    assert live[272] > 7000 and live[272] + live[320] in range(9000, 9010)
+
+
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
 def test_both_forms_agree(compiled: Compile, stepper: Start, who: str) -> None:
     """But for what other threads freed and the owner has not collected: heaps count that as out."""

@@ -338,6 +338,29 @@ TEST(purge_beside_releases) {
   run_threads(2, iterations_of_one / 10, purge_or_release);
 }
 
+/* Several threads find a size worth a class, while others take and free blocks of that size. */
+static void *want_classes(void *argument) {
+  enum { MANY = 2000 };
+  static const size_t sizes[FITTED_CLASS_COUNT] = {264, 400, 1100, 2100};
+  struct worker *worker = argument;
+  struct block *mine[MANY];
+  for (unsigned round = 0; round < FITTED_CLASS_COUNT; round++) {
+    size_t size = sizes[(worker->number / 2 + round) % FITTED_CLASS_COUNT];
+    for (unsigned index = 0; index < MANY; index++) mine[index] = make_block(size);
+    for (unsigned index = 0; index < MANY; index++)
+      free_block(atomic_exchange(&exchange_slots[index % EXCHANGE_SLOTS], mine[index]));
+  }
+  return NULL;
+}
+
+TEST(classes_are_made) {
+  run_threads(8, 0, want_classes);
+  free_exchanged();
+  bool are_samples = *options.profile != '0'; /* most blocks: few requests come to a magazine */
+  for (unsigned class = FITTED_CLASS_FIRST; class < SLAB_CLASS_COUNT; class ++)
+    assert_true(class_bytes(class) || are_samples);
+}
+
 /* What is left when all is freed is not live: nothing was lost on the way. */
 TEST(nothing_is_left) {
   struct snapshot snapshot;

@@ -2,7 +2,7 @@
 #include "heaps.h"
 #include "map/size_class.h"
 
-enum { BLOCKS = 400, FIRST_CLASS = SLAB_CLASS_COUNT - FILLING_CLASS_COUNT };
+enum { BLOCKS = 400, FIRST_CLASS = FITTED_CLASS_FIRST - FILLING_CLASS_COUNT };
 
 static void *blocks[2 * BLOCKS];
 
@@ -29,7 +29,7 @@ CHILD_TEST(change_sizes) {
 
 /* Little of a slab is nobody's: at most a unit for each block, and one. */
 CHILD_TEST(fill_their_slabs) {
-  for (unsigned class = FIRST_CLASS; class < SLAB_CLASS_COUNT; class ++) {
+  for (unsigned class = FIRST_CLASS; class < FITTED_CLASS_FIRST; class ++) {
     const struct slab_shape *shape = &slab_shapes[class];
     size_t slab_bytes = shape->slot_count * GRANULE_BYTES;
     REQUIRE(slab_bytes - (size_t)shape->capacity * shape->block_bytes <
@@ -41,7 +41,7 @@ CHILD_TEST(fill_their_slabs) {
 CHILD_TEST(begin_at_different_lines) {
   enum { PAGE_BYTES = 4096, LINE_BYTES = 64 };
   start_library();
-  for (unsigned class = FIRST_CLASS; class < SLAB_CLASS_COUNT; class ++) {
+  for (unsigned class = FIRST_CLASS; class < FITTED_CLASS_FIRST; class ++) {
     bool is_used[PAGE_BYTES / LINE_BYTES] = {false};
     unsigned lines = 0, capacity = slab_shapes[class].capacity;
     take(class_bytes(class), 4 * capacity);

@@ -41,7 +41,7 @@ TEST(misaligned) {
   assert_says((struct pointer_misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
               "(mid class 29, of thread ");
   assert_says((struct pointer_misuse){100000, 16, 1}, begin,
-              ": inside the block of 126976 bytes at 0x", "(large class 45, of thread ");
+              ": inside the block of 126976 bytes at 0x", "(large class 49, of thread ");
   assert_says((struct pointer_misuse){3 * MIB, 16, 1}, begin,
               ": inside the block of 3207168 bytes at 0x", "(big class 0)");
   assert_says((struct pointer_misuse){3 * MIB, MIB, 1}, begin,
@@ -55,7 +55,7 @@ TEST(double) {
   assert_says((struct pointer_misuse){5000, 0, 2}, begin,
               ": the block of 5120 bytes is free already", "(mid class 29, of thread ");
   assert_says((struct pointer_misuse){100000, 0, 2}, begin,
-              ": the block of 126976 bytes is free already", "(large class 45)");
+              ": the block of 126976 bytes is free already", "(large class 49)");
   assert_says((struct pointer_misuse){3 * MIB, 0, 2}, begin,
               ": the block of 3207168 bytes is free already", "(big class 0)");
 }

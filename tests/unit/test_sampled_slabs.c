@@ -29,7 +29,7 @@ static unsigned slabs_of_samples(void) {
 /* Of each class: all blocks are others, and none is another class's. */
 CHILD_TEST(take_and_give) {
   start_library();
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
     unsigned count = slab_shapes[class].capacity * 2u + 3;
     if (count > MANY) count = MANY;
     for (unsigned index = 0; index < count; index++) {

@@ -225,7 +225,7 @@ static void model(const void *argument) {
 }
 
 TEST(model) {
-  static const unsigned classes[] = {0, 1, 3, CLASS_64, 20, CLASS_4K, SLAB_CLASS_COUNT - 1};
+  static const unsigned classes[] = {0, 1, 3, CLASS_64, 20, CLASS_4K, FITTED_CLASS_FIRST - 1};
   for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++)
     assert_child_succeeds(model, &classes[index]);
 }

@@ -75,11 +75,11 @@ CHILD_TEST(shapes_and_places) {
   uint64_t random = 7;
   set_up();
   for (unsigned index = 0; index < SLABS; index++) {
-    unsigned class = (unsigned)random_below(&random, SLAB_CLASS_COUNT);
+    unsigned class = (unsigned)random_below(&random, FITTED_CLASS_FIRST);
     struct slab *slab = slabs[index] = acquire_slab(class, POOL_ALL, &counters);
-    REQUIRE(slab && slab->class == class && slab->block_bytes == class_block_bytes[class]);
+    REQUIRE(slab && slab->class == class && slab->block_bytes == class_bytes(class));
     size_t bytes = slab->slot_count * GRANULE_BYTES;
-    REQUIRE(slab->capacity >= (class < SLAB_CLASS_COUNT - FILLING_CLASS_COUNT ? 8 : 4) &&
+    REQUIRE(slab->capacity >= (class < FITTED_CLASS_FIRST - FILLING_CLASS_COUNT ? 8 : 4) &&
             (size_t)slab->capacity * slab->block_bytes <= bytes);
     REQUIRE((size_t)(slab->capacity + 1) * slab->block_bytes > bytes);
     REQUIRE(slab->base / CHUNK_BYTES == (slab->base + bytes - 1) / CHUNK_BYTES);
@@ -112,7 +112,7 @@ CHILD_TEST(wide_bitmaps) {
 /* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
 CHILD_TEST(index_of_every_byte) {
   set_up();
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
     const struct slab *slab = acquire_slab(class, POOL_ALL, &counters);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
     for (size_t offset = -bytes; offset != 2 * bytes; offset++) {

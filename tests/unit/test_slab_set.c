@@ -12,7 +12,7 @@ static struct slab *slabs[MANY];
 static struct counters counters;
 
 static void acquire(unsigned index) {
-  slabs[index] = acquire_slab(index % SLAB_CLASS_COUNT, POOL_ALL, &counters);
+  slabs[index] = acquire_slab(index % FITTED_CLASS_FIRST, POOL_ALL, &counters);
   REQUIRE(slabs[index]);
   slab_own(slabs[index], &owner);
   REQUIRE(slab_set_make_room(&set, &owner));

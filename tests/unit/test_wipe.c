@@ -35,9 +35,9 @@ static void assert_found(uintptr_t block, size_t block_bytes, size_t at) {
 /* What was left as it was is no concern of whoever looks.  The smallest class has no room for a trailer. */
 static void look_at_all(uint64_t level) {
   options.harden = level;
-  for (unsigned class = 1; class_block_bytes[class] <= STEPPED_MAX_BYTES; class ++)
+  for (unsigned class = 1; class_bytes(class) <= STEPPED_MAX_BYTES; class ++)
     for (unsigned index = 0; index < PLACES; index++) {
-      size_t block_bytes = class_block_bytes[class];
+      size_t block_bytes = class_bytes(class);
       uintptr_t block = (uintptr_t)space + index * block_bytes;
       wipe_one(index, block_bytes);
       assert_true(wipe_is_whole(block, block_bytes));

@@ -77,9 +77,10 @@ class Reading:
 
     def tier(self, number: int) -> str:
         """The name of the class's tier, as in snapshots."""
-        if number < self.schema.constant("tiny_class_count"):
-            return TIERS[0]
-        return TIERS[1 if number < self.schema.constant("slab_class_count") else 2]
+        if number >= self.schema.constant("slab_class_count"):
+            return TIERS[2]
+        largest = self.class_bytes[self.schema.constant("tiny_class_count") - 1]
+        return TIERS[int(self.class_bytes[number] > largest)]  # a fitted class by its size
 
     def magazine_blocks(self) -> Blocks:
         """The blocks in magazines; reads their addresses now."""

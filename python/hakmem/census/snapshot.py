@@ -72,7 +72,7 @@ def snapshot_of(census: Census) -> Snapshot:
         counters=counters,
         totals=totals,
         options=options,
-        classes=[class_figures(reading, item) for item in census.classes],
+        classes=[class_figures(reading, item) for item in census.by_size()],
         big=BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0)),
         threads=thread_figures(reading, process),
         memory=memory_figures(census, totals),
