@@ -10,7 +10,7 @@
 #include "cache/heap.h"
 
 /* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in the class, which is not a slab class,
- * and from all others in the tag. `why`: HEAP_POKE or HEAP_CALL. */
+ * and from all others in the tag. `why`: HEAP_POKE, HEAP_CALL or HEAP_WAIT. */
 INLINE void heap_divert(struct heap *heap, uint32_t why) {
   store_relaxed(&heap->tag, MAP_TAG_THREADS | why);
 }
@@ -20,6 +20,10 @@ INLINE bool heap_is_diverted(const struct heap *heap) {
 }
 INLINE bool heap_is_called(const struct heap *heap) {
   return UNLIKELY((load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_CALL);
+}
+
+INLINE bool heap_waits(const struct heap *heap) {
+  return (load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_WAIT;
 }
 
 /* ---- all mallocs ----------------------------------------------------------------------------------------------- */
@@ -51,8 +55,8 @@ void divert_all(void);
 /* Called when the heap loses its thread: stops using a named heap; the next thread reads the control record again. */
 void divert_disarm(struct heap *heap);
 
-/* Called by the diverted thread, which frees a block of the class: its frees are fast again, and in guard mode the next request for
- * such a block is sampled. */
+/* Called by the diverted thread, which frees a block of the class: its frees are fast again. If memory waits, the next request for
+ * such a block takes the slow path as well, and in guard mode it is sampled. */
 void divert_end(struct heap *heap, unsigned class);
 
 enum { DIVERT_TICK_MS = 100 };

@@ -26,10 +26,12 @@ struct range_magazines; /* large/range_magazine.h */
  * earlier one; the only value that may be written to `poke` from outside is HEAP_POKE. */
 enum {
   HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
-  HEAP_CALL = 0xFE  /* a round calls: it empties its magazines */
+  HEAP_CALL = 0xFE, /* a round calls: it empties its magazines */
+  HEAP_WAIT = 0xFD  /* to see what time it is: memory waits to be old (reclaim/idle.h) */
 };
 /* x ^ c is at least x - c. */
-_Static_assert((HEAP_POKE & HEAP_CALL & MAP_SLAB_CLASS_MASK) - MAP_CLASS_BIG >= SLAB_CLASS_COUNT,
+_Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & MAP_SLAB_CLASS_MASK) - MAP_CLASS_BIG >=
+                   SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 /* Why a heap's magazines are armed: set before they are, cleared after. */

@@ -17,6 +17,7 @@
 #include "large/big.h"
 #include "large/large.h"
 #include "reclaim/due.h"
+#include "reclaim/idle.h"
 #include "slab/batch_free.h"
 
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
@@ -41,6 +42,11 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
     pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  struct magazine *magazine = &heap->magazines[class];
+  if (heap_waits(heap) && magazine->top != magazine->end && idle_passes()) {
+    magazine_push(magazine, magazine->top, block);
     return;
   }
   uint64_t now_ms = reclaim_caches_when_due(heap);
@@ -80,7 +86,8 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
 /* Flushes half of the magazine's ranges. The block may have been among them: then two threads have freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= CLASS_COUNT || !heap->ranges || heap_is_diverted(heap)) return false;
+  if (class >= CLASS_COUNT || !heap->ranges) return false;
+  if (heap_is_diverted(heap) && !heap_waits(heap)) return false;
   unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
                                          &heap->owner.counters);
   class_figures_flushed(heap, class, ranges);
@@ -121,7 +128,8 @@ RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker 
 RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker maker) {
   struct heap *heap = heap_of_thread;
   uint64_t now_ms = os_now_coarse_ms();
-  if (heap_is_diverted(heap) || !keep_large(heap, entry, block, now_ms)) {
+  bool is_called = heap_is_diverted(heap) && !heap_waits(heap);
+  if (is_called || !keep_large(heap, entry, block, now_ms)) {
     free_range(block, entry, maker);
   } else if (UNLIKELY(reclaim_is_due(now_ms))) {
     os_settle_copy();

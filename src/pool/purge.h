@@ -13,15 +13,21 @@ struct purge {
   uint32_t now_ms;        /* coarse clock, truncated */
   uint32_t decay_ms;      /* free memory of at least this age goes; 0: everything free */
   uint32_t page_decay_ms; /* the same for pages inside slabs */
-  uint64_t end_ns;        /* the round's end, by the clock; 0: unbounded */
-  size_t calls_left;      /* most system calls that it may still make; 0 from its end on */
-  size_t calls;           /* system calls made */
-  size_t slabs_left;      /* most slabs in use that it may still visit */
-  uint64_t purged_bytes;  /* bytes given back */
-  bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;      /* free memory was left: too young, or time or calls were used up */
-  bool is_cut;            /* memory of sufficient age was left: time or calls were used up */
+  /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone decides. */
+  uint64_t idle_bytes, room_bytes, wanted_bytes;
+  size_t run_bytes;      /* neighbouring pages in a slab that are worth a system call */
+  uint64_t end_ns;       /* the round's end, by the clock; 0: unbounded */
+  size_t calls_left;     /* most system calls that it may still make; 0 from its end on */
+  size_t calls;          /* system calls made */
+  size_t slabs_left;     /* most slabs in use that it may still visit */
+  uint64_t purged_bytes; /* bytes given back */
+  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains;     /* free memory was left: too young, or time or calls were used up */
+  bool is_cut;           /* memory of sufficient age was left: time or calls were used up */
 };
+
+/* A system call costs as much as to give these bytes back. */
+enum { PURGE_CALL_BYTES = 16 << 10 };
 
 /* The most slabs in use that a step of a round, or any other visit by a thread of the program, scans: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
@@ -38,11 +44,29 @@ INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_lef
 /* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are counted, too.) */
 INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
 
+/* What is left of `bytes` at an age: three quarters at half of the time, nothing at its end. */
+INLINE uint64_t purge_falling(uint64_t bytes, uint32_t age_ms, uint32_t end_ms) {
+  if (age_ms >= end_ms) return 0;
+  uint64_t part = ((uint64_t)age_ms << 10) / end_ms;
+  return bytes - (bytes >> 20) * part * part;
+}
+
+/* Memory that was wanted again soon may stay for twice the time. */
+enum { PURGE_WANTED_DECAYS = 2 };
+
+INLINE bool purge_is_old(const struct purge *purge, uint32_t age_ms, uint32_t decay_ms) {
+  bool is_old = age_ms >= decay_ms;
+  if (is_old ? !purge->wanted_bytes : !purge->idle_bytes) return is_old;
+  return purge->idle_bytes >=
+         purge_falling(purge->room_bytes, age_ms, decay_ms) +
+             purge_falling(purge->wanted_bytes, age_ms, decay_ms * PURGE_WANTED_DECAYS);
+}
+
 /* True when memory freed at `stamp_ms` is old enough, and may still go; notes memory that stays. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
   uint32_t age_ms = purge->now_ms - stamp_ms;
   if (age_ms > INT32_MAX) age_ms = 0; /* freed since the round began */
-  bool is_old = age_ms >= decay_ms;
+  bool is_old = purge_is_old(purge, age_ms, decay_ms);
   if (is_old && purge_may_go_on(purge)) return true;
   purge->work_remains = true;
   purge->is_cut |= is_old;
@@ -62,6 +86,7 @@ INLINE void purge_note_call(struct purge *purge) {
 /* Call after the system calls: their time depends on how many of these bytes are resident. */
 INLINE void purge_account(struct purge *purge, size_t bytes) {
   purge->purged_bytes += bytes;
+  purge->idle_bytes -= bytes < purge->idle_bytes ? bytes : purge->idle_bytes;
   if (purge->end_ns && os_now_ns() >= purge->end_ns) purge->calls_left = 0;
 }
 

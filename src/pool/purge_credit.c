@@ -1,35 +1,43 @@
 #include "pool/purge_credit.h"
 
-#include "base/atomic.h"
+#include "base/counters.h"
+#include "config/options.h"
 #include "os/os.h"
 
-enum { MS_PER_GRANULE = 1, SAVED_MAX_MS = 1000 };
+#define BYTES_A_MS ((int64_t)64 << 10)
+enum { REFAULT_COST = 2 };
 
-/* The processor time at which the memory given back so far will have been earned. */
-static ATOMIC(uint64_t) spent_until_ms;
+/* Relaxed: a lost update costs some page faults. */
+static ATOMIC(int64_t) balance;
+static ATOMIC(uint64_t) earned_ms; /* processor time that is in the balance */
+static ATOMIC(uint64_t) refaulted; /* totals.refaulted_bytes that are in it */
 
-/* The kernel sums up the time of all threads, 60 ns for each: with a thousand growing threads that exceeds the savings. So the last
- * reading is used for a while. */
+/* The kernel sums up the time of all threads, 60 ns for each: with a thousand growing threads that exceeds the savings. So it is asked
+ * for now and then. */
 enum { ASK_EVERY_MS = 16 };
-static ATOMIC(uint64_t) heard_ms;    /* of processor time */
-static ATOMIC(uint64_t) asked_at_ms; /* by the clock */
 
-static uint64_t ask(void) {
+static int64_t earn(void) {
+  static ATOMIC(uint64_t) asked_at_ms; /* by the clock */
   uint64_t clock_ms = os_now_coarse_ms();
-  if (clock_ms - load_relaxed(&asked_at_ms) >= ASK_EVERY_MS) {
-    store_relaxed(&asked_at_ms, clock_ms);
-    store_relaxed(&heard_ms, os_processor_ms());
-  }
-  return load_relaxed(&heard_ms);
+  if (clock_ms - load_relaxed(&asked_at_ms) < ASK_EVERY_MS) return 0;
+  store_relaxed(&asked_at_ms, clock_ms);
+  uint64_t now_ms = os_processor_ms(), before_ms = load_relaxed(&earned_ms);
+  store_relaxed(&earned_ms, now_ms);
+  return (int64_t)(now_ms - before_ms) * BYTES_A_MS;
 }
 
-bool purge_credit_allows(size_t granules) {
-  uint64_t now_ms = ask(), until_ms = load_relaxed(&spent_until_ms);
-  if (until_ms + SAVED_MAX_MS < now_ms)
-    store_relaxed(&spent_until_ms, until_ms = now_ms - SAVED_MAX_MS);
-  return until_ms + granules * MS_PER_GRANULE <= now_ms;
+int64_t purge_credit(void) {
+  uint64_t again = load_relaxed(&totals.refaulted_bytes);
+  int64_t lost = (int64_t)(again - load_relaxed(&refaulted)) * REFAULT_COST;
+  int64_t now = load_relaxed(&balance) + earn() - lost, most = (int64_t)options.big_cache_bytes;
+  now = now > most ? most : now < -most ? -most : now;
+  store_relaxed(&refaulted, again);
+  store_relaxed(&balance, now);
+  return now;
 }
 
-void purge_credit_note(size_t granules) {
-  fetch_add_relaxed(&spent_until_ms, granules * MS_PER_GRANULE);
+void purge_credit_spend(uint64_t bytes) {
+  int64_t before = load_relaxed(&balance),
+          spent = before < (int64_t)bytes ? before : (int64_t)bytes;
+  if (spent > 0) store_relaxed(&balance, before - spent);
 }

@@ -1,17 +1,16 @@
-/* purge_credit.h: how much may be given back at once, and not by age, to offset the process's growth.
+/* purge_credit.h: how much may go back before it is old, and how much is to stay longer.
  *
- * A granule that goes back and is wanted again costs some 16 µs: a system call and 16 page faults.  One is
- * earned in each millisecond of the process's processor time, so this takes at most 1.6 % of it; what is saved
- * for later is bounded, too. */
+ * A granule that goes back and is wanted again costs some 16 µs: a system call and 16 page faults. Each millisecond of the process's
+ * processor time earns one; what goes back spends it, and what is wanted again costs it twice more. So memory that goes back in vain takes
+ * at most 1.6 % of the processor time. In debt nothing goes back early, and as many bytes stay for longer. */
 #ifndef HAK_POOL_PURGE_CREDIT_H
 #define HAK_POOL_PURGE_CREDIT_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
-/* Whether this number of granules has been earned. */
-bool purge_credit_allows(size_t granules);
-/* Notes that `granules` have been given back. */
-void purge_credit_note(size_t granules);
+/* Bytes that may go back early; below 0: bytes that are to stay. */
+int64_t purge_credit(void);
+/* Notes that this many bytes went back; alone that makes no debt. */
+void purge_credit_spend(uint64_t bytes);
 
 #endif

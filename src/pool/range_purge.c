@@ -1,6 +1,5 @@
 #include "pool/range_purge.h"
 
-#include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
 #include "map/huge.h"
@@ -32,7 +31,7 @@ void range_divide(size_t first, size_t part, struct counters *counters) {
   arena_unlock(arena);
 }
 
-RESIDENT static uint64_t live_bytes(void) {
+RESIDENT uint64_t range_live_bytes(void) {
   uint64_t granules = 0;
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
     granules += load_relaxed(&arenas[arena].granules);
@@ -40,18 +39,6 @@ RESIDENT static uint64_t live_bytes(void) {
   for (unsigned kind = 0; kind < FREE_KIND_COUNT; kind++)
     free_bytes += arenas_bytes_of((enum range_kind)(FREE_KIND_FIRST + kind));
   return bytes > free_bytes ? bytes - free_bytes : 0; /* read one by one: only about right */
-}
-
-/* A program frees and takes again about as much as it holds, so that amount may wait for its decay; purging more just breaks DIRTY ranges
- * apart (measured: docs/decisions/0004). */
-RESIDENT uint64_t range_excess_bytes(void) {
-  uint64_t dirty = arenas_bytes_of(RANGE_DIRTY);
-  uint64_t least = limits_budget(options.big_cache_bytes);
-  if (LIKELY(dirty <= least)) return 0;
-  uint64_t budget = least ? live_bytes() : 0;
-  if (budget < least) budget = least;
-  budget = limits_at_most(budget);
-  return dirty > budget ? dirty - budget : 0;
 }
 
 /* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
@@ -223,7 +210,7 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
 static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
                                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
-  if (!purge_credit_allows(granules)) return;
+  if (purge_credit() < (int64_t)(granules << GRANULE_SHIFT)) return;
   struct purge purge = PURGE_EVERYTHING;
   purge.end_ns = os_now_ns() + PURGE_STEP_NS;
   purge.give_addresses = os_overcommit_is_strict();
@@ -231,7 +218,7 @@ static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
   unsigned found = collect_largest(arena, granules, batch);
   arena_unlock(arena);
   give_back_batch(&purge, batch, found, RANGE_DIRTY, counters);
-  purge_credit_note(purge.purged_bytes >> GRANULE_SHIFT);
+  purge_credit_spend(purge.purged_bytes);
 }
 
 RESIDENT void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters) {

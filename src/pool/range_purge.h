@@ -1,12 +1,12 @@
-/* range_purge.h: giving free ranges back to the system: by age, beyond a budget, and to offset the process's growth. */
+/* range_purge.h: giving free ranges back to the system: by age and amount, and to offset the process's growth. */
 #ifndef HAK_POOL_RANGE_PURGE_H
 #define HAK_POOL_RANGE_PURGE_H
 
 #include "pool/arena.h"
 #include "pool/purge.h"
 
-/* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
-uint64_t range_excess_bytes(void);
+/* Bytes in live ranges, and cached ones. */
+uint64_t range_live_bytes(void);
 
 /* Gives DIRTY ranges back that are old enough, the oldest first; with purge->give_addresses unmaps all free ones. */
 void range_purge(struct purge *purge, struct counters *counters);

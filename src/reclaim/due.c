@@ -5,8 +5,7 @@
 #include "cache/flush.h"
 #include "config/options.h"
 #include "map/commit.h"
-#include "pool/range.h"
-#include "reclaim/excess.h"
+#include "reclaim/idle.h"
 #include "reclaim/reclaim.h"
 #include "slab/adopt.h"
 
@@ -30,15 +29,13 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&reclaim_next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* The helper runs the round, unless it gets no processor. No slow path was taken since the round fell due, or it would have run it: if
- * that is long ago, all free memory has been free for a decay time. A round that was cut goes on in the next slow path or, where none
- * may come, in the next free. */
+/* The helper runs the round, unless it gets no processor. A round that was cut goes on in the next slow path or, where none may come, in
+ * the next free. */
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
-  bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
-  if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
-  store_relaxed(&reclaim_next_round_ms, was_quiet ? due_ms : now_ms);
+  if (!reclaim(heap, RECLAIM_AGE).is_cut) return;
+  store_relaxed(&reclaim_next_round_ms, now_ms);
   if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
 }
 
@@ -127,6 +124,14 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : RECLAIM_MIN_INTERVAL_MS);
 }
 
+/* Before steps that give back what is too much. */
+NOINLINE static void flush_to_give(struct heap *heap) {
+  flush(heap, true);
+  heap_enter(heap);
+  idle_shrink_magazines(heap);
+  heap_leave(heap);
+}
+
 /* A thread is not called again until it had time to fill its magazines with blocks that it does not need. */
 enum { SETTLED_SLOW_PATHS = 64 };
 
@@ -155,13 +160,12 @@ NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_
 }
 
 /* Once in an interval: free pages of its slabs in use wait, and old ones are purged. */
-RESIDENT static bool scan_when_due(struct heap *heap, uint64_t now_ms) {
-  if (now_ms < heap->next_scan_ms) return false;
+RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_scan_ms) return;
   bool has_time = heap->next_scan_ms != 0;
   uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
   heap->next_scan_ms = now_ms + interval_ms;
   if (has_time) scan(heap, now_ms, interval_ms);
-  return has_time;
 }
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */
@@ -172,23 +176,26 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
   uint64_t now_ms = os_now_coarse_ms();
   flush_when_due(heap, now_ms);
-  excess_flush_when_due(heap);
+  if (UNLIKELY(idle_begins())) flush_to_give(heap);
   return now_ms;
 }
 
-/* False when the system took no pages, as the program has locked its memory, say: the other steps would then wait for ever. */
-NOINLINE static bool give_excess(struct heap *heap, uint64_t excess) {
-  reclaim(heap, RECLAIM_RANGES);
-  return range_excess_bytes() < excess;
+/* Does one of these steps: each may take as long as a slow path should. The others are due in the next one. */
+RESIDENT static void do_one(struct heap *heap, uint64_t now_ms) {
+  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
+  if (UNLIKELY(idle_is_given())) {
+    struct purge purge = reclaim(heap, RECLAIM_AGE);
+    idle_note_step(&purge);
+  } else if (now_ms >= due_ms) {
+    run_when_due(heap, now_ms, due_ms);
+  } else if (heap_is_real(heap)) {
+    scan_when_due(heap, now_ms);
+  }
 }
 
-/* Does one of these steps: each may take as long as a slow path should. The others are due in the next one. */
 RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
-  uint64_t excess = range_excess_bytes();
-  if (UNLIKELY(excess) && give_excess(heap, excess)) return;
-  if (heap_is_real(heap) && (excess_give_when_due(heap) || scan_when_due(heap, now_ms))) return;
-  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
-  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+  do_one(heap, now_ms);
+  if (heap_is_real(heap)) idle_look(heap, now_ms);
 }
 
 /* Most slow paths come here while memory waits to be purged, and find that it is too early. */

@@ -11,7 +11,7 @@
 #include "os/lock.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
-#include "reclaim/regret.h"
+#include "reclaim/idle.h"
 #include "slab/adopt.h"
 #include "slab/pages.h"
 #include "slab/pending.h"
@@ -36,9 +36,7 @@ enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 /* The actions, in this order. */
 enum depth {
   EMPTY_OWN = 1 << 0,    /* the thread's caches */
-  FLUSH_OWN = 1 << 1,    /* all caches but the quarantine */
   RELEASE_OWN = 1 << 2,  /* its wholly free slabs */
-  RELEASE_KEPT = 1 << 3, /* only the free slabs that its bins keep: no walk over all slabs */
   RELEASE_IDLE = 1 << 4, /* free slabs and old pages of idle owners; calls them to flush */
   FLUSH_SHARED = 1 << 5, /* caches of Large and Big blocks */
   PURGE_SLABS = 1 << 6,
@@ -48,7 +46,6 @@ enum depth {
 
   OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
   OF_OWN = EMPTY_OWN | RELEASE_OWN,
-  ANY_OWN = OF_OWN | FLUSH_OWN | RELEASE_KEPT,
 };
 
 static const struct row {
@@ -58,26 +55,17 @@ static const struct row {
   unsigned depth;
 } rows[RECLAIM_REASONS] = {
     [RECLAIM_AGE] = {OLD, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
-    [RECLAIM_QUIET] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
     [RECLAIM_BY_HELPER] = {OLD, ROUND, IF_NOBODY_IS_AT_IT, OF_ALL},
     [RECLAIM_OLD] = {OLD, ALL, IF_NOBODY_IS_AT_IT, OF_ALL},
     [RECLAIM_TRIM] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL},
     [RECLAIM_LIMIT] = {ANY_AGE, ROUND, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
     [RECLAIM_PRESSURE] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL | UNMAP},
-    [RECLAIM_RANGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_RANGES},
-    [RECLAIM_EXCESS] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT,
-                        FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
-    [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
-    [RECLAIM_EXCESS_PAGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
     [RECLAIM_OWN_PAGES] = {OLD, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
 };
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
 
-RESIDENT uint64_t reclaim_decay_ms(void) {
-  uint64_t decay = limits_decay_ms(options.decay_ms);
-  return decay < LIMITS_DECAY_NEVER_MS ? decay << regret_level() : decay;
-}
+RESIDENT uint64_t reclaim_decay_ms(void) { return limits_decay_ms(options.decay_ms); }
 
 RESIDENT uint64_t reclaim_interval_ms(void) {
   uint64_t interval = reclaim_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
@@ -212,10 +200,8 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
   heap_enter(heap);
   if (depth & EMPTY_OWN) caches_empty(heap);
-  if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner, SIZE_MAX);
-  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
   latch_give(&heap->owner);
   heap_leave(heap);
 }
@@ -241,7 +227,7 @@ static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
   ASSERT_OUR_TURN();
   count(heap_counters(heap), COUNT_purges);
-  regret_judge(purge->now_ms);
+  if (row->age == OLD && row->budget != ALL) idle_measure(purge);
   /* Before the scan, so that a thread that frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */
@@ -251,7 +237,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   release_idle_named(purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
-  regret_note_given(purge, false);
+  if (heap_is_real(heap) && idle_is_in_slabs(purge)) purge_own_pages(heap, purge);
   if (!purge->work_remains) return;
   store_seq(&purge_state, PURGE_ARMED);
   purge_wake_helper();
@@ -261,7 +247,7 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
   bool are_lost_left =
       row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
-  if (row->depth & ANY_OWN) give_own(heap, row->depth);
+  if (row->depth & OF_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->depth & RELEASE_IDLE) poll_limits();
   struct purge purge = begin_record(row);

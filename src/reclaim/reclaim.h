@@ -13,18 +13,13 @@
 #include "pool/purge.h"
 
 enum reclaim_reason {
-  RECLAIM_AGE, /* a round is due: memory that was free for a decay time; by a thread of the program, in steps */
-  RECLAIM_QUIET, /* the same, and no thread took a slow path for a decay time: all free memory is old */
+  RECLAIM_AGE, /* a round is due: memory that is old or too much; by a thread of the program, in steps */
   RECLAIM_BY_HELPER, /* a round is due: by the helper, in one piece */
   RECLAIM_OLD,       /* the program asks to purge old memory */
   RECLAIM_TRIM,      /* the program asks for everything */
   RECLAIM_LIMIT,     /* the memory held exceeds the soft limit */
   RECLAIM_PRESSURE,  /* the system refused memory */
-  RECLAIM_RANGES,    /* more freed ranges than their budget */
-  RECLAIM_EXCESS, /* far more is held than is live, and no round may come later (reclaim/excess.h) */
-  RECLAIM_EXCESS_OWN,   /* the same, in the thread's own caches and bins */
-  RECLAIM_EXCESS_PAGES, /* the same, in slabs in use */
-  RECLAIM_OWN_PAGES,    /* the thread's own slabs were not scanned for a while */
+  RECLAIM_OWN_PAGES, /* the thread's own slabs were not scanned for a while */
   RECLAIM_REASONS
 };
 
@@ -32,8 +27,7 @@ enum reclaim_reason {
  * constant one. Does nothing while another thread runs a round, unless the row says to wait. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 
-/* Below the option's value when the cgroup's memory is nearly used up; above it while purged memory is used again (reclaim/regret.h).
- * */
+/* Below the option's value when the cgroup's memory is nearly used up. */
 uint64_t reclaim_decay_ms(void);
 uint32_t reclaim_page_decay_ms(void);
 /* Rounds in one decay time: memory is purged at most a quarter of it late. */

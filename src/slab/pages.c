@@ -63,14 +63,15 @@ static bool give(struct slab *slab, struct scan *scan) {
   uint64_t rest = slab->waiting_pages;
   while (rest) {
     if (!scan->calls || !purge_may_go_on(scan->purge)) return false;
-    scan->calls--;
-    purge_note_call(scan->purge);
     unsigned first = lowest_bit(rest);
     unsigned run = count_low_ones((slab->waiting_pages | slab->given_pages) >> first);
     uint64_t pages = rest & bits_between(first, first + run - 1);
     rest &= ~pages;
     size_t span = (size_t)(highest_bit(pages) - first + 1) << page_shift();
     size_t bytes = (size_t)count_bits(pages) << page_shift();
+    if (bytes < scan->purge->run_bytes) continue;
+    scan->calls--;
+    purge_note_call(scan->purge);
     slab->waiting_pages &= ~pages;
     slab->given_pages |= pages;
     superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));

@@ -290,21 +290,6 @@ CHILD_TEST(moved_pages) {
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1);
 }
 
-CHILD_TEST(budget) {
-  set_up();
-  options.big_cache_bytes = 8 * GRANULE_BYTES;
-  size_t a = take(8), wall = take(1), b = take(1), end = take(1);
-  REQUIRE(wall && end);
-  give(a);
-  REQUIRE(range_excess_bytes() == 0);
-  give(b);
-  REQUIRE(range_excess_bytes() == GRANULE_BYTES);
-  size_t much = take(9); /* as much as lives may wait */
-  REQUIRE(much && range_excess_bytes() == 0);
-  options.big_cache_bytes = 0;
-  REQUIRE(range_excess_bytes() == measure().dirty_bytes);
-}
-
 /* ---- arenas ------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(other_homes) {

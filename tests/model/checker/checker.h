@@ -25,7 +25,7 @@
 
 enum {
   THREADS = MODEL_THREADS_MAX,
-  LOCATIONS_MAX = 512,
+  LOCATIONS_MAX = 640,
   VALUES_MAX = 256, /* of one location in one run */
   STEPS_MAX = 4000,
   STACK_BYTES = 256 << 10,

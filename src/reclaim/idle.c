@@ -1,0 +1,208 @@
+#include "reclaim/idle.h"
+
+#include "cache/capacity.h"
+#include "cache/divert.h"
+#include "config/options.h"
+#include "large/range_magazine.h"
+#include "named/named_heap.h"
+#include "os/os.h"
+#include "pool/purge_credit.h"
+#include "reclaim/due.h"
+#include "reclaim/reclaim.h"
+
+/* Beside half of the live bytes, what is free goes early by this many bytes at least, and may be so without a look at the clock. */
+#define EARLY_BYTES ((uint64_t)16 << 20)
+#define LITTLE_BYTES ((uint64_t)4 << 20)
+enum { LIVE_DIVISOR = 2 };
+/* A longer decay time in ms says that memory is to be kept. */
+enum { KEEP_MS = 10000 };
+
+/* Relaxed: an error costs one round more, or one later. */
+static ATOMIC(uint64_t)
+    stuck_bytes; /* free bytes that a step could not give: in slabs in use, or locked */
+static ATOMIC(uint64_t) stuck_live_bytes; /* the live bytes then */
+enum stage { NOTHING, BEGUN /* the next free flushes its caches before */, GIVING };
+static ATOMIC(uint32_t) stage;
+
+/* Whether no tick is certain to come. */
+static bool may_sleep(void) {
+  return !os_is_multi_threaded() && !load_relaxed(&purge_has_helper) &&
+         reclaim_decay_ms() <= KEEP_MS;
+}
+
+/* ---- how much ---------------------------------------------------------------------------------------------- */
+
+struct idle {
+  uint64_t live, free; /* bytes */
+};
+
+/* Of all heaps: those of threads that have ended, or that a fork did not copy, as well. */
+RESIDENT static struct idle measure_all(void) {
+  enum { HEAPS_MAX = 16 };
+  uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
+  if (held <= LITTLE_BYTES) return (struct idle){0, held};
+  int64_t live =
+      (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
+  unsigned heaps = 0;
+  for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    if (++heaps > HEAPS_MAX) return (struct idle){UINT64_MAX, 0}; /* unknown: all counts as live */
+    live += load_relaxed(&owner->bytes_out);
+  }
+  const struct hak_heap *named;
+  for (uint32_t number = 0; (named = named_next(&number));)
+    live += load_relaxed(&named->owner.bytes_out);
+  live -= (int64_t)range_magazines_bytes();
+  if (live < 0) live = 0;
+  return (struct idle){(uint64_t)live, held > (uint64_t)live ? held - (uint64_t)live : 0};
+}
+
+/* Where threads run, without a walk over all heaps: freed ranges alone. */
+RESIDENT static struct idle measure(void) {
+  if (may_sleep()) return measure_all();
+  return (struct idle){range_live_bytes(), arenas_bytes_of(RANGE_DIRTY)};
+}
+
+/* What may be free beside the live bytes: of `most` bytes and half of those. */
+RESIDENT static uint64_t room_of(uint64_t most, uint64_t live) {
+  uint64_t budget = limits_budget(options.big_cache_bytes);
+  return budget ? limits_at_most((most < budget ? most : budget) + live / LIVE_DIVISOR) : 0;
+}
+
+/* A program that has freed more than the budget is likely to free everything; the live bytes then, 0: it has grown since. */
+static ATOMIC(uint64_t) falling_from;
+
+static void note_fall(const struct idle *idle, uint64_t most) {
+  uint64_t from = load_relaxed(&falling_from);
+  if (from ? idle->live > from + EARLY_BYTES : idle->free > most)
+    store_relaxed(&falling_from, from ? 0 : idle->live + 1);
+}
+
+/* What may be free that was freed just now: the budget, less what was earned where no other step may come. */
+RESIDENT static uint64_t young_room(const struct idle *idle, int64_t credit) {
+  uint64_t room = room_of(0, idle->live), most = room_of(UINT64_MAX, idle->live);
+  if (!may_sleep() || idle->free <= room) return most;
+  note_fall(idle, most);
+  if (load_relaxed(&falling_from)) return room;
+  bool is_whole = options.thp || os_huge_pages_always(); /* huge pages are not broken early */
+  uint64_t early = credit > 0 && !is_whole ? (uint64_t)credit : 0,
+           young = idle->free < most ? idle->free : most;
+  return early < young - room ? young - early : room;
+}
+
+/* Near a cgroup's limit nothing stays longer. */
+RESIDENT static uint64_t wanted(int64_t credit) {
+  return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
+}
+
+/* A program that has this part left is done with what it freed. */
+enum { NEARLY_ALL = 32 };
+static bool is_nearly_all(const struct idle *idle) { return idle->live < idle->free / NEARLY_ALL; }
+
+/* ---- the rounds ---------------------------------------------------------------------------------------------- */
+
+void idle_measure(struct purge *purge) {
+  struct idle idle = measure();
+  int64_t credit = purge_credit();
+  purge->idle_bytes = idle.free;
+  purge->room_bytes = young_room(&idle, credit);
+  purge->wanted_bytes = wanted(credit);
+  purge->run_bytes = is_nearly_all(&idle) ? 0 : PURGE_CALL_BYTES;
+}
+
+/* What was stuck becomes free as the blocks between are freed: in proportion. */
+RESIDENT static uint64_t stuck_now(const struct idle *idle) {
+  uint64_t stuck = load_relaxed(&stuck_bytes), then = load_relaxed(&stuck_live_bytes);
+  if (idle->free < stuck) store_relaxed(&stuck_bytes, stuck = idle->free);
+  if (idle->live < then) stuck = (uint64_t)((double)stuck * (double)idle->live / (double)then);
+  return stuck;
+}
+
+static bool is_too_much(const struct idle *idle) {
+  uint64_t movable = idle->free - stuck_now(idle);
+  if (movable <= room_of(LITTLE_BYTES, idle->live)) return false;
+  int64_t credit = purge_credit();
+  uint64_t room = young_room(idle, credit) + wanted(credit), most = room_of(UINT64_MAX, idle->live);
+  uint64_t least = load_relaxed(&falling_from) ? LITTLE_BYTES : EARLY_BYTES;
+  return movable > most + wanted(credit) || movable > room + least;
+}
+
+bool idle_is_in_slabs(const struct purge *purge) {
+  struct idle idle = measure();
+  if (!may_sleep() || purge->idle_bytes <= purge->room_bytes) return false;
+  return is_nearly_all(&idle) || purge_credit() > 0;
+}
+
+RESIDENT bool idle_is_given(void) { return load_relaxed(&stage) == GIVING; }
+
+void idle_note_step(const struct purge *purge) {
+  uint64_t target = purge->room_bytes + purge->wanted_bytes;
+  uint64_t left = purge->idle_bytes > target ? purge->idle_bytes - target : 0;
+  bool goes_on = left && purge->is_cut && purge->purged_bytes;
+  purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES);
+  if (!goes_on) {
+    store_relaxed(&stuck_bytes, left);
+    store_relaxed(&stuck_live_bytes, measure().live);
+  }
+  store_relaxed(&stage, goes_on ? GIVING : NOTHING);
+}
+
+RESIDENT bool idle_begins(void) {
+  if (LIKELY(load_relaxed(&stage) != BEGUN)) return false;
+  store_relaxed(&stage, GIVING);
+  return true;
+}
+
+/* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. So
+ * magazines that could keep more pages than the room has are shrunk: with more than ROOMS times their room in blocks, a fall is seen even
+ * with all of them full. */
+enum { ROOMS = 2 };
+
+void idle_shrink_magazines(struct heap *heap) {
+  if (measure().live <= (uint64_t)heap->capacity_bytes * ROOMS)
+    capacity_shrink_all(heap, (unsigned)(EARLY_BYTES / 2 / os_page_bytes()));
+}
+
+/* ---- memory that waits ---------------------------------------------------------------------------------------- */
+
+/* That costs a free 20 to 100 ns. While the program takes other slow paths, which look as well, a hundredth of the time that passes is
+ * spent on it, unless it has freed nearly everything; else as much as lasts until the clock moves. */
+enum { PASSES_A_MS = 100, PASSES_SAVED_MAX = 64 << 10, PASSES_MAX = 1 << 20 };
+static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
+
+RESIDENT bool idle_passes(void) {
+  uint64_t left = load_relaxed(&passes_left), now_ms = os_now_coarse_ms();
+  if (!left || now_ms != load_relaxed(&looked_ms) || reclaim_is_due(now_ms)) return false;
+  store_relaxed(&passes_left, left - 1);
+  return true;
+}
+
+static uint64_t passes_after(const struct heap *heap, const struct idle *idle, uint64_t passed_ms) {
+  uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
+  bool takes_others = slow_paths != load_relaxed(&slow_paths_seen);
+  uint64_t left = load_relaxed(&passes_left) + passed_ms * PASSES_A_MS;
+  store_relaxed(&slow_paths_seen, slow_paths);
+  if (!takes_others || is_nearly_all(idle)) return PASSES_MAX;
+  return left < PASSES_SAVED_MAX ? left : PASSES_SAVED_MAX;
+}
+
+static void wait(struct heap *heap, const struct idle *idle, uint64_t now_ms) {
+  uint64_t passed_ms = now_ms - load_relaxed(&looked_ms);
+  if (passed_ms) store_relaxed(&passes_left, passes_after(heap, idle, passed_ms));
+  store_relaxed(&looked_ms, now_ms);
+  if (load_relaxed(&passes_left)) heap_divert(heap, HEAP_WAIT);
+}
+
+RESIDENT void idle_look(struct heap *heap, uint64_t now_ms) {
+  struct idle idle = measure();
+  uint64_t little = room_of(LITTLE_BYTES, idle.live);
+  if (LIKELY(idle.free <= little)) return;
+  bool may = may_sleep();
+  if (load_relaxed(&stage) == NOTHING && is_too_much(&idle))
+    store_relaxed(&stage, may ? BEGUN : GIVING);
+  if (load_relaxed(&stage) != NOTHING) purge_want(); /* a round may have found nothing left */
+  if (!may) return;
+  if (load_relaxed(&stage) != NOTHING)
+    heap_divert(heap, HEAP_POKE);
+  else if (idle.free - stuck_now(&idle) > little)
+    wait(heap, &idle, now_ms);
+}
