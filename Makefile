@@ -9,7 +9,7 @@ SITE_VENV := build/site-venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-all test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz mutate soak bench \
-        lab site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
+        scaling lab coherence site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64 plain-path
 
 help: ## this list
@@ -100,6 +100,13 @@ mutate: plain-path tools-test build $(VENV)/ready ## what each unit test brings:
 bench: plain-path release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
 	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)
 	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
+
+scaling: plain-path release $(VENV)/ready ## throughput from one thread to twice the processors, against the peers, as a chart: build/bench/scaling (QUICK=1, PEERS=new, ARGS='...')
+	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)
+	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run --scaling $(ARGS)
+
+coherence: plain-path build/debug/build.ninja $(VENV)/ready ## cache lines that pass between 4 to 256 virtual cores inside hakmem, 10 minutes (ARGS='--load server --threads 4 64')
+	@$(VENV)/bin/python lab/coherence/run $(ARGS)
 
 lab: plain-path release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)

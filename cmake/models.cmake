@@ -39,3 +39,5 @@ foreach(source ${models})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 10)
 endforeach()
+
+include(cmake/coherence.cmake)

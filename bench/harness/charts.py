@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,10 +250,45 @@ def bars_chart(document: Document, title: str) -> Figure | None:
     return figure
 
 
+def scaling_chart(document: Document) -> Figure | None:
+    """A panel for every load that was run on three numbers of threads or more: throughput by threads."""
+    loads: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in document["benchmarks"]:
+        if named := re.fullmatch(r"(.+)-(\d+)t", row["name"]):
+            loads.setdefault(named[1], {})[int(named[2])] = row["cells"]
+    loads = {load: rows for load, rows in loads.items() if len(rows) >= 3}
+    if not loads:
+        return None
+    names = list(document["allocators"])
+    figure, panels = _panels(len(loads), 3, 2.9)
+    for axes, (load, rows) in zip(panels, loads.items(), strict=True):
+        for name in names:
+            points = [
+                (n, 1e3 / cells[name]["ns_per_op"]["median"])
+                for n, cells in sorted(rows.items())
+                if name in cells
+            ]
+            colour, marker = style_of(name, names)
+            width, order = (2.2, 3) if name == "hakmem" else (1.1, 2)
+            axes.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=5,
+                linewidth=width, zorder=order, label=name)  # fmt: skip
+        axes.axvline(float(document["machine"]["cores"]), color="#777777", linewidth=0.8, linestyle="--")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sorted(rows), [str(n) for n in sorted(rows)])
+        axes.set_ylim(bottom=0)
+        axes.grid(True, axis="y")
+        axes.set_title(load, fontsize=10)
+    for axes in panels[::3]:
+        axes.set_ylabel("million operations a second")
+    panels[0].legend(loc="upper left", fontsize=7)
+    return figure
+
+
 MAKERS: tuple[tuple[str, str, Callable[[Document], Figure | None]], ...] = (
     ("means", "Geometric means", means_chart),
     ("time", "Time against the best peer", lambda document: ratio_chart(document, "ns_per_op")),
     ("memory", "Peak memory against the best peer", lambda document: ratio_chart(document, "peak_rss_kib")),
+    ("scaling", "Throughput by threads (dashed: the machine's processors)", scaling_chart),
     ("latency", LATENCY, latency_chart),
     ("idle", AFTER_IDLE, lambda document: bars_chart(document, AFTER_IDLE)),
     ("live", MEMORY, lambda document: bars_chart(document, MEMORY)),

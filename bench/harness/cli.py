@@ -19,10 +19,11 @@ from .campaign import Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown, to_tsv
-from .paths import LAST_CSV, LAST_JSON, REPORT, RESULTS
+from .paths import LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
 from .progress import steps
 from .report import write_report
-from .selection import ALL, select
+from .scaling import scaling_workloads
+from .selection import ALL, matches_any, select
 from .summary import Document, summarise
 from .tables import output_console, show
 from .workload import Length
@@ -83,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         help=f"no new round that would end later ({FULL.minutes:g}; quick {QUICK.minutes:g})")  # fmt: skip
     add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
+    add("--scaling", action="store_true",
+        help="some loads on one thread to twice the processors; results: build/bench/scaling")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the whole result")
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
@@ -117,6 +120,9 @@ def _choose_allocators(
 
 def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple[Plan, list[str]]:
     workloads, unknown = select(options.only, options.quick)
+    if options.scaling:
+        workloads = [each for each in scaling_workloads() if matches_any(each.name, options.only)]
+        unknown = [] if workloads else options.only
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
     allocators, missing = _choose_allocators(parser, options)
@@ -164,8 +170,15 @@ def _written(document: Document, targets: list[tuple[Callable[[Document, Path], 
 
 def _deliver(document: Document, options: argparse.Namespace) -> int:
     """Writes what was asked for and shows the result; returns the exit status."""
+    if options.scaling:  # the campaign's stay
+        options.report = OUTPUT / "scaling"
+        options.json = options.json or options.report / "last.json"
     dated = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json"  # the next campaign overwrites the last
-    kept = [] if options.saved else [(write_json, LAST_JSON), (write_csv, LAST_CSV), (write_json, dated)]
+    kept = (
+        []
+        if options.saved or options.scaling
+        else [(write_json, LAST_JSON), (write_csv, LAST_CSV), (write_json, dated)]
+    )
     asked = [(write_json, options.json), (write_csv, options.csv)]
     targets = [*kept, *((write, path) for write, path in asked if path), (write_report, options.report)]
     good = _written(document, targets)

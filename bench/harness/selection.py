@@ -18,6 +18,11 @@ def matches(name: str, pattern: str) -> bool:
     return fnmatch(name, pattern) or fnmatch(name, f"{pattern}-*")
 
 
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
+    """True without a pattern."""
+    return not patterns or any(matches(name, pattern) for pattern in patterns)
+
+
 def select(patterns: Sequence[str], quick: bool = False) -> tuple[list[Workload], list[str]]:
     """The workloads that any of the patterns matches, and the patterns that match nothing.  Without a pattern
     all, but in a quick campaign no cases: they mostly sleep, and would take the time of all others."""

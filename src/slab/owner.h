@@ -51,10 +51,11 @@ INLINE void bin_loses_slab(struct bin *bin) {
 }
 
 struct owner {
-  /* Constant. */
+  /* Constant, or nearly so: threads that look for slabs read this line of every owner. */
   uint32_t tag; /* its ranges' entries in the owner map, without their class */
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
+  ATOMIC(uint32_t) state;    /* enum owner_state; changed under the latch */
 
   ATOMIC(uint32_t)
   thread_id;        /* the kernel's number of the heap's thread; 0: none, or the first thread's */
@@ -74,7 +75,6 @@ struct owner {
 
   /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
-  ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
   ATOMIC(uint64_t) ready_mask;
   ATOMIC(uint64_t) spare_mask;      /* bit per class: the partial list may have used blocks */
   ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
