@@ -38,6 +38,8 @@ static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(was_diverted)) sampling_purge(heap);
 }
 
+static bool has_time(uint64_t now_ms) { return !reclaim_is_due(now_ms) && idle_passes(now_ms); }
+
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
@@ -45,7 +47,7 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     return;
   }
   struct magazine *magazine = &heap->magazines[class];
-  if (heap_waits(heap) && magazine->top != magazine->end && idle_passes()) {
+  if (heap_waits(heap) && magazine->top != magazine->end && has_time(os_now_coarse_ms())) {
     magazine_push(magazine, magazine->top, block);
     return;
   }

@@ -15,7 +15,8 @@ struct purge {
   uint32_t page_decay_ms; /* the same for pages inside slabs */
   /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone decides. */
   uint64_t idle_bytes, room_bytes, wanted_bytes;
-  size_t run_bytes;      /* neighbouring pages in a slab that are worth a system call */
+  size_t
+      early_run_bytes; /* the fewest neighbouring free pages of a slab in use that go before they are old */
   uint64_t end_ns;       /* the round's end, by the clock; 0: unbounded */
   size_t calls_left;     /* most system calls that it may still make; 0 from its end on */
   size_t calls;          /* system calls made */
@@ -44,7 +45,7 @@ INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_lef
 /* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are counted, too.) */
 INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
 
-/* What is left of `bytes` at an age: three quarters at half of the time, nothing at its end. */
+/* `bytes` shrink with age: three quarters at half of the time, nothing at its end. */
 INLINE uint64_t purge_falling(uint64_t bytes, uint32_t age_ms, uint32_t end_ms) {
   if (age_ms >= end_ms) return 0;
   uint64_t part = ((uint64_t)age_ms << 10) / end_ms;

@@ -31,16 +31,6 @@ void range_divide(size_t first, size_t part, struct counters *counters) {
   arena_unlock(arena);
 }
 
-RESIDENT uint64_t range_live_bytes(void) {
-  uint64_t granules = 0;
-  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
-    granules += load_relaxed(&arenas[arena].granules);
-  uint64_t bytes = granules << GRANULE_SHIFT, free_bytes = 0;
-  for (unsigned kind = 0; kind < FREE_KIND_COUNT; kind++)
-    free_bytes += arenas_bytes_of((enum range_kind)(FREE_KIND_FIRST + kind));
-  return bytes > free_bytes ? bytes - free_bytes : 0; /* read one by one: only about right */
-}
-
 /* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
 static unsigned collect_due(struct purge *purge, struct arena *arena, enum range_kind kind,
                             uint32_t batch[PURGE_BATCH]) {

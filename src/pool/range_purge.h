@@ -5,9 +5,6 @@
 #include "pool/arena.h"
 #include "pool/purge.h"
 
-/* Bytes in live ranges, and cached ones. */
-uint64_t range_live_bytes(void);
-
 /* Gives DIRTY ranges back that are old enough, the oldest first; with purge->give_addresses unmaps all free ones. */
 void range_purge(struct purge *purge, struct counters *counters);
 

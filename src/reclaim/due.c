@@ -193,17 +193,13 @@ RESIDENT static void do_one(struct heap *heap, uint64_t now_ms) {
   }
 }
 
-RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
-  do_one(heap, now_ms);
-  if (heap_is_real(heap)) idle_look(heap, now_ms);
-}
-
 /* Most slow paths come here while memory waits to be purged, and find that it is too early. */
 RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_poll_limits_once();
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  do_a_step(heap, now_ms);
+  do_one(heap, now_ms);
+  if (heap_is_real(heap)) idle_look(heap, now_ms);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {

@@ -6,20 +6,17 @@
 #include "large/range_magazine.h"
 #include "named/named_heap.h"
 #include "os/os.h"
+#include "pool/arena.h"
 #include "pool/purge_credit.h"
-#include "reclaim/due.h"
-#include "reclaim/reclaim.h"
 
 /* Beside half of the live bytes, what is free goes early by this many bytes at least, and may be so without a look at the clock. */
 #define EARLY_BYTES ((uint64_t)16 << 20)
 #define LITTLE_BYTES ((uint64_t)4 << 20)
 enum { LIVE_DIVISOR = 2 };
-/* A longer decay time in ms says that memory is to be kept. */
-enum { KEEP_MS = 10000 };
+enum { KEEP_MS = 10000 }; /* a longer decay time says that memory is to be kept */
 
 /* Relaxed: an error costs one round more, or one later. */
-static ATOMIC(uint64_t)
-    stuck_bytes; /* free bytes that a step could not give: in slabs in use, or locked */
+static ATOMIC(uint64_t) stuck_bytes; /* that a step could not give: in slabs in use, or locked */
 static ATOMIC(uint64_t) stuck_live_bytes; /* the live bytes then */
 enum stage { NOTHING, BEGUN /* the next free flushes its caches before */, GIVING };
 static ATOMIC(uint32_t) stage;
@@ -27,7 +24,7 @@ static ATOMIC(uint32_t) stage;
 /* Whether no tick is certain to come. */
 static bool may_sleep(void) {
   return !os_is_multi_threaded() && !load_relaxed(&purge_has_helper) &&
-         reclaim_decay_ms() <= KEEP_MS;
+         limits_decay_ms(options.decay_ms) <= KEEP_MS;
 }
 
 /* ---- how much ---------------------------------------------------------------------------------------------- */
@@ -36,13 +33,15 @@ struct idle {
   uint64_t live, free; /* bytes */
 };
 
-/* Of all heaps: those of threads that have ended, or that a fork did not copy, as well. */
-RESIDENT static struct idle measure_all(void) {
+/* Where threads run ranges alone, without a walk over all heaps. Else all heaps count: those of threads that have ended, or that a fork did
+ * not copy, as well. */
+RESIDENT static struct idle measure(void) {
   enum { HEAPS_MAX = 16 };
   uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
-  if (held <= LITTLE_BYTES) return (struct idle){0, held};
   int64_t live =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
+  if (!may_sleep()) return (struct idle){(uint64_t)live, arenas_bytes_of(RANGE_DIRTY)};
+  if (held <= LITTLE_BYTES) return (struct idle){0, held};
   unsigned heaps = 0;
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     if (++heaps > HEAPS_MAX) return (struct idle){UINT64_MAX, 0}; /* unknown: all counts as live */
@@ -56,13 +55,7 @@ RESIDENT static struct idle measure_all(void) {
   return (struct idle){(uint64_t)live, held > (uint64_t)live ? held - (uint64_t)live : 0};
 }
 
-/* Where threads run, without a walk over all heaps: freed ranges alone. */
-RESIDENT static struct idle measure(void) {
-  if (may_sleep()) return measure_all();
-  return (struct idle){range_live_bytes(), arenas_bytes_of(RANGE_DIRTY)};
-}
-
-/* What may be free beside the live bytes: of `most` bytes and half of those. */
+/* Bytes that may be free beside the live ones: `most`, within the budget, and half of those. */
 RESIDENT static uint64_t room_of(uint64_t most, uint64_t live) {
   uint64_t budget = limits_budget(options.big_cache_bytes);
   return budget ? limits_at_most((most < budget ? most : budget) + live / LIVE_DIVISOR) : 0;
@@ -77,15 +70,15 @@ static void note_fall(const struct idle *idle, uint64_t most) {
     store_relaxed(&falling_from, from ? 0 : idle->live + 1);
 }
 
-/* What may be free that was freed just now: the budget, less what was earned where no other step may come. */
+/* Bytes that may be free and were freed just now: the budget, less the earned ones where no other step may come. */
 RESIDENT static uint64_t young_room(const struct idle *idle, int64_t credit) {
   uint64_t room = room_of(0, idle->live), most = room_of(UINT64_MAX, idle->live);
   if (!may_sleep() || idle->free <= room) return most;
   note_fall(idle, most);
   if (load_relaxed(&falling_from)) return room;
   bool is_whole = options.thp || os_huge_pages_always(); /* huge pages are not broken early */
-  uint64_t early = credit > 0 && !is_whole ? (uint64_t)credit : 0,
-           young = idle->free < most ? idle->free : most;
+  uint64_t early = credit > 0 && !is_whole ? (uint64_t)credit : 0;
+  uint64_t young = idle->free < most ? idle->free : most;
   return early < young - room ? young - early : room;
 }
 
@@ -94,9 +87,14 @@ RESIDENT static uint64_t wanted(int64_t credit) {
   return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
 }
 
-/* A program that has this part left is done with what it freed. */
+/* A program that has this part left is done with the rest: there all free pages of slabs in use go, else such as pay for a call. */
 enum { NEARLY_ALL = 32 };
 static bool is_nearly_all(const struct idle *idle) { return idle->live < idle->free / NEARLY_ALL; }
+
+static size_t early_run_bytes(const struct idle *idle, int64_t credit) {
+  if (!may_sleep()) return SIZE_MAX;
+  return is_nearly_all(idle) ? 0 : credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
+}
 
 /* ---- the rounds ---------------------------------------------------------------------------------------------- */
 
@@ -106,10 +104,10 @@ void idle_measure(struct purge *purge) {
   purge->idle_bytes = idle.free;
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
-  purge->run_bytes = is_nearly_all(&idle) ? 0 : PURGE_CALL_BYTES;
+  purge->early_run_bytes = early_run_bytes(&idle, credit);
 }
 
-/* What was stuck becomes free as the blocks between are freed: in proportion. */
+/* Stuck bytes become free as the blocks between are freed: in proportion. */
 RESIDENT static uint64_t stuck_now(const struct idle *idle) {
   uint64_t stuck = load_relaxed(&stuck_bytes), then = load_relaxed(&stuck_live_bytes);
   if (idle->free < stuck) store_relaxed(&stuck_bytes, stuck = idle->free);
@@ -124,12 +122,6 @@ static bool is_too_much(const struct idle *idle) {
   uint64_t room = young_room(idle, credit) + wanted(credit), most = room_of(UINT64_MAX, idle->live);
   uint64_t least = load_relaxed(&falling_from) ? LITTLE_BYTES : EARLY_BYTES;
   return movable > most + wanted(credit) || movable > room + least;
-}
-
-bool idle_is_in_slabs(const struct purge *purge) {
-  struct idle idle = measure();
-  if (!may_sleep() || purge->idle_bytes <= purge->room_bytes) return false;
-  return is_nearly_all(&idle) || purge_credit() > 0;
 }
 
 RESIDENT bool idle_is_given(void) { return load_relaxed(&stage) == GIVING; }
@@ -155,9 +147,8 @@ RESIDENT bool idle_begins(void) {
 /* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. So
  * magazines that could keep more pages than the room has are shrunk: with more than ROOMS times their room in blocks, a fall is seen even
  * with all of them full. */
-enum { ROOMS = 2 };
-
 void idle_shrink_magazines(struct heap *heap) {
+  enum { ROOMS = 2 };
   if (measure().live <= (uint64_t)heap->capacity_bytes * ROOMS)
     capacity_shrink_all(heap, (unsigned)(EARLY_BYTES / 2 / os_page_bytes()));
 }
@@ -169,9 +160,9 @@ void idle_shrink_magazines(struct heap *heap) {
 enum { PASSES_A_MS = 100, PASSES_SAVED_MAX = 64 << 10, PASSES_MAX = 1 << 20 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 
-RESIDENT bool idle_passes(void) {
-  uint64_t left = load_relaxed(&passes_left), now_ms = os_now_coarse_ms();
-  if (!left || now_ms != load_relaxed(&looked_ms) || reclaim_is_due(now_ms)) return false;
+RESIDENT bool idle_passes(uint64_t now_ms) {
+  uint64_t left = load_relaxed(&passes_left);
+  if (!left || now_ms != load_relaxed(&looked_ms)) return false;
   store_relaxed(&passes_left, left - 1);
   return true;
 }
@@ -199,10 +190,10 @@ RESIDENT void idle_look(struct heap *heap, uint64_t now_ms) {
   bool may = may_sleep();
   if (load_relaxed(&stage) == NOTHING && is_too_much(&idle))
     store_relaxed(&stage, may ? BEGUN : GIVING);
-  if (load_relaxed(&stage) != NOTHING) purge_want(); /* a round may have found nothing left */
-  if (!may) return;
-  if (load_relaxed(&stage) != NOTHING)
-    heap_divert(heap, HEAP_POKE);
-  else if (idle.free - stuck_now(&idle) > little)
+  if (load_relaxed(&stage) != NOTHING) {
+    purge_want(); /* a round may have found nothing left */
+    if (may) heap_divert(heap, HEAP_POKE);
+  } else if (may && idle.free - stuck_now(&idle) > little) {
     wait(heap, &idle, now_ms);
+  }
 }

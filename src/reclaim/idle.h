@@ -1,10 +1,10 @@
 /* idle.h: how much memory may be resident and free, whatever its age (docs/decisions/0030).
  *
- *   allowed(age) = room · falling(age / decay time) + wanted · falling(age / two decay times)
+ *   allowed(age) = young · falling(age / decay time) + debt · falling(age / two decay times)
  *
- * `room` follows the live bytes and the limits, `wanted` what was taken again soon after it had gone back; purge.h has the curve. Free
- * memory of an age goes while more than that is free. A program with one thread and no helper may sleep at any time, or hit its
- * magazines only, so that no round runs later: its room is small, and what exceeds it goes at once, a step in each slow path. */
+ * Free memory of an age goes while more than that is free. `young` follows the live bytes and the limits; a program with one thread and no
+ * helper may sleep at any time, or hit its magazines only, so that no round runs later: there it is less the credit that processor time
+ * has earned. The debt is memory that was taken again after it had gone (pool/purge_credit.h). purge.h has the curve. */
 #ifndef HAK_RECLAIM_IDLE_H
 #define HAK_RECLAIM_IDLE_H
 
@@ -13,16 +13,14 @@
 
 /* Before a round: how much is free, and how much may be. */
 void idle_measure(struct purge *purge);
-/* In a round, when all else was looked at: whether free pages in the thread's slabs are to go as well. */
-bool idle_is_in_slabs(const struct purge *purge);
-/* After a step: what could not go is no reason for the next one. */
+/* After a step: bytes that could not go do not start another. */
 void idle_note_step(const struct purge *purge);
 
 /* At the end of slow paths, of a program that may sleep: if more is free than may be at any age, the next free begins steps; if much is
  * free that is not old, its frees look at the clock, as no slow path comes where all requests hit magazines. */
 void idle_look(struct heap *heap, uint64_t now_ms);
 /* For a free that was diverted so: whether nothing else is to be done. */
-bool idle_passes(void);
+bool idle_passes(uint64_t now_ms);
 /* Whether steps have begun. */
 bool idle_is_given(void);
 /* Called before a free pushes its block, which is to stay the youngest: whether caches are to be flushed, as steps begin. */

@@ -237,7 +237,8 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   release_idle_named(purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
-  if (heap_is_real(heap) && idle_is_in_slabs(purge)) purge_own_pages(heap, purge);
+  bool is_in_slabs = purge->idle_bytes > purge->room_bytes && purge->early_run_bytes < SIZE_MAX;
+  if (is_in_slabs && heap_is_real(heap)) purge_own_pages(heap, purge);
   if (!purge->work_remains) return;
   store_seq(&purge_state, PURGE_ARMED);
   purge_wake_helper();

@@ -53,8 +53,8 @@ static void check_laws(const struct slab *slab) {
 /* The remaining budget of a scan of an owner's slabs. */
 struct scan {
   struct purge *purge;
-  uint32_t age_ms; /* for pages first seen free */
-  size_t calls;
+  uint32_t age_ms;           /* for pages first seen free */
+  size_t calls, least_bytes; /* of neighbours that one call gives */
 };
 
 /* Gives neighbours in one call, including pages between them that were given before. Pages that the system refuses, for example locked
@@ -69,7 +69,7 @@ static bool give(struct slab *slab, struct scan *scan) {
     rest &= ~pages;
     size_t span = (size_t)(highest_bit(pages) - first + 1) << page_shift();
     size_t bytes = (size_t)count_bits(pages) << page_shift();
-    if (bytes < scan->purge->run_bytes) continue;
+    if (bytes < scan->least_bytes) continue;
     scan->calls--;
     purge_note_call(scan->purge);
     slab->waiting_pages &= ~pages;
@@ -90,8 +90,11 @@ static bool scan_slab(struct slab *slab, struct scan *scan) {
     slab->has_free_pages |= slab->waiting_pages != 0;
   }
   if (slab->waiting_pages &&
-      purge_is_due_after(scan->purge, slab->waiting_since_ms, scan->purge->page_decay_ms))
+      purge_is_due_after(scan->purge, slab->waiting_since_ms, scan->purge->page_decay_ms)) {
+    bool is_early = scan->purge->now_ms - slab->waiting_since_ms < scan->purge->page_decay_ms;
+    scan->least_bytes = is_early ? scan->purge->early_run_bytes : 0;
     is_done = give(slab, scan);
+  }
   check_laws(slab);
   return is_done;
 }

@@ -136,10 +136,6 @@ class Census:
         count = len(self.classes)
         return np.bincount(classes[(classes >= 0) & (classes < count)], minlength=count)
 
-    def by_size(self) -> list[ClassCensus]:
-        """The classes that there are: a fitted one has no size until it is made."""
-        return sorted((item for item in self.classes if item.block_bytes), key=lambda item: item.block_bytes)
-
     def note(self, name: str, column: Integers) -> None:
         """Stores one figure of each class."""
         for item, value in zip(self.classes, column.tolist(), strict=True):

@@ -61,6 +61,7 @@ def snapshot_of(census: Census) -> Snapshot:
     process, totals, counters = target.process, read_totals(reading), read_counters(reading)
     heaps, kinds = named_heap_figures(census), census.range_kinds
     options = read_options(memory, schema)
+    made = [item for item in census.classes if item.block_bytes]  # a fitted class has no size before
     return Snapshot(
         pid=target.pid,
         version=schema.version,
@@ -72,7 +73,7 @@ def snapshot_of(census: Census) -> Snapshot:
         counters=counters,
         totals=totals,
         options=options,
-        classes=[class_figures(reading, item) for item in census.by_size()],
+        classes=[class_figures(reading, item) for item in sorted(made, key=lambda item: item.block_bytes)],
         big=BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0)),
         threads=thread_figures(reading, process),
         memory=memory_figures(census, totals),

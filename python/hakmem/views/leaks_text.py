@@ -69,7 +69,11 @@ def spent_text(spent: Spent | None) -> str:
 def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
     """Sites that grew by more than chance, or lost blocks; then how long their blocks live."""
     grown = evidence.grown
-    chosen = [one for one in evidence.sites if everything or is_shown(one)]
+    chosen = [
+        one
+        for one in evidence.sites
+        if everything or one.growth.is_significant or (one.lost and one.lost.lost_samples)
+    ]
     shown_sites = chosen if everything else chosen[:SITES_SHOWN]
     length = duration_text(grown.seconds)
     if shown_sites:
@@ -85,10 +89,6 @@ def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
         console.print()
     console.print(Text(" ".join(sites_notes(evidence)), style="dim"))
     console.print()
-
-
-def is_shown(site: Site) -> bool:
-    return site.growth.is_significant or bool(site.lost and site.lost.lost_samples)
 
 
 def growth_row(site: Site, grown: Grown) -> list[str | Text]:
