@@ -57,7 +57,7 @@ def test_undefined_symbols_are_the_c_librarys_or_weak(library: Path) -> None:
 
 
 def test_static_tls_is_small(library: Path, lib: Path) -> None:
-    """The initial-exec TLS of a library that is loaded late comes from a small surplus of libc's (1,664 bytes)."""
+    """The initial-exec TLS of a library that is loaded late comes from a surplus of 1,664 bytes in libc."""
     segments = output_of("readelf", "--segments", "--wide", library)
     found = re.search(r"^ +TLS +(?:0x[0-9a-f]+ +){4}(0x[0-9a-f]+)", segments, re.MULTILINE)
     assert found, "no TLS segment: where is the thread's heap?"
