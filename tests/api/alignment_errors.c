@@ -1,9 +1,4 @@
 /* What the aligned functions refuse, and how: EINVAL for alignments, ENOMEM for sizes. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 static void check_posix_memalign(void) {

@@ -1,8 +1,4 @@
 /* Every size from 1 byte to 1 MiB is aligned for any object of that size: 16, or 8 up to 8 bytes. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 

@@ -1,8 +1,4 @@
 /* All powers of two up to 64 MiB, with sizes of every tier: aligned, writable, apart, freeable. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

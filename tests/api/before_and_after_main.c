@@ -1,6 +1,4 @@
 /* Blocks come and go before main, in atexit handlers and in destructors. */
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

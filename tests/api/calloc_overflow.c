@@ -1,8 +1,4 @@
 /* calloc refuses every product that does not fit, and only those. */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 static void refuse(size_t count, size_t size) {

@@ -1,8 +1,5 @@
 /* calloc returns zeroes, also in memory that was used before, in every tier, up to the last usable
  * byte asked for. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,11 +1,16 @@
-/* check.h: the one assertion of the black-box test programs.
+/* check.h: the one assertion of the black-box test programs, and the headers of the C library that most of them need.
  *
  * A failed check prints where and what, and ends the program at once with status 1.  It goes around
  * atexit handlers and allocates nothing: the allocator is what is being doubted. */
 #ifndef TESTS_API_CHECK_H
 #define TESTS_API_CHECK_H
 
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                   \

@@ -1,6 +1,4 @@
 /* Blocks of every tier, taken and given back: something for options and reports to work on. */
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

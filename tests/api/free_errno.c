@@ -1,7 +1,4 @@
 /* free preserves errno, whatever it has to do: caches, slabs, ranges given back to the system. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 

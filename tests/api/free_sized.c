@@ -1,7 +1,4 @@
 /* C23's free_sized and free_aligned_sized give blocks of every tier back; NULL is allowed. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"

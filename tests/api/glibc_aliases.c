@@ -1,7 +1,4 @@
 /* glibc's internal names for the malloc family lead to hakmem too: nothing escapes. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/entry_names.h"
 #include "api/sizes.h"

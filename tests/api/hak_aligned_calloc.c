@@ -1,9 +1,5 @@
 /* hak_aligned_calloc gives zeroed blocks at multiples of an alignment, new or used before, and touches no page that comes zeroed
  * from the system. */
-#include <errno.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "hakmem/hakmem.h"

@@ -1,7 +1,4 @@
 /* hak_calloc and hak_rezalloc give zeros to the end of the block, in memory that was written to before, whatever usable size it has. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,8 +1,4 @@
 /* The malloc family under hakmem's own names, mixed with the standard names. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

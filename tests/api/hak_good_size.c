@@ -1,6 +1,4 @@
 /* hak_good_size(n) is the usable size that hak_malloc(n) gives, for every n. */
-#include <stdint.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "hakmem/hakmem.h"

@@ -1,10 +1,5 @@
 /* Heaps that the program makes: their blocks are theirs in every tier, wherever they are resized or freed, and go all at once;
  * limits, figures, names; what is refused. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

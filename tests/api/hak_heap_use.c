@@ -1,9 +1,5 @@
 /* A heap in use: all that allocates gives its blocks, whatever lies ready in caches, and nothing else does; what is resized stays
  * where it is; uses nest, and end; what is refused. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/entry_names.h"
 #include "api/jemalloc_calls.h"

@@ -1,6 +1,4 @@
 /* hak_malloc_site: a block like any other, whatever the site. */
-#include <errno.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,8 +1,5 @@
 /* hak_purge(true) gives back everything that is free and says how much; hak_purge(false) only what
  * is older than the decay, which the test sets to an hour. */
-#include <string.h>
-#include <unistd.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "hakmem/hakmem.h"

@@ -1,6 +1,4 @@
 /* hak_rezalloc keeps the content and zeroes the growth, on memory that was dirty before. */
-#include <errno.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

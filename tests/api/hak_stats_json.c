@@ -1,8 +1,5 @@
 /* hak_stats_json: one NUL-terminated text, cut to any buffer, its whole length always returned.
  * Prints the text; test_reports.py parses it. */
-#include <stdint.h>
-#include <string.h>
-
 #include "api/check.h"
 #include "hakmem/hakmem.h"
 

@@ -1,6 +1,4 @@
 /* hak_version is the header's version, when header and library are of the same release. */
-#include <string.h>
-
 #include "api/check.h"
 #include "hakmem/hakmem.h"
 

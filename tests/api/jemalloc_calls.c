@@ -2,12 +2,7 @@
  * the others; alignment and zeroes are as its manual has them; what a size is said to give may be used. */
 #include "api/jemalloc_calls.h"
 
-#include <errno.h>
-#include <malloc.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/check.h"
 #include "api/sizes.h"

@@ -1,8 +1,5 @@
 /* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier.  Blocks
  * that wait in a thread's cache may count as in use. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 

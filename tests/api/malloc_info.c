@@ -1,7 +1,4 @@
 /* malloc_info writes XML to the stream it is given; test_reports.py parses it. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 int main(void) {

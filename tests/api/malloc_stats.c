@@ -1,7 +1,4 @@
 /* malloc_stats writes to standard error only; test_reports.py looks at what it wrote. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 int main(void) {

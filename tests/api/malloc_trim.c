@@ -1,8 +1,4 @@
 /* malloc_trim: 1 when it gave memory back, which the resident size shows; 0 when there was none. */
-#include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"

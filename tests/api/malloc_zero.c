@@ -1,6 +1,4 @@
 /* malloc(0) and calloc of nothing: non-null, different from every other live block, freeable. */
-#include <stdlib.h>
-
 #include "api/check.h"
 
 enum { BLOCKS = 1000 };

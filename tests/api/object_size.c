@@ -2,7 +2,6 @@
  * blocks, whatever the address, and in time for a signal handler. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "api/check.h"

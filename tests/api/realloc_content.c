@@ -1,8 +1,4 @@
 /* realloc keeps the smaller size's content between any two sizes, in any tier, both ways. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,9 +1,4 @@
 /* A realloc that fails: NULL, ENOMEM, and the block stays valid with its content and its size. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

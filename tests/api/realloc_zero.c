@@ -1,8 +1,4 @@
 /* realloc(p, 0) frees p and returns NULL, errno untouched, as in glibc; realloc(NULL, n) is malloc. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"

@@ -1,8 +1,4 @@
 /* reallocarray refuses overflowing products and leaves the block as it was; otherwise it reallocs. */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,9 +1,4 @@
 /* Sizes that no block can have: NULL and ENOMEM from every entry point, and life goes on. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 #define REFUSED(call)                                              \

@@ -1,7 +1,4 @@
 /* The usable size: at least the request, all of it writable, the same during the block's life. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

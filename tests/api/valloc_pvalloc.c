@@ -1,8 +1,4 @@
 /* valloc and pvalloc: page alignment, and pvalloc rounds the size up to whole pages. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

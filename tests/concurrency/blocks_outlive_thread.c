@@ -1,6 +1,4 @@
 /* Blocks of every tier whose thread has ended: whole, freed by other threads, and reusable. */
-#include <stdlib.h>
-
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

@@ -2,12 +2,8 @@
  * the thread is cancelled, and everybody else finds all as it should be: rounds, failing requests, threads that end.
  * Without an argument: the entries' names. */
 #define _GNU_SOURCE
-#include <malloc.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <threads.h>

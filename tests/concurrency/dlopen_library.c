@@ -1,8 +1,5 @@
 /* A program on libc's malloc loads libhakmem (argv[1]) while it runs, and uses both side by side. */
 #include <dlfcn.h>
-#include <malloc.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "api/sizes.h"
 #include "api/stamp.h"

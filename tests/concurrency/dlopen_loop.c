@@ -3,8 +3,6 @@
  * ends after the plugin was closed. */
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -5,9 +5,6 @@
  *   to-plugin the plugin also frees and reallocates the program's blocks
  * A third argument `deepbind` loads it with RTLD_DEEPBIND: the plugin's own libraries come first. */
 #include <dlfcn.h>
-#include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -2,8 +2,6 @@
  * the last one's status travels all the way up. */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"

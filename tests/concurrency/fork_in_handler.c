@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
 #include "api/random.h"
 #include "api/sizes.h"

@@ -1,8 +1,5 @@
 /* Threads work in a heap that the program has made while another forks.  The child, in which that heap may be cut off in the middle of a
  * change, allocates in it, frees blocks that it has from its parent, empties it and makes others. */
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "api/random.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

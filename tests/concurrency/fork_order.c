@@ -3,9 +3,6 @@
  * c11), or the C library for itself (timer). */
 #include <semaphore.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
 

@@ -3,8 +3,6 @@
  * when fork takes the list closes the circle: glibc's bug 19431. */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "concurrency/threads.h"
 

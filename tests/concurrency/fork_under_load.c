@@ -3,10 +3,7 @@
  * A child that hangs is killed by its alarm and fails the test. */
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "api/random.h"
 #include "api/sizes.h"

@@ -3,7 +3,6 @@
  * A child that hangs is killed by its alarm. */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"

@@ -2,8 +2,6 @@
 #ifndef TESTS_CONCURRENCY_HEAP_PLACES_H
 #define TESTS_CONCURRENCY_HEAP_PLACES_H
 
-#include <stdlib.h>
-
 #include "api/random.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

@@ -5,17 +5,12 @@
  *   goes       the same, and nothing is left to be given back: the helper ends by itself
  *   limit      as many threads as may be, though the helper has one of them */
 #include <dirent.h>
-#include <errno.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"

@@ -3,12 +3,10 @@
  * own from then on.
  *
  * The library's system calls come by here. */
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -1,7 +1,6 @@
 /* Destructors of pthread keys made before and after everything else free and allocate in all four
  * rounds that glibc grants, so before and after the thread's heap was released. */
 #include <limits.h>
-#include <stdlib.h>
 
 #include "api/sizes.h"
 #include "api/stamp.h"

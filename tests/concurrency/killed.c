@@ -1,6 +1,4 @@
 /* A mixed load by four threads that does not end: somebody kills it.  Says "ready" when all run. */
-#include <unistd.h>
-
 #include "concurrency/shadow.h"
 
 enum { WORKERS = 4, WARM_STEPS = 200 };

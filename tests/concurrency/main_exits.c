@@ -4,8 +4,6 @@
  *   quick_exit    main calls quick_exit
  *   pthread_exit  main ends as a thread, the last worker ends the process */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/random.h"
 #include "api/sizes.h"

@@ -3,7 +3,6 @@
  * than the one that allocated it. */
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "api/random.h"
 #include "api/sizes.h"

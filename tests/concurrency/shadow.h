@@ -5,9 +5,7 @@
 #ifndef TESTS_CONCURRENCY_SHADOW_H
 #define TESTS_CONCURRENCY_SHADOW_H
 
-#include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "api/random.h"
 #include "api/sizes.h"

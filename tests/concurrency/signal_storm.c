@@ -2,13 +2,9 @@
  * to each of the others.  The handlers allocate nothing, but use the stack and errno as any code does;
  * what they interrupt (a fast path, a slow one, a system call of the library) goes on unharmed.
  * argv[1]: milliseconds. */
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "concurrency/shadow.h"
 

@@ -2,9 +2,6 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"

@@ -1,14 +1,12 @@
 """Threads that come and go, and what they leave behind."""
 
-import re
 from pathlib import Path
 
 import pytest
 from modes import assert_clean
-from results import Run, captured
+from results import Run
 
 HERE = Path(__file__).resolve().parent
-STATIC_TLS_MAX_BYTES = 16
 EXIT_ROUNDS = 20
 
 
@@ -54,11 +52,3 @@ def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_progra
         assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
         if how != "quick_exit":  # which runs no atexit handlers, so leaves no report
             assert result.served >= 1
-
-
-def test_static_tls_is_small(lib: Path) -> None:
-    """Every byte here is taken from the 1,664 or so that glibc keeps for all dlopened libraries."""
-    segments = captured(["readelf", "-lW", lib], check=True).stdout
-    sizes = re.findall(r"^\s+TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x([0-9a-f]+)", segments, re.M)
-    assert len(sizes) <= 1
-    assert sum(int(size, 16) for size in sizes) <= STATIC_TLS_MAX_BYTES

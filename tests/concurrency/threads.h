@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "api/check.h"
 

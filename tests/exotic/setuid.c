@@ -1,7 +1,4 @@
 /* Allocates, and says whom it runs as: "real effective". */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "api/check.h"
 
 int main(void) {

@@ -3,11 +3,6 @@
 #ifndef TESTS_FAILURE_CHAIN_H
 #define TESTS_FAILURE_CHAIN_H
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/check.h"
 #include "api/stamp.h"
 

@@ -6,17 +6,11 @@
  *   argv[3]  single; threads; or ended: there were some before, and the filter is for who starts none
  *   argv[4]  the calls that it lets pass, with commas between */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -3,8 +3,6 @@
  *
  * Failure is NULL and ENOMEM; no block is harmed; a full heap still serves after a few frees; and
  * when all is free, at least 80 % can be had again, of this size and of others. */
-#include <string.h>
-
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "failure/limit.h"

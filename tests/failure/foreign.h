@@ -3,11 +3,8 @@
 #define TESTS_FAILURE_FOREIGN_H
 
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "api/check.h"
 #include "api/sizes.h"

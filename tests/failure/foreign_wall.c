@@ -1,8 +1,5 @@
 /* Somebody reserves argv[1] TiB right behind what the allocator has, again and again (argv[2] times).  It grows on
  * behind each wall: small blocks, and Large and Big ones of some GiB that nobody touches. */
-#include <stdio.h>
-#include <string.h>
-
 #include "failure/foreign.h"
 
 enum { SMALL_BLOCKS = 40000, BIG_BLOCKS = 24 };

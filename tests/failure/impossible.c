@@ -5,12 +5,7 @@
  *            as, data    RLIMIT_AS or RLIMIT_DATA of argv[2] MiB, known at the start
  *            later       RLIMIT_AS of argv[2] MiB, set afterwards
  *            hard        HAKMEM_LIMIT_HARD is argv[2] MiB */
-#include <malloc.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "api/check.h"
 #include "api/sizes.h"
@@ -30,7 +25,8 @@ static size_t figure(const char *name) {
 
 /* What giving back raises, and what it lowers. */
 static const char *const raised[] = {"purges", "os_purges", "purged_bytes"};
-static const char *const lowered[] = {"dirty_free_bytes", "unstable_superslabs_kept", "committed_bytes"};
+static const char *const lowered[] = {"dirty_free_bytes", "unstable_superslabs_kept",
+                                      "committed_bytes"};
 
 struct look {
   size_t raised[COUNT_OF(raised)], lowered[COUNT_OF(lowered)], flushes;

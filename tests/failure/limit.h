@@ -5,7 +5,6 @@
 #ifndef TESTS_FAILURE_LIMIT_H
 #define TESTS_FAILURE_LIMIT_H
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "api/check.h"

@@ -2,10 +2,6 @@
  * `percent`: HAKMEM_LIMIT_HARD=50%: half of it is served, and no more.
  * `keen`: without any option a program whose live memory changes its kind lives in five eighths of the limit, though
  * what it frees would not fit beside what it uses next. */
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "memory/rss.h"

@@ -1,7 +1,5 @@
 /* HAKMEM_LIMIT_HARD is argv[1] MiB.  Blocks of any size can be had until they take most of it, all touched; what is
  * resident never passes it; half of them freed, as many more can be had, of this size and of the next. */
-#include <malloc.h>
-
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "memory/rss.h"

@@ -1,8 +1,5 @@
 /* The process has as many mappings as it may have (vm.max_map_count), or argv[1] fewer.  Nothing crashes: a request is
  * served or refused with ENOMEM, and what is freed goes back; once there are mappings again, all works. */
-#include <malloc.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "api/sizes.h"

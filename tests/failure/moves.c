@@ -1,10 +1,5 @@
 /* A block grows and grows, with neighbours in between, so that its pages move each time: all that was written is there
  * afterwards.  It becomes few mappings, and growing by small steps not many more.  */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 

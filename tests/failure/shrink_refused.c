@@ -1,12 +1,6 @@
 /* Blocks of every tier shrink to every smaller tier where no more memory can be had: realloc never fails, whatever refuses.
  * argv[1]: where the blocks are ("malloc", "aligned", "heap": a heap of the program's own, "used": such a heap, in use);
  * argv[2]: what refuses ("limit": HAKMEM_LIMIT_HARD, "space": RLIMIT_AS, "heap": the heap's own limit). */
-#include <errno.h>
-#include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "api/check.h"

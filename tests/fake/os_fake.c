@@ -417,8 +417,8 @@ bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   fetch_add_relaxed(&os_fake.files_read, 1);
   buffer[0] = 0;
-  for (const char *const *file = os_fake.files; file && *file; file += 2)
-    if (strcmp(*file, path) == 0) strncat(buffer, file[1], buffer_bytes - 1);
+  for (const struct os_fake_file *file = os_fake.files; file && file->path; file++)
+    if (strcmp(file->path, path) == 0) strncat(buffer, file->content, buffer_bytes - 1);
 }
 
 bool os_huge_pages_always(void) { return os_fake.are_huge_pages_always; }

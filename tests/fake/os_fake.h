@@ -26,6 +26,10 @@ enum os_call {
 
 enum { OS_FAKE_WRITTEN_BYTES = 8192 };
 
+struct os_fake_file {
+  const char *path, *content;
+};
+
 struct os_fake {
   /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
    * are refused; with fail_one_in above 1 only one in that number, chosen by fail_seed. */
@@ -49,7 +53,7 @@ struct os_fake {
   size_t page_bytes;
   uint64_t random; /* the next number of os_random; then counts up */
   char **environment;
-  const char *const *files; /* path, content, path, content, …, NULL: all that os_read_file finds */
+  const struct os_fake_file *files; /* up to one without a path: all that os_read_file finds */
   unsigned processor_count;
   uint64_t processor_ms;    /* that the process has used */
   unsigned untouched_parts; /* of 256, of any memory, to os_resident_bytes */

@@ -1,11 +1,5 @@
 /* errno as with glibc: ENOMEM from every call that has no memory, whatever its alignment; EINVAL for alignments that
  * cannot be rounded; left alone by posix_memalign's EINVAL, by everything that succeeds, and by free. */
-#include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 

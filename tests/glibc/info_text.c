@@ -1,10 +1,6 @@
 /* malloc_info: EINVAL, and nothing written, for options that do not exist; else XML, which test_manners.py reads: with
  * four threads' blocks, then without. */
-#include <errno.h>
-#include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/check.h"
 

@@ -1,10 +1,5 @@
 /* mallopt(M_TRIM_THRESHOLD, -1): free memory stays resident however old it grows; malloc_trim gives it back all the
  * same, and any other threshold lets age decide again.  HAKMEM_DECAY_MS is 40. */
-#include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"

@@ -1,9 +1,6 @@
 /* Aligned blocks that were freed are used again: the last one at once for what fits its usable size, larger ones that lie
  * between live blocks for the most part; on a thread of its own, too. */
-#include <malloc.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "api/check.h"
 #include "api/sizes.h"

@@ -1,10 +1,5 @@
 /* Blocks that come and go one at a time begin at multiples of 16, small ones too (those of up to 8 bytes that live side by
  * side need not); memalign of nothing, of little and of an alignment above the block is a block. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/check.h"
 
 int main(void) {

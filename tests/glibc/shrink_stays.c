@@ -1,7 +1,4 @@
 /* realloc to less, but not less than half, leaves a block where it is; one of a few bytes at any size. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 

@@ -1,7 +1,4 @@
 /* malloc_stats says what glibc's does, on standard error; test_manners.py reads it. */
-#include <malloc.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 
 int main(void) {

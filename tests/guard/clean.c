@@ -2,13 +2,8 @@
  *
  * Threads hand blocks over, free each other's, reallocate, ask for sizes; children of a fork go on with
  * what they inherited. */
-#include <malloc.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "api/check.h"
 #include "api/random.h"

@@ -1,9 +1,7 @@
 /* Two threads that hold a few blocks and replace them: their magazines never miss.  Until three blocks were guarded ones,
  * which tell the size that was asked for, not their class'; a minute at most. */
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "api/check.h"

@@ -3,7 +3,6 @@
  *   sparse   what went back from between live blocks stays away, however often khugepaged comes by
  *   dense    memory that is used in full has huge pages where the mode is `always`, and all of it can go back
  * The test makes khugepaged run without a pause, and sets HAKMEM_DECAY_MS=200. */
-#include <malloc.h>
 #include <stdbool.h>
 
 #include "memory/blocks.h"

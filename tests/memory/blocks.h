@@ -2,7 +2,6 @@
 #ifndef TESTS_MEMORY_BLOCKS_H
 #define TESTS_MEMORY_BLOCKS_H
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "api/sizes.h"

@@ -1,10 +1,5 @@
 /* Blocks much larger than the machine's memory, of which a few pages are used: what they cost is what is touched, in memory
  * and in page faults (which stand for the time), whatever is done with them.  argv[1] says what. */
-#include <errno.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <string.h>
-
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
 #include "memory/pages.h"

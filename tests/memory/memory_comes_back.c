@@ -6,7 +6,6 @@
  * argv[2] says who had allocated: `main`, or `threads` that ended, or `sleepers` that still exist and
  * may keep a little in their magazines.
  * The test sets HAKMEM_DECAY_MS=200. */
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

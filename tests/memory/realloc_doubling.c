@@ -2,9 +2,6 @@
  * content is lost, and what they left can be used again.
  *
  * The larger ones are moved by the kernel, in pages, out of and into places that have been moved before. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

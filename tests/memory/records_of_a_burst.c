@@ -1,6 +1,4 @@
 /* 640 MiB of the smallest blocks come and go: of the records of their slabs the bitmaps go back, too, which are 1.6 % of it. */
-#include <malloc.h>
-
 #include "memory/blocks.h"
 #include "memory/rss.h"
 

@@ -6,10 +6,7 @@
 #define TESTS_MEMORY_RSS_H
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "api/check.h"
 

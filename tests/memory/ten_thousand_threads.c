@@ -3,9 +3,7 @@
  *
  * Their stacks are this program's own and cost it the same without hakmem: it measures them by threads that
  * call nothing.  Exit status 77: the system does not allow so many threads. */
-#include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

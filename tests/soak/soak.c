@@ -11,7 +11,6 @@
  *   argv[1] seconds, argv[2] seed.  Prints rounds, calls, forks, resident KiB and drift in KiB.
  * The test sets HAKMEM_DECAY_MS=50. */
 #include <dlfcn.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "concurrency/shadow.h"

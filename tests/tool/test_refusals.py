@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
 
 
+COMMANDS = ("stat", "what", "leaks --no-profile --wait 50ms", "leaks --no-profile --freeze", "what 0x1000")
+RunOf = Callable[[int], Ending]
+
+
+@pytest.fixture
+def run(tool: Tool, request: pytest.FixtureRequest) -> RunOf:
+    """One of COMMANDS, of a process."""
+    name, *words = request.param.split()
+    return lambda pid: tool(name, pid, *words)
+
+
+of_each_command = pytest.mark.parametrize("run", COMMANDS, indirect=True)
+
+
 def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
     assert ended.status == status, ended
     assert ended.stdout == ""
@@ -40,9 +55,10 @@ def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
         assert word in ended.stderr
 
 
-def test_no_hakmem_in_it(tool: Tool, on_hakmem: StartOnHakmem) -> None:
+@of_each_command
+def test_no_hakmem_in_it(run: RunOf, on_hakmem: StartOnHakmem) -> None:
     process = on_hakmem(["sleep", "60"], library=None)
-    ends_with(tool("stat", process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
+    ends_with(run(process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
 
 
 def test_a_kernel_thread(tool: Tool) -> None:
@@ -63,14 +79,16 @@ def test_process_of_another_user(on_hakmem: StartOnHakmem, tool: Tool) -> None:
     ends_with(ended, ExitCode.REFUSED, "belongs to root, you are nobody", *YAMA, "CAP_SYS_PTRACE", "sudo")
 
 
-def test_no_such_process(tool: Tool) -> None:
-    ends_with(tool("stat", PID_MAX + 1), ExitCode.GONE, f"no such process: {PID_MAX + 1}")
+@of_each_command
+def test_no_such_process(run: RunOf) -> None:
+    ends_with(run(PID_MAX + 1), ExitCode.GONE, f"no such process: {PID_MAX + 1}")
 
 
-def test_zombie(tool: Tool, on_hakmem: StartOnHakmem) -> None:
+@of_each_command
+def test_zombie(run: RunOf, on_hakmem: StartOnHakmem) -> None:
     process = on_hakmem(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    ends_with(tool("stat", process.pid), ExitCode.GONE, "ended")
+    ends_with(run(process.pid), ExitCode.GONE, "ended")
 
 
 @pytest.mark.parametrize("detail", ["full", "counters"])
@@ -123,30 +141,17 @@ def test_a_process_that_becomes_another_program(stepper: Start) -> None:
             take(target, detail)  # type: ignore[arg-type]
 
 
+@of_each_command
 @pytest.mark.parametrize("number", [0, 2])
 def test_another_format_is_refused_with_both_numbers(
-    tool: Tool, compiled: Compile, on_hakmem: StartOnHakmem, number: int
+    run: RunOf, compiled: Compile, on_hakmem: StartOnHakmem, number: int
 ) -> None:
     library = compiled("other_format", f"-DFORMAT={number}", "-shared", "-fPIC")
     process = on_hakmem(["sleep", "60"], library=library)
     while library.name not in Path(f"/proc/{process.pid}/maps").read_text():
         time.sleep(0.01)
     words = (f"hakmem 9.9.9, whose statistics have format {number}", "reads format 1")
-    ends_with(tool("stat", process.pid), ExitCode.VERSIONS, *words)
-
-
-def test_wrong_command_lines(tool: Tool) -> None:
-    for arguments in (
-        ["stat"],
-        ["stat", "x"],
-        ["stat", "0"],
-        ["nosuch"],
-        ["run"],
-        ["run", "--env", "x", "true"],
-    ):
-        ended = tool(*arguments)
-        assert ended.status == ExitCode.USAGE, arguments
-        assert "Usage:" in ended.stderr
+    ends_with(run(process.pid), ExitCode.VERSIONS, *words)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +163,7 @@ def test_wrong_command_lines(tool: Tool) -> None:
         ("why 1 2 3", "unexpected extra arguments (2 3); give one PID: pgrep -o NAME tells the oldest"),
         ("stat 1 2", "(2); give one PID"),
         ("run --profil -- true", "--profile"),
+        *((line, "Usage:") for line in ("stat", "stat x", "stat 0", "nosuch", "run", "run --env x true")),
     ],
 )
 def test_a_wrong_word_is_told_with_the_right_one(tool: Tool, line: str, word: str) -> None:

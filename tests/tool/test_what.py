@@ -1,7 +1,6 @@
 """hakmem what: what live blocks contain, and all about one address."""
 
 import math
-import os
 import random
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hakmem.base.errors import ExitCode, HakmemError
+from hakmem.base.errors import HakmemError
 from hakmem.blocks.block_map import State, read_block_map
 from hakmem.blocks.content import Kind, entropy_of, prevailing_text, string_at_start, without_pointers
 from hakmem.blocks.leaks import Options, find_leaks
@@ -26,15 +25,14 @@ from hakmem.layout.memory import Memory
 from hakmem.target.demangle import cxx_name
 from hakmem.target.target import Target, open_process
 from results import Compile, Tally
-from tool.conftest import Start, StartOnHakmem, Tool
+from tool.conftest import Start, Tool
 from tool.dumps import dumped, needs_gcore
 from tool.fuzz_world import SECONDS, SEED
 from tool.processes import hakmem, hakmem_json, running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
-PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 SCAN = ("--no-profile",)
-COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"], ["what", "0x1000"])
+COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"])
 
 # ---- contents --------------------------------------------------------------------------------------
 
@@ -220,18 +218,10 @@ def test_states(compiled: Compile, stepper: Start) -> None:
         assert (offsets == into).all()
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("0x1000", "not mapped"),
-        ("7fffffffffffffff", "not mapped"),
-        ("0xffffffffffffffff", "not mapped"),
-        ("0", "not mapped"),
-    ],
-)
-def test_no_block_is_there(contents: subprocess.Popen[str], address: str, words: str) -> None:
+@pytest.mark.parametrize("address", ["0x1000", "7fffffffffffffff", "0xffffffffffffffff", "0"])
+def test_no_block_is_there(contents: subprocess.Popen[str], address: str) -> None:
     answer = hakmem_json("what", contents.pid, address)
-    assert words in answer["place"]
+    assert "not mapped" in answer["place"]
     assert answer["start"] is None
 
 
@@ -244,32 +234,6 @@ def test_an_address_outside_of_hakmem(contents: subprocess.Popen[str]) -> None:
 
 
 # ---- refusals --------------------------------------------------------------------------------------
-
-
-def refused(ended: Any, status: ExitCode, *words: str) -> None:  # noqa: ANN401 - either kind of result
-    assert ended.status == status, ended
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
-    for word in words:
-        assert word in ended.stderr
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_cannot_be_read(
-    tool: Tool, compiled: Compile, on_hakmem: StartOnHakmem, command: list[str]
-) -> None:
-    def run(pid: int) -> Any:  # noqa: ANN401
-        return tool(command[0], pid, *command[1:])
-
-    process = on_hakmem(["sleep", "60"], library=None)
-    refused(run(process.pid), ExitCode.FAILED, "does not run on hakmem", "hakmem run --")
-    refused(run(PID_MAX + 1), ExitCode.GONE, "no such process")
-    zombie = on_hakmem(["true"])
-    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    refused(run(zombie.pid), ExitCode.GONE, "ended")
-    library = compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
-    other = on_hakmem(["sleep", "60"], library=library)
-    wait_until(lambda: library.name in Path(f"/proc/{other.pid}/maps").read_text(), "it does not start")
-    refused(run(other.pid), ExitCode.VERSIONS, "reads format 1")
 
 
 def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -290,7 +254,7 @@ def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path
         assert said in " ".join(ended.stderr.split()), (words, ended)
 
 
-@pytest.mark.parametrize("command", COMMANDS[:3], ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_process_that_ends_in_the_middle(
     lib: Path, compile_c: Compile, tool: Tool, command: list[str]
 ) -> None:

@@ -1,7 +1,7 @@
 /* src/map/commit and src/config/limits: the memory counted as held, and the limits on it. */
 #include "map/commit.h"
 
-#include "heaps.h"
+#include "fill.h"
 #include "pool/range.h"
 #include "slab/record.h"
 #include "workload.h"
@@ -144,43 +144,15 @@ CHILD_TEST(count_when_refused) {
 
 /* ---- the hard limit --------------------------------------------------------------------------------------- */
 
-struct link {
-  struct link *next;
-};
-
-static size_t fill(struct link **chain, size_t size) {
-  size_t bytes = 0;
-  for (struct link *block; (errno = 0, block = hak_malloc(size)); bytes += size) {
-    REQUIRE(load_relaxed(&totals.committed_bytes) <= limits.hard_bytes);
-    block->next = *chain;
-    *chain = block;
-  }
-  REQUIRE(errno == ENOMEM);
-  return bytes;
-}
-
-static void empty(struct link **chain) {
-  while (*chain) {
-    struct link *block = *chain;
-    *chain = block->next;
-    hak_free(block);
-  }
-}
-
-static const size_t sizes[] = {16, 200, 1000, 5000, 32 << 10, 100 << 10, 1 << 20, 3 << 20};
-enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
-
 CHILD_TEST(fill_to_the_hard_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
-  for (unsigned round = 0; round < 3; round++) {
-    for (unsigned index = 0; index < SIZE_COUNT; index++) {
-      struct link *chain = NULL;
-      size_t bytes = fill(&chain, sizes[index]);
-      if (bytes < 44 * MIB) fprintf(stderr, "blocks of %zu: %zu bytes\n", sizes[index], bytes);
-      REQUIRE(bytes >= 44 * MIB && bytes <= 64 * MIB);
-      require_exact();
-      empty(&chain);
-    }
+  for (unsigned index = 0; index < 3 * SIZE_COUNT; index++) {
+    struct link *chain = NULL;
+    size_t size = fill_sizes[index % SIZE_COUNT], bytes = fill(&chain, size);
+    if (bytes < 44 * MIB) fprintf(stderr, "blocks of %zu: %zu bytes\n", size, bytes);
+    REQUIRE(bytes >= 44 * MIB && bytes <= 64 * MIB);
+    require_exact();
+    empty(&chain);
   }
   REQUIRE(look().limit_hard_refusals >= 3 * SIZE_COUNT);
   REQUIRE(counted(COUNT_enomem) == 3 * SIZE_COUNT);
@@ -263,13 +235,10 @@ CHILD_TEST(stay_below_the_soft_limit) {
 
 /* ---- options ---------------------------------------------------------------------------------------------- */
 
-static const char *const tree[] = {"/proc/self/cgroup",
-                                   "0::/job\n",
-                                   "/sys/fs/cgroup/job/memory.max",
-                                   "104857600\n",
-                                   "/sys/fs/cgroup/job/cpu.max",
-                                   "100000 100000\n",
-                                   NULL};
+static const struct os_fake_file tree[] = {{"/proc/self/cgroup", "0::/job\n"},
+                                           {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
+                                           {"/sys/fs/cgroup/job/cpu.max", "100000 100000\n"},
+                                           {0}};
 
 static void read_options_from(char *soft, char *hard) {
   char *environment[] = {soft, hard, NULL};
@@ -347,7 +316,8 @@ CHILD_TEST(refuse_what_cannot_be_meant) {
 
 /* A limit that cannot be reached holds, but is most likely a mistake. */
 CHILD_TEST(doubt_what_is_beyond_all) {
-  static const char *const machine[] = {"/proc/meminfo", "MemTotal:        2097152 kB\n", NULL};
+  static const struct os_fake_file machine[] = {{"/proc/meminfo", "MemTotal:        2097152 kB\n"},
+                                                {0}};
   os_fake.files = machine;
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=2G"}, NULL);
   REQUIRE(os_fake.written_bytes == 0);
@@ -367,15 +337,11 @@ CHILD_TEST(doubt_what_is_beyond_all) {
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
 static char used_text[32];
-static const char *const used_tree[] = {"/proc/self/cgroup",
-                                        "0::/job\n",
-                                        "/sys/fs/cgroup/job/memory.max",
-                                        "104857600\n",
-                                        "/sys/fs/cgroup/job/cpu.max",
-                                        "100000 100000\n",
-                                        "/sys/fs/cgroup/job/memory.current",
-                                        used_text,
-                                        NULL};
+static const struct os_fake_file used_tree[] = {{"/proc/self/cgroup", "0::/job\n"},
+                                                {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
+                                                {"/sys/fs/cgroup/job/cpu.max", "100000 100000\n"},
+                                                {"/sys/fs/cgroup/job/memory.current", used_text},
+                                                {0}};
 
 static uint64_t decay_with(unsigned used_mib) {
   snprintf(used_text, sizeof used_text, "%llu\n", (unsigned long long)used_mib * MIB);
@@ -397,27 +363,20 @@ CHILD_TEST(grow_keener) {
   REQUIRE(decay_with(50) == 1000);
 }
 
-CHILD_TEST(follow_the_quota) {
+/* The cgroup has one processor's time: one of one, one of two, a quarter at least. */
+static void follow_quota(const void *argument) {
+  const unsigned *processors_and_budget = argument;
   os_fake.files = tree;
-  os_fake.processor_count = 2;
+  os_fake.processor_count = processors_and_budget[0];
   REQUIRE(limits_budget(1000) == 1000);
   limits_poll();
-  REQUIRE(limits_budget(1000) == 500); /* one of two */
+  REQUIRE(limits_budget(1000) == processors_and_budget[1]);
   REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 16 + 1);
 }
 
-CHILD_TEST(keep_a_quarter) {
-  os_fake.files = tree;
-  os_fake.processor_count = 64;
-  limits_poll();
-  REQUIRE(limits_budget(1000) == 250);
-}
-
-CHILD_TEST(ignore_a_quota_of_more) {
-  os_fake.files = tree;
-  os_fake.processor_count = 1;
-  limits_poll();
-  REQUIRE(limits_budget(1000) == 1000);
+TEST(follow_the_quota) {
+  static const unsigned machines[][2] = {{1, 1000}, {2, 500}, {64, 250}};
+  for (unsigned index = 0; index < 3; index++) assert_child_succeeds(follow_quota, machines[index]);
 }
 
 /* Three quarters of the cgroup's limit are a soft limit, unless there is one. */
@@ -425,10 +384,6 @@ CHILD_TEST(take_three_quarters) {
   os_fake.files = tree;
   limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 75 * MIB);
-}
-
-CHILD_TEST(prefer_the_option) {
-  os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=90M"}, NULL);
   limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 90 * MIB);

@@ -5,7 +5,6 @@
  * shows in the sanitizer. */
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include "base/atomic.h"
 #include "config/options.h"

@@ -1,61 +1,19 @@
 /* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit
  * (vm.overcommit_memory=2). */
+#include "fill.h"
 #include "map/metadata.h"
-#include "observe/snapshot.h"
 #include "workload.h"
 
 #define MIB ((size_t)1 << 20)
 
-/* ---- filling up ---------------------------------------------------------------------------------- */
-
-/* A chain of blocks, so that the test needs no memory of its own. */
-struct link {
-  struct link *next;
-  size_t size;
-};
-
-static struct link *push_block(struct link *chain, size_t size) {
-  struct link *block = (errno = 0, hak_malloc(size));
-  if (!block) {
-    REQUIRE(errno == ENOMEM);
-    return NULL;
-  }
-  *block = (struct link){chain, size};
-  if (size > sizeof *block) ((unsigned char *)block)[size - 1] = 0x5a;
-  return block;
-}
-
-/* Allocates until there is no more; the bytes it got. */
-static size_t fill(struct link **chain, size_t size) {
-  size_t bytes = 0;
-  for (struct link *block; (block = push_block(*chain, size)); bytes += size) *chain = block;
-  return bytes;
-}
-
-static void empty(struct link **chain) {
-  while (*chain) {
-    struct link *block = *chain;
-    size_t size = block->size;
-    *chain = block->next;
-    if (size > sizeof *block) REQUIRE(((unsigned char *)block)[size - 1] == 0x5a);
-    hak_free(block);
-  }
-}
-
-static const size_t sizes[] = {16, 200, 1000, 5000, 32 << 10, 100 << 10, 1 << 20, 3 << 20};
-enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
-
 /* Fills the whole room with one size after the other: what one leaves the next can use. */
 static void require_every_size_fills(size_t least_bytes) {
-  for (unsigned round = 0; round < 2; round++) {
-    for (unsigned index = 0; index < SIZE_COUNT; index++) {
-      struct link *chain = NULL;
-      size_t bytes = fill(&chain, sizes[index]);
-      if (bytes < least_bytes)
-        fprintf(stderr, "blocks of %zu: %zu bytes in round %u\n", sizes[index], bytes, round);
-      REQUIRE(bytes >= least_bytes);
-      empty(&chain);
-    }
+  for (unsigned index = 0; index < 2 * SIZE_COUNT; index++) {
+    struct link *chain = NULL;
+    size_t size = fill_sizes[index % SIZE_COUNT], bytes = fill(&chain, size);
+    if (bytes < least_bytes) fprintf(stderr, "blocks of %zu: %zu bytes\n", size, bytes);
+    REQUIRE(bytes >= least_bytes);
+    empty(&chain);
   }
 }
 
@@ -99,10 +57,12 @@ TEST(strict_overcommit) {
 CHILD_TEST(asking_in_vain_costs_nothing) {
   struct link *chain = NULL;
   os_fake.address_space_limit_bytes = 64 * MIB;
-  for (unsigned index = 0; index < SIZE_COUNT; index++) fill(&chain, sizes[SIZE_COUNT - 1 - index]);
+  for (unsigned index = 0; index < SIZE_COUNT; index++)
+    fill(&chain, fill_sizes[SIZE_COUNT - 1 - index]);
   uint64_t before = load_relaxed(&totals.metadata_bytes);
   for (unsigned attempt = 0; attempt < 200; attempt++)
-    for (unsigned index = 0; index < SIZE_COUNT; index++) REQUIRE(!push_block(chain, sizes[index]));
+    for (unsigned index = 0; index < SIZE_COUNT; index++)
+      REQUIRE(!push_block(chain, fill_sizes[index]));
   REQUIRE(load_relaxed(&totals.metadata_bytes) - before < 256 << 10);
   empty(&chain);
 }

@@ -1,6 +1,4 @@
 /* A block that is written beyond its ends never reaches a record: on the real system (src/map/metadata, window). */
-#include <setjmp.h>
-
 #include "child.h"
 #include "hakmem/hakmem.h"
 #include "map/window.h"

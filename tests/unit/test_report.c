@@ -1,7 +1,6 @@
 /* src/report/report: what each message says, and what follows a misuse. */
 #include "report/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "fake/os_fake.h"

@@ -1,8 +1,6 @@
 /* src/cache/starter.c: the first blocks of new threads. */
 #include "cache/starter.h"
 
-#include <pthread.h>
-
 #include "heaps.h"
 #include "slab/record.h"
 #include "slab/slab.h"

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "child.h"
 #include "fake/os_fake.h"

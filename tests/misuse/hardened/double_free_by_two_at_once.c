@@ -2,8 +2,6 @@
  * them is told so, and of nothing else.  Run with HAKMEM_ON_MISUSE=warn. */
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"

@@ -1,6 +1,5 @@
 /* found NAME: does one thing wrong that hardened mode finds, or stops by an inaccessible page. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "misuse/hide.h"
 #include "ways.h"

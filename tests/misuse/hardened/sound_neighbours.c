@@ -1,8 +1,6 @@
 /* One thread allocates and another frees what lies beside it, all the time: nothing is wrong. */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "concurrency/threads.h"

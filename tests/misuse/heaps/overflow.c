@@ -1,8 +1,4 @@
 /* overflow WAY SIZE BYTE: writes one byte past a block of a heap that the program has made, and does what lets it be seen. */
-#include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
 #include "misuse/hide.h"

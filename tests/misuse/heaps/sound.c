@@ -1,9 +1,5 @@
 /* A correct program with heaps of its own, in hardened mode: each block ends where it was asked to, whatever made it and resized it, and
  * nothing is said. */
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "api/check.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

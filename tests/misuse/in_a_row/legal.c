@@ -2,10 +2,8 @@
  * two holders have one block at a time. */
 #include <malloc.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "misuse/hide.h"
 #include "ways.h"

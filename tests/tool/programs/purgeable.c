@@ -1,7 +1,6 @@
 /* Free memory of every kind that a purge returns; then the purge. */
 #include <malloc.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "steps.h"
 

@@ -2,7 +2,6 @@
  * allocated, and ends.  BOTH: that has allocated one before, too. */
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include "steps.h"
 
