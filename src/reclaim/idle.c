@@ -22,7 +22,7 @@ enum stage { NOTHING, BEGUN /* the next free flushes its caches before */, GIVIN
 static ATOMIC(uint32_t) stage;
 
 /* Whether no tick is certain to come. */
-static bool may_sleep(void) {
+RESIDENT static bool may_sleep(void) {
   return !os_is_multi_threaded() && !load_relaxed(&purge_has_helper) &&
          limits_decay_ms(options.decay_ms) <= KEEP_MS;
 }

@@ -155,11 +155,6 @@ def caches(timeline: Timeline) -> list[Series]:
     ]
 
 
-def per_second(value: float) -> str:
-    """A rate on an axis."""
-    return f"{count_text(value)}/s"
-
-
 @dataclass(frozen=True)
 class Wanted:
     """A chart of the page, drawn if it has series."""
@@ -168,7 +163,7 @@ class Wanted:
     title: str
     explanation: str
     series: Callable[[Timeline], list[Series]]
-    format: Format = per_second
+    format: Format = lambda value: f"{count_text(value)}/s"  # a rate on an axis
     is_stacked: bool = False
 
 
