@@ -19,18 +19,30 @@ static struct heap *make_starter(void) {
 /* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(void) { return load_acquire(&starter); }
 
-/* The process's first thread never shares. */
-static bool may_share(const struct heap *heap, unsigned class) {
-  return class < TINY_CLASS_COUNT && !load_relaxed(&heap->owner.bins[class].slab_count) &&
-         heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
+/* The process's first thread never shares. Fitted classes are Tiny or not by their size. */
+RESIDENT static bool may_share(const struct heap *heap, unsigned class) {
+  return !load_relaxed(&heap->owner.bins[class].slab_count) &&
+         class_bytes(class) <= TINY_MAX_BYTES && heap->owner.number != FIRST_HEAP_NUMBER &&
+         os_is_multi_threaded();
+}
+
+/* The holder needs less than a microsecond, or was preempted: then it gets this thread's processor a few times. Waiting until it comes
+ * would let a thousand threads run in turns, or yield to each other for a minute. */
+RESIDENT static bool starter_latch(struct heap *shared) {
+  enum { SPINS = 64, YIELDS = 8 };
+  for (unsigned attempt = 0; !latch_try(&shared->owner); attempt++) {
+    if (attempt == SPINS + YIELDS) return false;
+    attempt < SPINS ? cpu_relax() : os_yield();
+  }
+  owner_note_work(&shared->owner);
+  return true;
 }
 
 RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
   if (!may_share(heap, class)) return NULL;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
-  if (shared) latch_take_shared(&shared->owner);
-  return shared;
+  return shared && starter_latch(shared) ? shared : NULL;
 }
 
 RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {

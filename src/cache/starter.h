@@ -5,7 +5,7 @@
  * its blocks come one by one from slabs that all threads share, and go back there; a thread that asks for more gets its own slab, the
  * shared one if that has room. The process's first thread always uses its own.
  *
- * A thread that finds the latch taken waits: slabs of its own would stay with it for good. */
+ * A thread that finds the latch taken for long is served as if there were no starter heap. */
 #ifndef HAK_CACHE_STARTER_H
 #define HAK_CACHE_STARTER_H
 

@@ -72,7 +72,8 @@ INLINE struct slab *find_borrowed(struct supply *supply) {
 }
 
 INLINE struct slab *find_starter(struct supply *supply) {
-  return supply->heap ? starter_take_along(supply->heap, supply->class) : NULL;
+  if (bin_of(supply)->current || !supply->heap) return NULL; /* not its first slab */
+  return starter_take_along(supply->heap, supply->class);
 }
 
 INLINE struct slab *find_ended(struct supply *supply) {

@@ -151,7 +151,8 @@ uint64_t named_live_bytes(const struct hak_heap *heap);
 
 /* Around all changes: waits for the thread that holds the latch. */
 INLINE void named_enter(struct hak_heap *heap) {
-  latch_take_shared(&heap->owner);
+  if (UNLIKELY(!latch_try(&heap->owner))) word_wait(&heap->owner.latch);
+  owner_note_work(&heap->owner);
 }
 INLINE void named_leave(struct hak_heap *heap) { latch_give(&heap->owner); }
 

@@ -51,15 +51,6 @@ NOINLINE void latch_wait(struct owner *owner) {
   store_relaxed(&owner->latch, LATCH_OWN); /* held already, and no other thread waits */
 }
 
-/* The kernel hands a word to its first waiter, and all that come meanwhile have to wait, too, in turns from then on: a thousand threads that
- * start ran in step, and held their peaks at one time. So the kernel is asked late. */
-NOINLINE void latch_wait_shared(struct owner *owner) {
-  enum { YIELDS = 256 };
-  for (unsigned yield = 0; yield < YIELDS; yield++, os_yield())
-    if (latch_try(owner)) return;
-  word_wait(&owner->latch);
-}
-
 RESIDENT void owner_register(struct owner *owner) {
   owner->next_of_all = load_acquire(&all_owners);
   /* release: the owner's fields before it can be found; pairs with owners_first. */

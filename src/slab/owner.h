@@ -126,13 +126,6 @@ INLINE void owner_note_work(struct owner *owner) {
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
 }
 
-/* For a heap that threads share, by one that holds no latch: waits for the holder, who may be preempted. */
-void latch_wait_shared(struct owner *owner);
-INLINE void latch_take_shared(struct owner *owner) {
-  if (UNLIKELY(!latch_try(owner))) latch_wait_shared(owner);
-  owner_note_work(owner);
-}
-
 /* Under the latch; others read the mask as a hint. */
 INLINE void owner_set_spare(struct owner *owner, unsigned class, bool has_some) {
   uint64_t bit = UINT64_C(1) << class, before = load_relaxed(&owner->spare_mask);

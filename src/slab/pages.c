@@ -132,7 +132,7 @@ static bool scan_class(struct owner *owner, struct scan *scan) {
 /* The scan ends in the class in which it begins, before its start. */
 bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   size_t calls = purge->calls_left < PAGE_CALLS_A_SCAN ? purge->calls_left : PAGE_CALLS_A_SCAN;
-  struct scan scan = {purge, age_ms, calls};
+  struct scan scan = {purge, age_ms, calls, 0};
   for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {
     if (!scan_class(owner, &scan)) {
       purge->work_remains = true;

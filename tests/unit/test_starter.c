@@ -98,25 +98,21 @@ CHILD_TEST(take_the_shared_slab_along) {
   hak_free(first); /* the slab is the starter heap's no longer */
 }
 
-static void *take_one(void *block) {
-  *(void **)block = must_malloc(64);
+static void *take_300(void *block) {
+  *(void **)block = must_malloc(300);
   return NULL;
 }
 
-/* Slabs of its own would stay with a thread that came while another one was preempted with the latch. */
-CHILD_TEST(wait_for_the_latch) {
-  void *before = NULL, *late = NULL;
-  pthread_t thread;
+/* A class that fits requests of threads' starts would cost each thread a slab. */
+CHILD_TEST(share_a_fitted_class) {
+  void *one = NULL, *other = NULL;
   start_library_with_threads();
   hak_free(must_malloc(64));
-  on_a_thread(take_one, &before);
-  struct owner *shared = load_relaxed(&slab_of_block((uintptr_t)before)->owner);
-  latch_take_shared(shared);
-  REQUIRE(pthread_create(&thread, NULL, take_one, &late) == 0);
-  os_sleep_ms(50);
-  latch_give(shared);
-  REQUIRE(pthread_join(thread, NULL) == 0);
-  REQUIRE(owner_of(late) == shared);
+  REQUIRE(class_make_fitted(304));
+  on_a_thread(take_300, &one);
+  on_a_thread(take_300, &other);
+  REQUIRE(hak_malloc_usable_size(one) == 304 && owner_of(one) == owner_of(other));
+  REQUIRE(counted(COUNT_refill_starter) == 2);
 }
 
 /* The first thread, and a process of one thread, never share. */
