@@ -23,7 +23,7 @@ static int64_t earn(void) {
   store_relaxed(&asked_at_ms, clock_ms);
   uint64_t now_ms = os_processor_ms(), before_ms = load_relaxed(&earned_ms);
   store_relaxed(&earned_ms, now_ms);
-  return (int64_t)(now_ms - before_ms) * BYTES_A_MS;
+  return now_ms > before_ms ? (int64_t)(now_ms - before_ms) * BYTES_A_MS : 0; /* a forked child */
 }
 
 int64_t purge_credit(void) {

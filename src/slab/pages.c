@@ -69,7 +69,10 @@ static bool give(struct slab *slab, struct scan *scan) {
     rest &= ~pages;
     size_t span = (size_t)(highest_bit(pages) - first + 1) << page_shift();
     size_t bytes = (size_t)count_bits(pages) << page_shift();
-    if (bytes < scan->least_bytes) continue;
+    if (bytes < scan->least_bytes) {
+      scan->purge->work_remains = true; /* it grows, or gets old */
+      continue;
+    }
     scan->calls--;
     purge_note_call(scan->purge);
     slab->waiting_pages &= ~pages;

@@ -68,6 +68,26 @@ CHILD_TEST(give_what_is_old) {
   REQUIRE(slab->given_pages == 15);
 }
 
+/* More is free than may be: pages go before they are old, where a call gives enough of them. */
+CHILD_TEST(give_early_what_pays) {
+  owners_set_up();
+  struct slab *slab = slab_with_free_pages(2);
+  for (unsigned pages = 2; pages <= 3; put_blocks(slab, pages++ * PAGE_BLOCKS, PAGE_BLOCKS)) {
+    struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                          .page_decay_ms = DECAY,
+                          .idle_bytes = 1,
+                          .early_run_bytes = 3 * PAGE,
+                          .calls_left = SIZE_MAX,
+                          .slabs_left = SIZE_MAX};
+    slab->waiting_pages = 0; /* to be looked at once more */
+    pages_scan(&mine, &purge, 0);
+    REQUIRE(purge.work_remains == (pages == 2));
+    REQUIRE(given_bytes() == (pages == 2 ? 0 : 3 * PAGE));
+  }
+  struct slab *other = slab_with_free_pages(1);
+  REQUIRE(look() && !look_after_ms(DECAY) && other->given_pages == 1);
+}
+
 /* Free blocks are taken again: the slab is in use, all of it. */
 CHILD_TEST(begin_anew_when_taken_from) {
   owners_set_up();

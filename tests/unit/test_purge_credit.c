@@ -35,6 +35,17 @@ CHILD_TEST(faults_are_a_debt) {
   REQUIRE(purge_credit() == 2 * A_MS);
 }
 
+/* Its processor time begins anew. */
+CHILD_TEST(a_forked_child_owes_nothing) {
+  use_processor_ms(1000);
+  int64_t before = purge_credit();
+  os_fake.processor_ms = 0;
+  use_processor_ms(3);
+  REQUIRE(purge_credit() == before);
+  use_processor_ms(2);
+  REQUIRE(purge_credit() == before + 2 * A_MS);
+}
+
 CHILD_TEST(both_end_at_the_budget) {
   int64_t most = (int64_t)options.big_cache_bytes;
   use_processor_ms(1000000);
