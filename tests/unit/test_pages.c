@@ -84,8 +84,8 @@ CHILD_TEST(give_early_what_pays) {
     REQUIRE(purge.work_remains == (pages == 2));
     REQUIRE(given_bytes() == (pages == 2 ? 0 : 3 * PAGE));
   }
-  struct slab *other = slab_with_free_pages(1);
-  REQUIRE(look() && !look_after_ms(DECAY) && other->given_pages == 1);
+  struct slab *last = slab_with_free_pages(1);
+  REQUIRE(look() && !look_after_ms(DECAY) && last->given_pages == 1);
 }
 
 /* Free blocks are taken again: the slab is in use, all of it. */
