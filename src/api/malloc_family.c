@@ -68,7 +68,7 @@ NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t
 
 RESIDENT static void *move(void *block, enum kind kind, size_t size, size_t keep_bytes,
                            uint32_t site) {
-  bool is_named = kind_is_named(kind);
+  bool is_named = kind >= KIND_named_slab && kind <= KIND_hardened_named_range;
   bool is_growing =
       !is_named && size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
   bool is_other = is_growing || UNLIKELY(is_named || heap_of_thread->used);

@@ -98,10 +98,10 @@ void divert_all(void) {
 /* ---- tags ------------------------------------------------------------------------------------------------------ */
 
 void divert_end(struct heap *heap, unsigned class) {
-  bool empties = options.guard || heap_waits(heap);
   /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
   exchange_seq(&heap->tag, MAP_TAG_THREADS);
   if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
-  if (empties && class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
-  if (options.guard) heap->guard_sampler.countdown = 1;
+  if (!options.guard) return;
+  if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
+  heap->guard_sampler.countdown = 1;
 }

@@ -55,8 +55,8 @@ void divert_all(void);
 /* Called when the heap loses its thread: stops using a named heap; the next thread reads the control record again. */
 void divert_disarm(struct heap *heap);
 
-/* Called by the diverted thread, which frees a block of the class: its frees are fast again. If memory waits, the next request for
- * such a block takes the slow path as well, and in guard mode it is sampled. */
+/* Called by the diverted thread, which frees a block of the class: its frees are fast again, and in guard mode the next request for
+ * such a block is sampled. */
 void divert_end(struct heap *heap, unsigned class);
 
 enum { DIVERT_TICK_MS = 100 };

@@ -105,7 +105,7 @@ INLINE struct magazine *magazine_at(char *place) {
 INLINE bool place_pops(char *place, void **block) {
   struct magazine *magazine = magazine_at(place);
   void **top = magazine->top;
-  if (UNLIKELY(magazine_has_none(top, magazine))) return false;
+  if (UNLIKELY((uintptr_t)top <= magazine->tagged_base)) return false;
   magazine_set_top(magazine, top - 1);
   *block = top[-1];
   return true;

@@ -65,11 +65,6 @@ INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   return true;
 }
 
-/* The test of malloc's fast path: whether the magazine is empty, or armed. */
-INLINE bool magazine_has_none(void *const *top, const struct magazine *magazine) {
-  return (uintptr_t)top <= magazine->tagged_base;
-}
-
 INLINE unsigned magazine_count(const struct magazine *magazine) {
   return (unsigned)(magazine->top - magazine_base(magazine));
 }

@@ -35,9 +35,6 @@ enum kind {
 #undef KIND
 };
 
-INLINE bool kind_is_named(enum kind kind) {
-  return kind >= KIND_named_slab && kind <= KIND_hardened_named_range;
-}
 INLINE bool kind_knows_request(enum kind kind) { return kind >= KIND_hardened_named_slab; }
 
 /* The kind of a block whose granule has this entry. */

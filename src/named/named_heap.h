@@ -86,14 +86,11 @@ void named_purge(struct purge *purge);
 INLINE struct hak_heap *named_of_owner(struct owner *owner) {
   return (struct hak_heap *)(void *)((char *)owner - offsetof(struct hak_heap, owner));
 }
-/* The record of a number that was given. */
-INLINE struct hak_heap *named_of_number(uint32_t number) {
+INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
+  uint32_t number = (entry - MAP_TAG_NAMED) >> MAP_TAG_SHIFT;
   /* acquire, both: the row, and the record; pairs with row_of and make_records. */
   const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
   return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
-}
-INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
-  return named_of_number((entry - MAP_TAG_NAMED) >> MAP_TAG_SHIFT);
 }
 /* The heap of a block, by its entry in the owner map; NULL when it is not a named heap's. */
 INLINE struct hak_heap *named_of_entry(uint32_t entry) {

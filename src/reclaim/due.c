@@ -34,7 +34,9 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
-  if (!reclaim(heap, RECLAIM_AGE).is_cut) return;
+  struct purge purge = reclaim(heap, RECLAIM_AGE);
+  idle_note_round(&purge);
+  if (!purge.is_cut) return;
   store_relaxed(&reclaim_next_round_ms, now_ms);
   if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
 }

@@ -40,7 +40,8 @@ RESIDENT static struct idle measure(void) {
   uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
   int64_t live =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
-  if (!may_sleep()) return (struct idle){(uint64_t)live, arenas_bytes_of(RANGE_DIRTY)};
+  if (!may_sleep())
+    return (struct idle){live > 0 ? (uint64_t)live : 0, arenas_bytes_of(RANGE_DIRTY)};
   if (held <= LITTLE_BYTES) return (struct idle){0, held};
   unsigned heaps = 0;
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
@@ -48,8 +49,10 @@ RESIDENT static struct idle measure(void) {
     live += load_relaxed(&owner->bytes_out);
   }
   const struct hak_heap *named;
-  for (uint32_t number = 0; (named = named_next(&number));)
+  for (uint32_t number = 0; (named = named_next(&number));) {
+    if (++heaps > HEAPS_MAX) return (struct idle){UINT64_MAX, 0};
     live += load_relaxed(&named->owner.bytes_out);
+  }
   live -= (int64_t)range_magazines_bytes();
   if (live < 0) live = 0;
   return (struct idle){(uint64_t)live, held > (uint64_t)live ? held - (uint64_t)live : 0};
@@ -117,7 +120,7 @@ RESIDENT static uint64_t stuck_now(const struct idle *idle) {
 
 static bool is_too_much(const struct idle *idle) {
   uint64_t movable = idle->free - stuck_now(idle);
-  if (movable <= room_of(LITTLE_BYTES, idle->live)) return false;
+  if (movable <= room_of(0, idle->live) + (may_sleep() ? LITTLE_BYTES : 0)) return false;
   int64_t credit = purge_credit();
   uint64_t room = young_room(idle, credit) + wanted(credit), most = room_of(UINT64_MAX, idle->live);
   uint64_t least = load_relaxed(&falling_from) ? LITTLE_BYTES : EARLY_BYTES;
@@ -126,16 +129,23 @@ static bool is_too_much(const struct idle *idle) {
 
 RESIDENT bool idle_is_given(void) { return load_relaxed(&stage) == GIVING; }
 
+static void note_stuck(uint64_t bytes) {
+  store_relaxed(&stuck_bytes, bytes);
+  store_relaxed(&stuck_live_bytes, measure().live);
+}
+
 void idle_note_step(const struct purge *purge) {
+  if (!purge->now_ms) return; /* another thread was at it */
   uint64_t target = purge->room_bytes + purge->wanted_bytes;
   uint64_t left = purge->idle_bytes > target ? purge->idle_bytes - target : 0;
-  bool goes_on = left && purge->is_cut && purge->purged_bytes;
+  bool goes_on = left && purge->purged_bytes && (purge->is_cut || !purge->slabs_left);
   purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES);
-  if (!goes_on) {
-    store_relaxed(&stuck_bytes, left);
-    store_relaxed(&stuck_live_bytes, measure().live);
-  }
+  if (!goes_on) note_stuck(left);
   store_relaxed(&stage, goes_on ? GIVING : NOTHING);
+}
+
+void idle_note_round(const struct purge *purge) {
+  if (!purge->work_remains && !purge->is_cut && may_sleep()) note_stuck(measure().free);
 }
 
 RESIDENT bool idle_begins(void) {

@@ -15,6 +15,8 @@
 void idle_measure(struct purge *purge);
 /* After a step: bytes that could not go do not start another. */
 void idle_note_step(const struct purge *purge);
+/* After a round by age: nor do bytes that are free when it found nothing left, in pages that went or are in use. */
+void idle_note_round(const struct purge *purge);
 
 /* At the end of slow paths, of a program that may sleep: if more is free than may be at any age, the next free begins steps; if much is
  * free that is not old, its frees look at the clock, as no slow path comes where all requests hit magazines. */

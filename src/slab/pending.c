@@ -100,7 +100,8 @@ unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, u
   struct slab *kept = NULL, *slab;
   unsigned drained = 0;
   for (; probes && drained < most && (slab = pending_next(owner, class)); probes--) {
-    if (load_relaxed(&slab->owner) == owner && !slab_is_wholly_free(slab)) {
+    if (load_relaxed(&slab->owner) == owner &&
+        slab->free_local + slab_count_remote(slab) != slab->capacity) {
       pending_set_aside(slab, &kept);
       continue;
     }

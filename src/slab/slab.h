@@ -93,9 +93,5 @@ bool slab_try_release(struct slab *slab, struct owner *owner);
 
 /* The number of blocks waiting in `remote`. */
 unsigned slab_count_remote(const struct slab *slab);
-/* Whether all its blocks are free, including those in `remote`. */
-INLINE bool slab_is_wholly_free(const struct slab *slab) {
-  return slab->free_local + slab_count_remote(slab) == slab->capacity;
-}
 
 #endif

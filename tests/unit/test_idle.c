@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "cache/divert.h"
 #include "memory_use.h"
 #include "pool/superslab.h"
 
@@ -48,6 +49,31 @@ CHILD_TEST(give_by_age) {
   for (unsigned turn = 0; turn < 2000; turn++, os_fake_advance_ms(1))
     hak_free(must_malloc(BLOCK_BYTES));
   REQUIRE(purged_since(before) >= 40 * MIB);
+}
+
+static void give_all_and_wait(void) {
+  begin();
+  options.big_cache_bytes = 128 * MIB;
+  take(others, MANY);
+  give(others, MANY - 1);
+  hak_free(must_malloc(BLOCK_BYTES));
+  REQUIRE(heap_waits(heap_of_thread));
+}
+
+/* Its frees look at the clock until nothing is left to wait for: memory that went, or is in slabs in use, is not. */
+CHILD_TEST(wait_no_longer_than_it_is_old) {
+  give_all_and_wait();
+  for (unsigned turn = 0; turn < 3000; turn++, os_fake_advance_ms(1))
+    hak_free(must_malloc(BLOCK_BYTES));
+  REQUIRE(!heap_is_diverted(heap_of_thread));
+}
+
+REPORT_TEST(find_a_double_free_while_memory_waits, "hakmem: double free of 0x") {
+  give_all_and_wait();
+  void *block = must_malloc(BLOCK_BYTES);
+  os_fake_advance_ms(10);
+  hak_free(block);
+  hak_free(block);
 }
 
 /* A forked child, say: the blocks of a thread that did not come along are as live as its own. */
