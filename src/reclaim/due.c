@@ -5,6 +5,7 @@
 #include "cache/flush.h"
 #include "config/options.h"
 #include "map/commit.h"
+#include "pool/purge_credit.h"
 #include "reclaim/idle.h"
 #include "reclaim/reclaim.h"
 #include "slab/adopt.h"
@@ -34,10 +35,11 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
-  struct purge purge = reclaim(heap, RECLAIM_AGE);
-  idle_note_round(&purge);
+  bool is_old = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms() && purge_credit() >= 0;
+  struct purge purge = reclaim(heap, is_old ? RECLAIM_QUIET : RECLAIM_AGE);
+  if (now_ms < heap->next_scan_ms) idle_note_round(&purge); /* else pages are not known yet */
   if (!purge.is_cut) return;
-  store_relaxed(&reclaim_next_round_ms, now_ms);
+  store_relaxed(&reclaim_next_round_ms, is_old ? due_ms : now_ms);
   if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
 }
 

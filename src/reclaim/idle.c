@@ -12,8 +12,7 @@
 /* Beside half of the live bytes, what is free goes early by this many bytes at least, and may be so without a look at the clock. */
 #define EARLY_BYTES ((uint64_t)16 << 20)
 #define LITTLE_BYTES ((uint64_t)4 << 20)
-enum { LIVE_DIVISOR = 2 };
-enum { KEEP_MS = 10000 }; /* a longer decay time says that memory is to be kept */
+enum { LIVE_DIVISOR = 2, KEEP_MS = 10000 /* a longer decay says that memory is to be kept */ };
 
 /* Relaxed: an error costs one round more, or one later. */
 static ATOMIC(uint64_t) stuck_bytes; /* that a step could not give: in slabs in use, or locked */
@@ -79,8 +78,8 @@ RESIDENT static uint64_t young_room(const struct idle *idle, int64_t credit) {
   if (!may_sleep() || idle->free <= room) return most;
   note_fall(idle, most);
   if (load_relaxed(&falling_from)) return room;
-  bool is_whole = options.thp || os_huge_pages_always(); /* huge pages are not broken early */
-  uint64_t early = credit > 0 && !is_whole ? (uint64_t)credit : 0;
+  bool may_break = !options.thp && !os_huge_pages_always(); /* huge pages */
+  uint64_t early = credit > 0 && may_break ? (uint64_t)credit : 0;
   uint64_t young = idle->free < most ? idle->free : most;
   return early < young - room ? young - early : room;
 }
@@ -188,7 +187,8 @@ static uint64_t passes_after(const struct heap *heap, const struct idle *idle, u
 
 static void wait(struct heap *heap, const struct idle *idle, uint64_t now_ms) {
   uint64_t passed_ms = now_ms - load_relaxed(&looked_ms);
-  if (passed_ms) store_relaxed(&passes_left, passes_after(heap, idle, passed_ms));
+  if (passed_ms || is_nearly_all(idle))
+    store_relaxed(&passes_left, passes_after(heap, idle, passed_ms));
   store_relaxed(&looked_ms, now_ms);
   if (load_relaxed(&passes_left)) heap_divert(heap, HEAP_WAIT);
 }

@@ -14,6 +14,7 @@
 
 enum reclaim_reason {
   RECLAIM_AGE, /* a round is due: memory that is old or too much; by a thread of the program, in steps */
+  RECLAIM_QUIET,     /* the same, and no slow path came for a decay time: all free memory is old */
   RECLAIM_BY_HELPER, /* a round is due: by the helper, in one piece */
   RECLAIM_OLD,       /* the program asks to purge old memory */
   RECLAIM_TRIM,      /* the program asks for everything */

@@ -159,7 +159,7 @@ def test_untouched_memory_is_told_apart(lib: Path, compile_c: Compile) -> None:
 
 
 def test_advice_names_options_that_help(lib: Path, compile_c: Compile) -> None:
-    """HAKMEM_BIG_CACHE_BYTES bounds the lines whose advice names it, and no other."""
+    """HAKMEM_BIG_CACHE_BYTES bounds the lines whose advice names it."""
     option = "HAKMEM_BIG_CACHE_BYTES"
     program = [compile_c(PROGRAMS / "freed_memory.c")]
     with (

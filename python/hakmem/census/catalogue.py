@@ -78,7 +78,7 @@ def _group(prefix: str, more_labels: tuple[str, ...], *figures: Figure) -> tuple
 
 # ---- hakmem's memory by use, and the lines of `why` ------------------------------------------------------
 
-_PURGE = "Lower HAKMEM_DECAY_MS, or call hak_purge(true)."
+_PURGE = "Lower HAKMEM_DECAY_MS or HAKMEM_BIG_CACHE_BYTES, or call hak_purge(true)."
 LIVE_BLOCKS = Figure("live_bytes", "blocks that the program holds, rounding included", "live blocks")
 CACHED_BLOCKS = Figure("cached_bytes", "free blocks that threads keep", "magazines and quarantines")
 FREE = Figure(
@@ -98,7 +98,7 @@ RANGES_FREE = Figure(
     "ranges_dirty_bytes",
     "freed memory above 64 KiB that is purged after HAKMEM_DECAY_MS",
     "free ranges waiting for purge",
-    "Lower HAKMEM_DECAY_MS or HAKMEM_BIG_CACHE_BYTES, or call hak_purge(true).",
+    _PURGE,
 )
 RANGES_CLEAN = Figure(
     "ranges_clean_bytes",
@@ -144,7 +144,7 @@ POOL = Figure(
     "pool_bytes",
     "completely free slabs, kept for reuse for HAKMEM_DECAY_MS",
     "slabs EMPTY or UNUSED",
-    "Lower HAKMEM_DECAY_MS, call hak_purge(true), or enable the helper thread (HAKMEM_HELPER_THREAD=1).",
+    f"{_PURGE} Or enable the helper thread (HAKMEM_HELPER_THREAD=1).",
 )
 HUGE = Figure(
     "huge_fill_bytes",
