@@ -7,14 +7,10 @@
 #include "large/range_magazine.h"
 #include "slab/adopt.h"
 
-RESIDENT void caches_flush(struct heap *heap) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
-  quarantine_flush(heap);
-}
-
 RESIDENT void caches_empty(struct heap *heap) {
   quarantine_empty(heap);
-  caches_flush(heap);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
+  quarantine_flush(heap);
   if (heap->ranges) range_magazines_flush(heap->ranges, &heap->owner.counters);
 }
 

@@ -25,6 +25,10 @@ INLINE bool heap_is_called(const struct heap *heap) {
 INLINE bool heap_waits(const struct heap *heap) {
   return (load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_WAIT;
 }
+/* For more than to see what time it is. */
+INLINE bool heap_is_wanted(const struct heap *heap) {
+  return heap_is_diverted(heap) && !heap_waits(heap);
+}
 
 /* ---- all mallocs ----------------------------------------------------------------------------------------------- */
 

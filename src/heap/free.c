@@ -88,8 +88,7 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
 /* Flushes half of the magazine's ranges. The block may have been among them: then two threads have freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= CLASS_COUNT || !heap->ranges) return false;
-  if (heap_is_diverted(heap) && !heap_waits(heap)) return false;
+  if (class >= CLASS_COUNT || !heap->ranges || heap_is_wanted(heap)) return false;
   unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
                                          &heap->owner.counters);
   class_figures_flushed(heap, class, ranges);
@@ -130,8 +129,7 @@ RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker 
 RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker maker) {
   struct heap *heap = heap_of_thread;
   uint64_t now_ms = os_now_coarse_ms();
-  bool is_called = heap_is_diverted(heap) && !heap_waits(heap);
-  if (is_called || !keep_large(heap, entry, block, now_ms)) {
+  if (heap_is_wanted(heap) || !keep_large(heap, entry, block, now_ms)) {
     free_range(block, entry, maker);
   } else if (UNLIKELY(reclaim_is_due(now_ms))) {
     os_settle_copy();

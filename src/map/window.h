@@ -50,6 +50,9 @@ INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK)
 /* The class of a slab's or a range's blocks; SLAB_CLASS_COUNT or more for a range. */
 INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
 
+INLINE bool map_entry_is_sampled(uint32_t entry) {
+  return entry - MAP_TAG_UNOWNED < SLAB_CLASS_COUNT;
+}
 /* A live block, or a slab, of a named heap. */
 INLINE bool map_entry_is_named(uint32_t entry) {
   return entry - MAP_TAG_NAMED < MAP_TAG_UNOWNED - MAP_TAG_NAMED;

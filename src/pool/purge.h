@@ -15,16 +15,15 @@ struct purge {
   uint32_t page_decay_ms; /* the same for pages inside slabs */
   /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone decides. */
   uint64_t idle_bytes, room_bytes, wanted_bytes;
-  size_t
-      early_run_bytes; /* the fewest neighbouring free pages of a slab in use that go before they are old */
-  uint64_t end_ns;       /* the round's end, by the clock; 0: unbounded */
-  size_t calls_left;     /* most system calls that it may still make; 0 from its end on */
-  size_t calls;          /* system calls made */
-  size_t slabs_left;     /* most slabs in use that it may still visit */
-  uint64_t purged_bytes; /* bytes given back */
-  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;     /* free memory was left: too young, or time or calls were used up */
-  bool is_cut;           /* memory of sufficient age was left: time or calls were used up */
+  size_t early_run_bytes; /* the least neighbouring pages of a slab in use that go early */
+  uint64_t end_ns;        /* the round's end, by the clock; 0: unbounded */
+  size_t calls_left;      /* most system calls that it may still make; 0 from its end on */
+  size_t calls;           /* system calls made */
+  size_t slabs_left;      /* most slabs in use that it may still visit */
+  uint64_t purged_bytes;  /* bytes given back */
+  bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains;      /* free memory was left: too young, or time or calls were used up */
+  bool is_cut;            /* memory of sufficient age was left: time or calls were used up */
 };
 
 /* A system call costs as much as to give these bytes back. */

@@ -44,7 +44,8 @@ struct bin {
   uint16_t candidate;
 };
 
-/* A slab of the bin's class lost this owner. */
+/* A slab of the bin's class got this owner, or lost it. */
+INLINE void bin_gains_slab(struct bin *bin) { add_single_writer(&bin->slab_count, 1); }
 INLINE void bin_loses_slab(struct bin *bin) {
   store_relaxed(&bin->slab_count, load_relaxed(&bin->slab_count) - 1);
 }

@@ -6,7 +6,7 @@
 #include "slab/pages.h"
 
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
-  add_single_writer(&owner->bins[slab->class].slab_count, 1);
+  bin_gains_slab(&owner->bins[slab->class]);
   slab_set_map_entries(slab, owner_slab_tag(owner));
   store_relaxed(&slab->held_by, owner->tag | slab->class);
   /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */

@@ -5,10 +5,6 @@
 #include "profile/sites.h"
 #include "slabs.h"
 
-static bool map_entry_is_sampled(uint32_t entry) {
-  return entry - MAP_TAG_UNOWNED < SLAB_CLASS_COUNT;
-}
-
 static struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64};
 static uint64_t random_state[MODEL_THREADS_MAX];
 

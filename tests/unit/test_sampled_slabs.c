@@ -5,10 +5,6 @@
 #include "report/report.h"
 #include "slab/slab.h"
 
-static bool map_entry_is_sampled(uint32_t entry) {
-  return entry - MAP_TAG_UNOWNED < SLAB_CLASS_COUNT;
-}
-
 enum { CLASS_64 = 4, MANY = 5000 };
 
 static void *blocks[MANY];
