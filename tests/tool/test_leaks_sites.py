@@ -270,11 +270,11 @@ def test_a_core(tool: Tool, leaky: subprocess.Popen[str], tmp_path: Path) -> Non
     def named() -> Any:  # noqa: ANN401
         """One reading may take another site for the one that keeps, while there are few samples."""
         answer = leaks(tool, dumped(leaky.pid, tmp_path))
-        return answer if "leak" in keeping(answer) else None
+        if "leak" not in keeping(answer) or answer["growth"]["seconds"] < 0.5:  # by its youngest sample
+            return None
+        return answer if site_of(answer, "leak")["survival"]["oldest_seconds"] > 0.3 else None
 
     answer = wait_until(named, "it is not named", PATIENCE_S)
-    assert answer["growth"]["seconds"] > 0.5, "by its youngest sample"
-    assert site_of(answer, "leak")["survival"]["oldest_seconds"] > 0.3
     assert "are unreachable" in answer["verdict"]
 
 
