@@ -26,8 +26,8 @@ struct purge {
   bool is_cut;            /* memory of sufficient age was left: time or calls were used up */
 };
 
-/* A system call costs as much as to give these bytes back. */
-enum { PURGE_CALL_BYTES = 16 << 10 };
+/* A system call, and a look at a slab in use, cost as much as to give these bytes back. */
+enum { PURGE_CALL_BYTES = 16 << 10, PURGE_SLAB_BYTES = 512 };
 
 /* The most slabs in use that a step of a round, or any other visit by a thread of the program, scans: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };

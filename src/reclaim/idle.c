@@ -93,11 +93,6 @@ RESIDENT static uint64_t wanted(int64_t credit) {
 enum { NEARLY_ALL = 32 };
 static bool is_nearly_all(const struct idle *idle) { return idle->live < idle->free / NEARLY_ALL; }
 
-static size_t early_run_bytes(const struct idle *idle, int64_t credit) {
-  if (!may_sleep()) return SIZE_MAX;
-  return is_nearly_all(idle) ? 0 : credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
-}
-
 /* ---- the rounds ---------------------------------------------------------------------------------------------- */
 
 void idle_measure(struct purge *purge) {
@@ -106,15 +101,16 @@ void idle_measure(struct purge *purge) {
   purge->idle_bytes = idle.free;
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
-  purge->early_run_bytes = early_run_bytes(&idle, credit);
+  purge->early_run_bytes = credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
+  if (is_nearly_all(&idle)) purge->early_run_bytes = 0;
+  if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 
-/* Stuck bytes become free as the blocks between are freed: in proportion. */
+/* Stuck bytes become free as the blocks between are freed: they are tried again when a quarter of those has gone. */
 RESIDENT static uint64_t stuck_now(const struct idle *idle) {
-  uint64_t stuck = load_relaxed(&stuck_bytes), then = load_relaxed(&stuck_live_bytes);
+  uint64_t stuck = load_relaxed(&stuck_bytes);
   if (idle->free < stuck) store_relaxed(&stuck_bytes, stuck = idle->free);
-  if (idle->live < then) stuck = (uint64_t)((double)stuck * (double)idle->live / (double)then);
-  return stuck;
+  return idle->live < load_relaxed(&stuck_live_bytes) / 4 * 3 ? 0 : stuck;
 }
 
 static bool is_too_much(const struct idle *idle) {
@@ -138,7 +134,8 @@ void idle_note_step(const struct purge *purge) {
   uint64_t target = purge->room_bytes + purge->wanted_bytes;
   uint64_t left = purge->idle_bytes > target ? purge->idle_bytes - target : 0;
   bool goes_on = left && purge->purged_bytes && (purge->is_cut || !purge->slabs_left);
-  purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES);
+  purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES +
+                     (PURGE_SLABS_A_STEP - purge->slabs_left) * PURGE_SLAB_BYTES);
   if (!goes_on) note_stuck(left);
   store_relaxed(&stage, goes_on ? GIVING : NOTHING);
 }
