@@ -40,7 +40,7 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   if (range.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NO_GRANULE;
   size_t granule = take_freed(request, &range, counters);
   if (granule != NO_GRANULE || request->is_growing) return granule;
-  if (range_magazines_merge(request->magazines, counters))
+  if (range_magazines_merge(request->magazines, range.granules << GRANULE_SHIFT, counters))
     granule = take_freed(request, &range, counters);
   if (granule != NO_GRANULE) return granule;
   granule = range_take_fresh(&range, counters);

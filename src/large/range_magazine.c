@@ -155,14 +155,14 @@ RESIDENT void range_magazines_join(struct range_magazines *magazines) {
 
 /* Closes them before they leave the list, and lists them before they are opened: so a forked child sees which were in hand. False while
  * another thread does so. */
-static bool close_listed(struct closed *closed, unsigned most) {
+static bool close_listed(struct closed *closed, const struct range_magazines *own, unsigned most) {
   closed->are_listed = true;
   if (!lock_try(&visit_lock)) return false;
   struct range_magazines *at = load_relaxed(&visited), *next;
   if (!at) at = exchange_acquire(&joined, NULL); /* acquire: the links; pairs with list */
   for (; at && most; most--, at = next) {
     next = at->next_listed;
-    if (!close_one(at, closed)) list(at);
+    if (at == own || !close_one(at, closed)) list(at);
   }
   store_relaxed(&visited, at);
   lock_give(&visit_lock);
@@ -205,13 +205,13 @@ static void empty_closed(struct closed *closed, unsigned ranges_max, struct purg
   }
 }
 
-/* A step: visits those that may hold ranges, whatever the number of others. */
-static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
-                         struct counters *counters) {
+/* A step: visits those that may hold ranges, but for `own`, whatever the number of others. */
+static void empty_listed(const struct range_magazines *own, unsigned most, unsigned ranges_max,
+                         struct purge *purge, struct counters *counters) {
   struct closed closed = {.count = 0};
   own_visits++;
   keep_store_order();
-  if (!close_listed(&closed, most)) purge->work_remains = true;
+  if (!close_listed(&closed, own, most)) purge->work_remains = true;
   empty_closed(&closed, ranges_max, purge, counters);
   keep_store_order();
   own_visits--;
@@ -232,7 +232,7 @@ static void empty_all(struct purge *purge, struct counters *counters) {
 void range_magazines_purge(struct purge *purge, struct counters *counters) {
   if (purge_is_bounded(purge)) {
     purge->work_remains |= load_relaxed(&visited) != NULL;
-    empty_listed(CLOSED_AT_ONCE, UINT_MAX, purge, counters);
+    empty_listed(NULL, CLOSED_AT_ONCE, UINT_MAX, purge, counters);
     if (load_relaxed(&visited)) purge->work_remains = purge->is_cut = true;
   } else {
     empty_all(purge, counters);
@@ -240,19 +240,22 @@ void range_magazines_purge(struct purge *purge, struct counters *counters) {
   range_cache_purge(purge, counters);
 }
 
-/* Other threads need the ranges that they keep, and lose them at most once in a tick of the clock. */
-static bool is_turn_of_others(void) {
-  static ATOMIC(uint32_t) gathered_ms;
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&gathered_ms);
-  /* acq_rel: orders nothing; one thread does it. */
-  return before_ms != now_ms && cas_strong_acq_rel(&gathered_ms, &before_ms, now_ms);
+/* Other threads need the ranges that they keep, and lose some each time that the process is about to grow by this much: to find them among
+ * all threads' costs less than page faults. */
+enum { VISIT_EVERY_BYTES = 256 << 10 };
+
+static bool is_turn_of_others(size_t bytes) {
+  static ATOMIC(uint64_t) asked_bytes; /* relaxed: it only counts */
+  uint64_t before = fetch_add_relaxed(&asked_bytes, bytes);
+  return before / VISIT_EVERY_BYTES != (before + bytes) / VISIT_EVERY_BYTES;
 }
 
-RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
+RESIDENT bool range_magazines_merge(struct range_magazines *own, size_t bytes,
+                                    struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
   if (!load_relaxed(&all)) return false; /* no thread has freed a Large block yet */
-  bool is_for_all = is_turn_of_others();
-  if (is_for_all) empty_listed(CLOSED_A_MERGE, RANGES_A_MERGE, &everything, counters);
+  bool is_for_all = is_turn_of_others(bytes);
+  if (is_for_all) empty_listed(own, CLOSED_A_MERGE, RANGES_A_MERGE, &everything, counters);
   if (density_is_low()) return is_for_all;
   if (own) range_magazines_flush(own, counters);
   range_cache_purge(&everything, counters);

@@ -119,9 +119,9 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
 
 /* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the round is bounded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters);
-/* Before the process grows: merges all ranges of the cache and of the own magazines (NULL: there are none), and at intervals those of
- * others. Where blocks are mostly untouched others' ranges go to the cache, and nothing else is done. False: nothing was done. */
-bool range_magazines_merge(struct range_magazines *own, struct counters *counters);
+/* Before the process grows by `bytes`: merges all ranges of the cache and of the own magazines (NULL: there are none), and at times those
+ * of others. Where blocks are mostly untouched others' ranges go to the cache, and nothing else is done. False: nothing was done. */
+bool range_magazines_merge(struct range_magazines *own, size_t bytes, struct counters *counters);
 
 /* In a forked child, while it has one thread: no other thread is using them, or the cache, there. */
 void range_magazines_after_fork(void);

@@ -11,16 +11,15 @@
 #include "ranges.h"
 #include "report/report.h"
 
-/* Before the process grows: the cache and the own magazines; those of others, but not again in the same tick. */
+/* Before the process grows: the cache and the own magazines; those of others, but not for each little growth. */
 CHILD_TEST(merge_before_growth) {
   set_up();
   struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
-  os_fake_advance_ms(10);
   for (unsigned turn = 0; turn < 2; turn++) {
     range_cache_give(fresh(7), CLASS, &counters);
     REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
     REQUIRE(range_magazine_keep(others, CLASS, 0, fresh(7)));
-    REQUIRE(range_magazines_merge(own, &counters));
+    REQUIRE(range_magazines_merge(own, turn ? 64 << 10 : 1 << 20, &counters));
     REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
     REQUIRE((range_magazine_take(others, CLASS, 0) == NO_GRANULE) == (turn == 0));
   }
@@ -190,8 +189,7 @@ CHILD_TEST(pass_by_those_that_hold_nothing) {
     REQUIRE(range_magazine_keep(holder, CLASS, 0, granules[MANY + turn]));
     REQUIRE(protect(all, MANY, PROT_NONE));
     if (turn) {
-      os_fake_advance_ms(10);
-      REQUIRE(range_magazines_merge(NULL, &counters));
+      REQUIRE(range_magazines_merge(NULL, 1 << 20, &counters));
     } else {
       REQUIRE(!purge_step());
     }
