@@ -240,8 +240,7 @@ void range_magazines_purge(struct purge *purge, struct counters *counters) {
   range_cache_purge(purge, counters);
 }
 
-/* Other threads need the ranges that they keep, and lose some each time that the process is about to grow by this much: to find them among
- * all threads' costs less than page faults. */
+/* Other threads need the ranges that they keep, and lose some each time that the process is about to grow by this much. */
 enum { VISIT_EVERY_BYTES = 256 << 10 };
 
 static bool is_turn_of_others(size_t bytes) {

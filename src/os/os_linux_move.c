@@ -14,9 +14,9 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* A mapping that is a smaller part of the moved block is copied: else a block that grows by small steps would become that number of
- * mappings, and each step take as many calls. Copied bytes belong to the target's own mapping. */
-enum { MAPPING_DIVISOR = 16 };
+/* A mapping of fewer bytes than this and that part of the moved block is copied: else a block that grows by small steps would become that
+ * number of mappings, and each step take as many calls. Copied bytes belong to the target's own mapping. */
+enum { MAPPING_MIN_BYTES = 256 << 10, MAPPING_DIVISOR = 256 };
 
 static bool move_mapping(void *target, void *source, size_t bytes) {
   int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
@@ -77,8 +77,9 @@ enum os_change os_move_pages(void *target, void *source, size_t bytes) {
   KEEP_ERRNO();
   if (!os_known(&known, try_to_move)) return OS_REFUSED;
   char *to = target, *from = source;
+  const size_t least = MAPPING_MIN_BYTES + bytes / MAPPING_DIVISOR;
   for (size_t done = 0, moved; done < bytes; done += moved) {
-    moved = move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);
+    moved = move_first_mapping(to + done, from + done, bytes - done, least);
     if (moved) continue;
     memcpy(source, target, done); /* the target was the only copy */
     return OS_LOST;
