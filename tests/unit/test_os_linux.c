@@ -15,6 +15,7 @@
 #include "os/os_linux.h"
 
 #define PAGES ((size_t)16 * os_page_bytes())
+#define MOVED (64 * PAGES) /* less than 256 KiB is copied */
 
 /* A place where nothing is: reserved and given back. */
 static unsigned char *free_place(size_t bytes) {
@@ -131,33 +132,32 @@ TEST(purge) {
 }
 
 TEST(move_pages) {
-  unsigned char *source = free_place(2 * PAGES), *target = source + PAGES;
-  assert_int_equal(os_map_at(source, PAGES), OS_MAPPED);
-  assert_int_equal(os_map_at(target, PAGES), OS_MAPPED);
-  memset(source, 5, PAGES);
-  if (os_move_pages(target, source, PAGES) != OS_DONE) {
+  unsigned char *source = free_place(2 * MOVED), *target = source + MOVED;
+  assert_int_equal(os_map_at(source, 2 * MOVED), OS_MAPPED);
+  memset(source, 5, MOVED);
+  if (os_move_pages(target, source, MOVED) != OS_DONE) {
     assert_int_equal(source[0], 5); /* before Linux 5.7: nothing changed */
     skip();
   }
-  for (size_t at = 0; at < PAGES; at++) {
+  for (size_t at = 0; at < MOVED; at++) {
     assert_int_equal(target[at], 5);
     assert_int_equal(source[at], 0); /* still mapped, and empty */
   }
-  os_unmap(source, 2 * PAGES);
+  os_unmap(source, 2 * MOVED);
 }
 
 /* After a first move the source is two mappings, which older kernels do not move in one call. */
 TEST(move_again) {
-  unsigned char *first = free_place(6 * PAGES), *second = first + 2 * PAGES,
-                *third = second + 2 * PAGES;
-  assert_int_equal(os_map_at(first, 6 * PAGES), OS_MAPPED);
-  memset(first, 5, PAGES);
-  if (os_move_pages(second, first, PAGES) != OS_DONE) skip(); /* before Linux 5.7 */
-  memset(second + PAGES, 6, PAGES);
-  assert_int_equal(os_move_pages(third, second, 2 * PAGES), OS_DONE);
-  for (size_t at = 0; at < 2 * PAGES; at++) assert_int_equal(third[at], at < PAGES ? 5 : 6);
-  memset(second, 7, 2 * PAGES); /* still mapped */
-  os_unmap(first, 6 * PAGES);
+  unsigned char *first = free_place(6 * MOVED), *second = first + 2 * MOVED,
+                *third = second + 2 * MOVED;
+  assert_int_equal(os_map_at(first, 6 * MOVED), OS_MAPPED);
+  memset(first, 5, MOVED);
+  if (os_move_pages(second, first, MOVED) != OS_DONE) skip(); /* before Linux 5.7 */
+  memset(second + MOVED, 6, MOVED);
+  assert_int_equal(os_move_pages(third, second, 2 * MOVED), OS_DONE);
+  for (size_t at = 0; at < 2 * MOVED; at++) assert_int_equal(third[at], at < MOVED ? 5 : 6);
+  memset(second, 7, 2 * MOVED); /* still mapped */
+  os_unmap(first, 6 * MOVED);
 }
 
 TEST(holes) {
