@@ -241,7 +241,7 @@ void range_magazines_purge(struct purge *purge, struct counters *counters) {
 }
 
 /* Other threads need the ranges that they keep, and lose some each time that the process is about to grow by this much. */
-enum { VISIT_EVERY_BYTES = 256 << 10 };
+enum { VISIT_EVERY_BYTES = 1 << 20 };
 
 static bool is_turn_of_others(size_t bytes) {
   static ATOMIC(uint64_t) asked_bytes; /* relaxed: it only counts */

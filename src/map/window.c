@@ -16,6 +16,7 @@ static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.bas
 
 static struct {
   ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
+  ATOMIC(size_t) owner_chunks;    /* in the owner map, if more */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
   ATOMIC(bool) are_walled_in;     /* more entries find no place */
 } maps;
@@ -88,20 +89,18 @@ static void keep_huge_out(struct pages pages) {
     os_advise_huge(pages_address(pages), pages_bytes(pages), false);
 }
 
-/* Reserves entries for the chunks from `old` to `wanted`: in both maps or in none. Only the thread that gets the owner map's part asks
- * for the other. */
+/* Reserves entries for the chunks from `old` to `wanted` in both maps. The owner map's part stays if the other is refused. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
-  struct pages above = {owner_pages(0, old).end, owner_pages(0, wanted).end};
+  size_t has = load_acquire(&maps.owner_chunks), from = has > old ? has : old;
+  struct pages above = {owner_pages(0, from).end,
+                        owner_pages(0, from > wanted ? from : wanted).end};
   struct pages below = {chunk_pages(0, wanted).first, chunk_pages(0, old).first};
   enum os_map_result result = reserve(above);
   if (result != OS_MAPPED) return result;
+  if (wanted > from) store_release(&maps.owner_chunks, wanted); /* pairs with the load */
+  keep_huge_out(above);
   result = reserve(below);
-  if (result == OS_MAPPED) {
-    keep_huge_out(above);
-    keep_huge_out(below);
-  } else if (pages_bytes(above)) {
-    os_unmap(pages_address(above), pages_bytes(above));
-  }
+  if (result == OS_MAPPED) keep_huge_out(below);
   return result;
 }
 

@@ -239,7 +239,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   release_idle_named(purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
   bool is_in_slabs = purge->idle_bytes > purge->room_bytes && purge->early_run_bytes < SIZE_MAX;
-  purge->is_cut |= is_in_slabs && purge->purged_bytes; /* a scan, which may find nothing, waits */
+  if (is_in_slabs && purge->purged_bytes) purge->is_cut = purge->work_remains = true; /* later */
   if (is_in_slabs && !purge->purged_bytes && heap_is_real(heap)) purge_own_pages(heap, purge);
   if (!purge->work_remains) return;
   store_seq(&purge_state, PURGE_ARMED);
