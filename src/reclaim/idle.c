@@ -89,7 +89,7 @@ RESIDENT static uint64_t wanted(int64_t credit) {
   return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
 }
 
-/* A program that has this part left is done with the rest: there pages of slabs in use go if they pay for half of a call. */
+/* A program that has this part left is done with the rest: there all free pages of slabs in use go, else such as pay for a call. */
 enum { NEARLY_ALL = 32 };
 static bool is_nearly_all(const struct idle *idle) { return idle->live < idle->free / NEARLY_ALL; }
 
@@ -102,7 +102,7 @@ void idle_measure(struct purge *purge) {
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
   purge->early_run_bytes = credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
-  if (is_nearly_all(&idle)) purge->early_run_bytes = PURGE_CALL_BYTES / 2;
+  if (is_nearly_all(&idle)) purge->early_run_bytes = 0;
   if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 

@@ -220,12 +220,12 @@ static void require_few(size_t most_bytes) {
 }
 
 /* All are freed, in no order, and nothing comes after the last one.  What is still in magazines then keeps a page for each block,
- * however large it is: 16 MiB, and more where a page alone does not pay for a call. */
+ * however large it is: 16 MiB, and a little more. */
 static void leave_few_pages(const void *argument) {
   const struct mixture *mixture = argument;
   fprintf(stderr, "%u blocks, pages of %zu bytes: ", mixture->count, mixture->page_bytes);
   use_mixed(mixture);
-  require_few(28 * MIB);
+  require_few(24 * MIB);
 }
 
 static void leave_few_pages_of(struct mixture mixture, unsigned times, unsigned step) {
