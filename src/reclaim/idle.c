@@ -101,8 +101,7 @@ void idle_measure(struct purge *purge) {
   purge->idle_bytes = idle.free;
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
-  purge->early_run_bytes = credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
-  if (is_nearly_all(&idle)) purge->early_run_bytes = 0;
+  purge->early_run_bytes = is_nearly_all(&idle) ? 0 : credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
   if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 
@@ -124,9 +123,9 @@ static bool is_too_much(const struct idle *idle) {
 
 RESIDENT bool idle_is_given(void) { return load_relaxed(&stage) == GIVING; }
 
-static void note_stuck(uint64_t bytes) {
+static void note_stuck(uint64_t bytes, uint64_t live) {
   store_relaxed(&stuck_bytes, bytes);
-  store_relaxed(&stuck_live_bytes, measure().live);
+  store_relaxed(&stuck_live_bytes, live);
 }
 
 void idle_note_step(const struct purge *purge) {
@@ -136,12 +135,14 @@ void idle_note_step(const struct purge *purge) {
   bool goes_on = left && purge->purged_bytes && (purge->is_cut || !purge->slabs_left);
   purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES +
                      (PURGE_SLABS_A_STEP - purge->slabs_left) * PURGE_SLAB_BYTES);
-  if (!goes_on) note_stuck(left);
+  if (!goes_on) note_stuck(left, measure().live);
   store_relaxed(&stage, goes_on ? GIVING : NOTHING);
 }
 
 void idle_note_round(const struct purge *purge) {
-  if (!purge->work_remains && !purge->is_cut && may_sleep()) note_stuck(measure().free);
+  if (purge->work_remains || purge->is_cut || !may_sleep()) return;
+  struct idle idle = measure();
+  note_stuck(idle.free, idle.live);
 }
 
 RESIDENT bool idle_begins(void) {
