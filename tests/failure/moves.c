@@ -2,8 +2,7 @@
  * afterwards.  It becomes few mappings, and growing by small steps not many more.  */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
-
-#include <sys/resource.h>
+#include "memory/rss.h"
 
 enum { PAGE_BYTES = 4096 };
 
@@ -55,22 +54,17 @@ static char *grow(char *block, size_t *bytes, size_t to, uint64_t seed) {
   return grown;
 }
 
-static long faults(void) {
-  struct rusage usage = {0};
-  return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_minflt;
-}
-
 static void grow_by_halves(uint64_t seed) {
   char *blocks[3] = {NULL};
   size_t bytes[3] = {0};
-  long before = faults();
+  size_t before = faults();
   for (size_t to = MIB; to <= 100 * MIB; to += to / 2 / PAGE_BYTES * PAGE_BYTES) {
     for (size_t i = 0; i < 3; i++) {
       blocks[i] = grow(blocks[i], &bytes[i], to, seed + i);
     }
   }
-  long taken = faults() - before, pages = (long)((bytes[0] + bytes[1] + bytes[2]) / PAGE_BYTES);
-  CHECK_MSG(taken < pages + pages / 25, "%ld faults for %ld pages", taken, pages); /* no copies */
+  size_t taken = faults() - before, pages = (bytes[0] + bytes[1] + bytes[2]) / PAGE_BYTES;
+  CHECK_MSG(taken < pages + pages / 25, "%zu faults for %zu pages", taken, pages); /* no copies */
   for (size_t i = 0; i < 3; i++) {
     check_pages(blocks[i], bytes[i], seed + i);
     free(blocks[i]);

@@ -250,15 +250,19 @@ CHILD_TEST(maps_walled_in) {
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
 }
 
-/* The new part of either map may be refused: the next call tries again, for what is not there. Nothing is given back, as the system may
- * refuse that, too. */
+/* The new part of either map may be refused: the next call tries again, for what is not there. What is there stays, as the system may
+ * refuse to take it back, too. */
 CHILD_TEST(maps_refused) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
   map_foreign(chunk_address(1), GIB);
-  for (unsigned part = 1; part <= 2; part++) {
-    os_fake_fail(1u << OS_CALL_RESERVE | 1u << OS_CALL_UNMAP, part, UINT64_MAX);
+  for (unsigned turn = 0; turn < 3; turn++) {
+    uint64_t address_bytes = load_relaxed(&os_fake.address_bytes);
+    bool stays = turn == 1; /* all calls but the first are refused; else the first one alone */
+    uint32_t unmap = (uint32_t)stays << OS_CALL_UNMAP;
+    os_fake_fail(1u << OS_CALL_RESERVE | unmap, 1 + stays, stays ? UINT64_MAX : 1);
     REQUIRE(grow(1, 0) == NO_CHUNK);
+    REQUIRE((load_relaxed(&os_fake.address_bytes) == address_bytes) == !stays);
   }
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 2);
   REQUIRE(grow(1, 0) == NO_CHUNK && grow(1, 0) == NO_CHUNK);
