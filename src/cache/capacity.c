@@ -1,5 +1,6 @@
 #include "cache/capacity.h"
 
+#include "cache/packing.h"
 #include "config/limits.h"
 #include "map/commit.h"
 #include "map/metadata.h"
@@ -195,6 +196,7 @@ bool capacity_shrink(struct heap *heap, unsigned class) {
   if (slots <= initial_slots(class) || slots < 2) return false;
   void **array = take_array(heap, lowest_bit(slots / 2));
   if (!array) return false;
+  if (magazine_is_packing(magazine)) packing_end(magazine);
   give_array(heap, magazine_base(magazine), slots);
   magazine_set_base(magazine, array);
   magazine_set_top(magazine, array);

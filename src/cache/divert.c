@@ -2,6 +2,7 @@
 
 #include "cache/class_figures.h"
 #include "cache/flush.h"
+#include "cache/packing.h"
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "profile/control.h"
@@ -39,8 +40,10 @@ static void arm(struct heap *heap, unsigned reasons, bool is_on) {
   store_relaxed(&heap->armed, (uint8_t)(before | after));
   keep_store_order();
   if (before & ARMED_BY_PROFILE) drop_lots(heap);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    if (magazine_is_packing(&heap->magazines[class])) packing_end(&heap->magazines[class]);
     magazine_arm(&heap->magazines[class], after);
+  }
   keep_store_order();
   store_relaxed(&heap->armed, (uint8_t)after);
 }

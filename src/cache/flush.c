@@ -4,6 +4,7 @@
 
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
+#include "cache/packing.h"
 #include "pool/purge.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"
@@ -17,30 +18,42 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   batch_free(&heap->owner, blocks, block_count, counters);
 }
 
-RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
+RESIDENT static void flush_from(struct heap *heap, unsigned class, void **first,
+                                unsigned block_count) {
   struct magazine *magazine = &heap->magazines[class];
   ASSERT(heap_is_entered(heap) && latch_is_held(&heap->owner));
-  unsigned rest = magazine_count(magazine) - block_count;
-  void **base = magazine_base(magazine);
-  give_away(heap, class, base, block_count);
-  memmove(base, base + block_count, rest * sizeof(void *));
-  magazine_set_top(magazine, base + rest);
+  size_t rest = (size_t)(magazine->top - first) - block_count;
+  give_away(heap, class, first, block_count);
+  memmove(first, first + block_count, rest * sizeof(void *));
+  magazine_set_top(magazine, first + rest);
 }
+
 
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
+  unsigned kept = 0; /* of a class that is packed all that was freed goes, else the older half */
   owner_begin_work(&heap->owner);
-  capacity_note_miss(heap, class, MAGAZINE_FLUSHED);
+  if (UNLIKELY(magazine_is_packing(magazine)))
+    kept = magazine->passes;
+  else
+    capacity_note_miss(heap, class, MAGAZINE_FLUSHED);
   if (magazine->top == magazine->end) {
-    flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
+    unsigned freed = magazine_count(magazine) - kept;
+    flush_from(heap, class, magazine_base(magazine) + kept, kept ? freed : (freed + 1) / 2);
     purge_want(); /* pages may be free now: slab/pages.h */
   }
   latch_give(&heap->owner);
 }
 
+void batch_flush_all(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (magazine_is_packing(magazine)) magazine->passes = 0;
+  flush_from(heap, class, magazine_base(magazine), magazine_count(magazine));
+}
+
 RESIDENT void batch_undo_refill(struct heap *heap, unsigned class) {
   owner_begin_work(&heap->owner);
-  flush_oldest(heap, class, magazine_count(&heap->magazines[class]));
+  batch_flush_all(heap, class);
   latch_give(&heap->owner);
 }
 
@@ -58,6 +71,7 @@ RESIDENT void flush_resting(struct heap *heap) {
     struct bin *bin = &heap->owner.bins[class];
     if (!load_relaxed(&bin->has_served) && magazine_count(&heap->magazines[class]))
       batch_flush_whole(heap, class);
+    packing_begin_if_sparse(heap, class);
     store_relaxed(&bin->has_served, false);
   }
   latch_take(&heap->owner);

@@ -10,6 +10,9 @@ void batch_flush(struct heap *heap, unsigned class);
 /* Empties one magazine.  Takes the latch. */
 void batch_flush_whole(struct heap *heap, unsigned class);
 
+/* The same under the latch. */
+void batch_flush_all(struct heap *heap, unsigned class);
+
 /* The same of blocks that a refill has just brought: no page becomes free. */
 void batch_undo_refill(struct heap *heap, unsigned class);
 

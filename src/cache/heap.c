@@ -13,7 +13,9 @@ bool heap_is_valid(const struct heap *heap) {
   if (heap->used && !heap_is_armed_by(heap, ARMED_BY_USE)) return false;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &heap->magazines[class];
-    if (!magazine_is_valid(magazine) || (magazine_is_armed(magazine) && !is_armed)) return false;
+    bool may_be_armed = is_armed || magazine_is_packing(magazine);
+    if (!magazine_is_valid(magazine) || (magazine_is_armed(magazine) && !may_be_armed))
+      return false;
     capacity_bytes += (int64_t)(magazine_capacity(magazine) * class_bytes(class));
   }
   return capacity_bytes == heap->capacity_bytes;

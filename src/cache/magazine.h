@@ -8,7 +8,9 @@
  * untouched.  Law: base <= top <= end; an entry is a block of the class that has no other holder; the word below base can be read;
  * passes and is_sample_due are set only while it is armed.
  *
- * While a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast
+ * While a class is packed (cache/packing.h), the first `passes` blocks are the batch that malloc takes; those above were freed since.
+ *
+ * Meanwhile, and while a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast
  * path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
@@ -16,7 +18,7 @@
 #include "base/atomic.h"
 #include "map/size_class.h"
 
-enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED };
+enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED, MAGAZINE_PACKING };
 
 struct magazine {
   SHOWN(void **, top);
@@ -25,7 +27,7 @@ struct magazine {
   uint16_t seen_count; /* blocks in it at the last look for idleness */
   uint16_t passes;     /* armed: blocks that malloc may pop before it asks the sampler again */
   uint8_t last_event;  /* enum magazine_event */
-  uint8_t streak; /* misses of one kind since the last of the other, or growth; closed: calls */
+  uint8_t streak; /* misses of one kind since the last of the other, or growth; closed: calls; packing: batches left */
   ATOMIC(uint8_t) bounces; /* misses after one of the other kind: it was too small */
   bool is_sample_due;      /* armed: the block after those is a sample */
 };
@@ -54,14 +56,24 @@ INLINE void magazine_arm(struct magazine *magazine, bool is_armed) {
        (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0));
 }
 
-/* Pops a block of a lot, while it is armed; false when it is empty, or the sampler must be asked. */
+INLINE bool magazine_is_packing(const struct magazine *magazine) {
+  return magazine->last_event == MAGAZINE_PACKING;
+}
+
+/* Pops a block of a lot, or of a batch, while it is armed; false when it is empty, or the sampler must be asked. A forked child may find
+ * a thread cut off in between: then a block is lost, none is in it twice. */
 INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   void **top = magazine->top;
   unsigned passes = magazine->passes;
   if (UNLIKELY(!passes) || UNLIKELY(top == magazine_base(magazine))) return false;
+  void **place = magazine_is_packing(magazine) ? magazine_base(magazine) + passes : top;
   magazine->passes = (uint16_t)(passes - 1);
+  keep_store_order();
   magazine_set_top(magazine, top - 1);
-  *block = top[-1];
+  keep_store_order();
+  void *youngest = top[-1];
+  *block = place[-1];
+  place[-1] = youngest;
   return true;
 }
 
@@ -80,7 +92,8 @@ INLINE unsigned magazine_capacity(const struct magazine *magazine) {
 
 INLINE bool magazine_is_valid(const struct magazine *magazine) {
   return magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end &&
-         magazine->last_event <= MAGAZINE_FLUSHED &&
+         magazine->last_event <= MAGAZINE_PACKING &&
+         (!magazine_is_packing(magazine) || magazine->passes <= magazine_count(magazine)) &&
          (magazine_is_armed(magazine) || !(magazine->passes || magazine->is_sample_due));
 }
 

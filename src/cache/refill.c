@@ -2,7 +2,9 @@
 
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
+#include "cache/flush.h"
 #include "cache/glance.h"
+#include "cache/packing.h"
 #include "cache/starter.h"
 #include "cache/supply.h"
 
@@ -46,6 +48,18 @@ static unsigned fill(struct heap *heap, unsigned class) {
   return supply_fill(&supply);
 }
 
+/* Another batch of few slabs; when packing ends, what was freed serves. */
+NOINLINE static unsigned refill_packed(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  bool goes_on = packing_goes_on(heap, class);
+  if (!goes_on && magazine_count(magazine)) return magazine_count(magazine);
+  batch_flush_all(heap, class);
+  unsigned taken = fill(heap, class);
+  if (taken) note_batch(heap, class, taken);
+  if (goes_on) magazine->passes = (uint16_t)taken;
+  return taken;
+}
+
 RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   ASSERT(heap_is_entered(heap));
   if (UNLIKELY(capacity_is_closed(heap, class)) && !capacity_opens(heap, class, false)) {
@@ -58,9 +72,14 @@ RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
   glance(heap, class);
-  capacity_note_miss(heap, class, MAGAZINE_REFILLED);
-  unsigned taken = fill(heap, class);
-  if (taken) note_batch(heap, class, taken);
+  unsigned taken;
+  if (UNLIKELY(magazine_is_packing(&heap->magazines[class]))) {
+    taken = refill_packed(heap, class);
+  } else {
+    capacity_note_miss(heap, class, MAGAZINE_REFILLED);
+    taken = fill(heap, class);
+    if (taken) note_batch(heap, class, taken);
+  }
   latch_give(&heap->owner);
   return taken != 0;
 }

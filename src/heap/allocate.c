@@ -64,10 +64,11 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
 static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
-  void *block = magazine_pop(magazine);
+  void *block = magazine_is_packing(magazine) ? NULL : magazine_pop(magazine);
   if (!block && batch_refill(heap, class)) {
     class_figures_sampled(heap, class, allocation->size);
-    block = magazine_pop(magazine);
+    if (!magazine_is_packing(magazine) || !magazine_pops_passed(magazine, &block))
+      block = magazine_pop(magazine);
     fitted_vote(heap, class, round_up(allocation->size, allocation->alignment));
   }
   heap_leave(heap);

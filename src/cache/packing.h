@@ -1,0 +1,17 @@
+/* packing.h: classes that shrink while the process grows.
+ *
+ * malloc takes what was freed last. So the new blocks of a class that shrinks are spread over all of its slabs, and none becomes wholly
+ * free, although a cache that drops its oldest entries frees one slab after the other. While a class is packed, its mallocs take blocks
+ * of few slabs, by the batch (magazine.h), and what is freed goes back to the slabs. */
+#ifndef HAK_CACHE_PACKING_H
+#define HAK_CACHE_PACKING_H
+
+#include "cache/heap.h"
+
+/* Before the process grows: begins it if much of the class's slabs is free. */
+void packing_begin_if_sparse(struct heap *heap, unsigned class);
+/* Called when all blocks of the last batch have been taken; ends it when the slabs are dense, or nothing comes of it. */
+bool packing_goes_on(struct heap *heap, unsigned class);
+void packing_end(struct magazine *magazine);
+
+#endif
