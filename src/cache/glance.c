@@ -11,8 +11,8 @@ static bool is_wrong(const struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return true;
-  /* relaxed: the bit was set earlier, or the next glance sees it. */
-  uint64_t free_bits = load_relaxed(&slab->remote[index / 64]);
+  /* relaxed: the bit was set earlier, or the next glance sees it. With one thread there is none, and its page stays untouched. */
+  uint64_t free_bits = os_is_multi_threaded() ? load_relaxed(&slab->remote[index / 64]) : 0;
   /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
   if (load_relaxed(&slab->owner) == &heap->owner) free_bits |= slab->local[index / 64];
   return free_bits >> index % 64 & 1;
