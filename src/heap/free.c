@@ -31,7 +31,7 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
 }
 
 /* A call stands until it is answered. */
-static void leave_heap(struct heap *heap, unsigned class) {
+RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   bool was_diverted = heap_is_diverted(heap) && !heap_is_called(heap);
   if (UNLIKELY(was_diverted)) divert_end(heap, class);
   heap_leave(heap);
