@@ -42,15 +42,13 @@ struct heap {
    * for a while (cache/divert.h). */
   union {
     ATOMIC(uint32_t) tag;
-    uint8_t
-        poke; /* its lowest byte, for a tool that wants the thread to look at the profile: HEAP_POKE */
+    uint8_t poke; /* its lowest byte: a tool writes HEAP_POKE, for a look at the profile */
   };
 
   /* Slow paths, in the room before the magazines. */
   uint8_t exit_round;
   ATOMIC(uint8_t) armed; /* ARMED_… bits; 0: no magazine is (cache/divert.h). Read from outside */
-  ATOMIC(struct class_counters *)
-  class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
+  ATOMIC(struct class_counters *) class_counters; /* CLASS_COUNT; NULL until one is needed */
   struct sampler sampler;
 
   /* The fast paths' part. */
@@ -64,14 +62,13 @@ struct heap {
   SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
   SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
-  uint64_t next_scan_ms;    /* when its slabs are scanned for free pages (slab/pages.h) */
-  bool has_waiting_pages;   /* that scan left some free pages */
-  ATOMIC(uint64_t) settled; /* count of slow paths before which it is not called again */
-  ATOMIC(uint32_t)
-  taken_in;                 /* cache/parked.c: the process, in a line of forks, that took it over */
-  struct heap *next_parked; /* under the lock of the list of heaps */
-  struct hak_heap *named;   /* its record as a named heap (named/named_heap.h), or NULL */
-  struct hak_heap *used;    /* the heap that malloc takes blocks from (heap/use.h); NULL: its own */
+  uint64_t next_scan_ms;     /* when its slabs are scanned for free pages (slab/pages.h) */
+  bool has_waiting_pages;    /* that scan left some free pages */
+  ATOMIC(uint64_t) settled;  /* count of slow paths before which it is not called again */
+  ATOMIC(uint32_t) taken_in; /* by the process of this number in a line of forks: parked.c */
+  struct heap *next_parked;  /* under the lock of the list of heaps */
+  struct hak_heap *named;    /* its record as a named heap (named/named_heap.h), or NULL */
+  struct hak_heap *used; /* the heap that malloc takes blocks from (heap/use.h); NULL: its own */
   struct guard_sampler guard_sampler;
 
   struct owner owner;

@@ -16,9 +16,8 @@ struct limits {
   ATOMIC(uint64_t) soft_bytes; /* 0: none; without the option, derived from the cgroup */
 
   /* Derived from the cgroup; 0 before. */
-  ATOMIC(uint32_t)
-  decay_cut; /* part of LIMITS_WHOLE taken off the age at which free memory goes back */
-  ATOMIC(uint32_t) cache_cut;       /* part of LIMITS_WHOLE taken off the budgets of caches */
+  ATOMIC(uint32_t) decay_cut; /* part of LIMITS_WHOLE taken off the age at which memory goes */
+  ATOMIC(uint32_t) cache_cut; /* part of LIMITS_WHOLE taken off the budgets of caches */
   ATOMIC(uint64_t) cache_end_bytes; /* upper bound of every cache; 0: no memory limit */
 
   ATOMIC(bool) keeps_free; /* the program wants free memory kept at any age (mallopt) */

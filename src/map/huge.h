@@ -17,9 +17,8 @@
 #include "os/os.h"
 
 struct huge {
-  ATOMIC(uint32_t)
-  divisions; /* places where a mapping may end because one side was let in and the other not */
-  ATOMIC(size_t) let_in_end; /* the chunk after those let in last */
+  ATOMIC(uint32_t) divisions; /* places where a mapping may end: one side was let in alone */
+  ATOMIC(size_t) let_in_end;  /* the chunk after those let in last */
 };
 extern struct huge huge;
 

@@ -61,17 +61,15 @@ INLINE bool map_entry_is_named(uint32_t entry) {
 INLINE bool map_entry_is_big(uint32_t entry) { return map_slab_class(entry) >= CLASS_COUNT; }
 
 struct window {
-  uintptr_t base;               /* first byte; constant from the first chunk on */
-  ATOMIC(size_t) granule_count; /* granules whose map entries may be read */
-  ATOMIC(size_t)
-  deleted_count; /* the bound for delete[] and a sized delete; 0: each takes its slow path */
+  uintptr_t base;                /* first byte; constant from the first chunk on */
+  ATOMIC(size_t) granule_count;  /* granules whose map entries may be read */
+  ATOMIC(size_t) deleted_count;  /* the bound of delete[] and sized delete; 0: all are slow */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
   ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, foreign places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
   ATOMIC(size_t) array_bound;    /* new[] of this many bytes takes its slow path; 0: each does */
-  uint32_t
-      hardened_class; /* MAP_CLASS_HARDENED in hardened mode, else 0; constant from start-up on */
+  uint32_t hardened_class;       /* MAP_CLASS_HARDENED in hardened mode, else 0; constant */
 };
 
 extern struct window window NEAR;

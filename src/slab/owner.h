@@ -35,8 +35,7 @@ struct bin {
   struct slab *partial; /* others with free blocks: last freed into first, wholly free ones last */
   struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;
-  uint32_t
-      free_count; /* wholly free ones in the list: kept against releasing and acquiring in turns */
+  uint32_t free_count; /* wholly free ones: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
   ATOMIC(bool) has_served; /* blocks were taken since the last relief */
@@ -57,20 +56,17 @@ struct owner {
   struct owner *next_of_all; /* list of all owners, never unlinked */
   ATOMIC(uint32_t) state;    /* enum owner_state; changed under the latch */
 
-  ATOMIC(uint32_t)
-  thread_id;        /* the kernel's number of the heap's thread; 0: none, or the first thread's */
-  const char *name; /* of a named heap; else NULL */
+  ATOMIC(uint32_t) thread_id; /* the kernel's, of the heap's thread; 0: none, or the first's */
+  const char *name;           /* of a named heap; else NULL */
 
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
-  ATOMIC(int64_t)
-  bytes_out; /* in blocks taken from its slabs and not returned: live or in magazines */
+  ATOMIC(int64_t) bytes_out; /* in blocks taken and not returned: live or in magazines */
   struct counters counters;
   /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's list. */
   struct slab *page_cursor;
   uint32_t page_class;
-  uint32_t
-      free_age_ms; /* the assumed age of free memory that a sweep finds: the time that the owner idled */
+  uint32_t free_age_ms; /* assumed of free memory that a sweep finds: its owner idled for that */
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
 
   /* Written by any thread. */
