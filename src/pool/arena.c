@@ -9,6 +9,7 @@ enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };
 enum { AGE_PROBES = 16 };
 
 RARE_DATA struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
+ATOMIC(uint32_t) arenas_in_use;
 static ATOMIC(uint64_t) granules_set_aside;
 
 RESIDENT struct arena *arena_of(size_t granule) {
@@ -227,7 +228,8 @@ RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t c
                                bool is_closed) {
   size_t first = first_chunk * GRANULES_PER_CHUNK, granules = chunk_count * GRANULES_PER_CHUNK;
   ASSERT(first != NO_RANGE);
-  add_single_writer(&arena->granules, granules);
+  fetch_or_relaxed(&arenas_in_use, 1u << (arena - arenas));
+  fetch_add_relaxed(&arena->granules, granules); /* not read before it is written: one fault */
   range_record(first)->info.is_closed = is_closed;
   arena_insert(arena, first, granules, RANGE_CLEAN);
 }

@@ -43,6 +43,12 @@ struct arena {
   unsigned spare_count;
 };
 extern struct arena arenas[ARENA_COUNT];
+extern ATOMIC(uint32_t) arenas_in_use; /* a bit for each that ever got chunks */
+
+/* Else it is all zero: a small process touches one arena's pages. */
+INLINE bool arena_is_in_use(const struct arena *arena) {
+  return load_relaxed(&arenas_in_use) >> (arena - arenas) & 1;
+}
 
 /* The arena of a granule's chunk; NULL when it was set aside. */
 struct arena *arena_of(size_t granule);
@@ -55,7 +61,7 @@ INLINE struct range_set *set_of(struct arena *arena, enum range_kind kind) {
 /* Without the lock: a hint, as old as the load. A range being cut or merged counts as before or as afterwards, so a free range is not
  * overlooked for it; a range that a thread is giving to the system is in no set. */
 INLINE uint64_t arena_granules_of(struct arena *arena, enum range_kind kind) {
-  return load_relaxed(&set_of(arena, kind)->granules);
+  return arena_is_in_use(arena) ? load_relaxed(&set_of(arena, kind)->granules) : 0;
 }
 /* Summed over all arenas. */
 uint64_t arenas_bytes_of(enum range_kind kind);

@@ -162,7 +162,8 @@ RESIDENT static bool grow_arena(const struct range_request *request, struct coun
   struct arena *arena = &arenas[request->home % ARENA_COUNT];
   size_t granules = request->granules + request->headroom + request->alignment_granules - 1;
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
-  size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
+  size_t has = arena_is_in_use(arena) ? load_relaxed(&arena->granules) : 0;
+  size_t wanted = has / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
   if (wanted > needed && add_chunks(arena, wanted, granules, counters)) return true;
   return add_chunks(arena, needed, granules, counters);

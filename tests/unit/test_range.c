@@ -295,6 +295,7 @@ CHILD_TEST(moved_pages) {
 CHILD_TEST(other_homes) {
   set_up();
   size_t a = take_from(8, 1, 0);
+  REQUIRE(load_relaxed(&arenas_in_use) == 1); /* the pages of others stay untouched */
   size_t b = take_from(8, 1, 1);
   range_give(a, 0, &counters);
   REQUIRE(take_from(8, 1, 1) == a); /* a free range of one arena serves all */
