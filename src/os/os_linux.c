@@ -116,8 +116,8 @@ RESIDENT uintptr_t os_user_address_end(void) {
 #endif
 
 unsigned os_processor_count(void) {
-  cpu_set_t set;
-  if (os_is_confined() || sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  cpu_set_t set = {0};
+  if (os_is_confined() || syscall(SYS_sched_getaffinity, 0, sizeof set, &set) < 0) return 1;
   unsigned count = 0;
   for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
     count += CPU_ISSET(processor, &set) != 0;
@@ -251,7 +251,7 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   KEEP_ERRNO();
   sigset_t all, before;
-  sigfillset(&all);
+  memset(&all, -1, sizeof all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
