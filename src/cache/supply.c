@@ -97,8 +97,7 @@ RESIDENT static struct slab *find_pool(struct supply *supply) {
   return own(supply, acquire_slab(supply->class, POOL_WITHIN, &supply->owner->counters));
 }
 
-/* Frees memory of the heap's own caches before the system is asked.
- * NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
+/* Frees memory of the heap's own caches before the system is asked. NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
   if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;

@@ -15,8 +15,7 @@ bool library_has_options(void);
 /* Sets the library up, once; false when the address space is refused.  Any thread. */
 bool library_ready(void);
 
-/* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has
- * ended already (which may borrow). */
+/* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
 /* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without memory. */

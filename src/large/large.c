@@ -74,8 +74,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 }
 
 static bool note_freed(size_t granule, uint32_t entry) {
-  /* It may be a named heap's by now, if two threads free one block.
-   * acq_rel: one of two such threads loses; orders nothing else. */
+  /* It may be a named heap's by now, if two threads free one block. acq_rel: one of two such threads loses; orders nothing else. */
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) >= CLASS_COUNT ||
       !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
     return false;

@@ -267,8 +267,7 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
 }
 
 static cpu_set_t processors_at_load;
-static bool
-    knows_processors; /* false on a machine with more: our threads keep their maker's processors */
+static bool knows_processors; /* else there are more: our threads keep their maker's */
 
 RESIDENT void os_note_processors(void) {
   KEEP_ERRNO();

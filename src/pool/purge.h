@@ -105,8 +105,7 @@ INLINE void purge_wake(void) {
   os_wake_one(&purge_helper_waits);
 }
 
-/* After the state was changed from NONE (seq): pairs with `rest` in reclaim/helper.c, which announces
- * itself before it reads the state. */
+/* After the state was changed from NONE (seq): pairs with `rest` in reclaim/helper.c, which announces itself before it reads the state. */
 INLINE void purge_wake_helper(void) {
   if (load_seq(&purge_helper_waits) == PURGE_REST_UNTIL_WANTED) purge_wake();
 }

@@ -27,8 +27,7 @@ static void note_again(const struct superslab *superslab) {
 
 /* ---- taking ------------------------------------------------------------------------------------------ */
 
-/* Slabs of one slot grow from the bottom of a SuperSlab, longer ones from its top, so that the ones
- * do not cut the others' runs. */
+/* Slabs of one slot grow from the bottom of a SuperSlab, longer ones from its top, so that the ones do not cut the others' runs. */
 static unsigned choose_run(uint32_t starts, unsigned slot_count) {
   return slot_count == 1 ? lowest_bit(starts) : highest_bit(starts);
 }

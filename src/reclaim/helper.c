@@ -175,8 +175,7 @@ bool helper_stop(bool for_good) {
   return was_there;
 }
 
-/* The last thread waits until the helper is gone: else the helper, as the process's last thread, would run the program's exit handlers.
- * */
+/* The last thread waits until the helper is gone: else the helper, as the process's last thread, would run the program's exit handlers. */
 void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */

@@ -103,8 +103,7 @@ INLINE ATOMIC(uint64_t) *slab_remote_bits(struct slab_chunk *chunk, unsigned slo
                                           : chunk->slabs[slot].inline_remote;
 }
 
-/* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later
- * slots only know where it begins. */
+/* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later slots only know where it begins. */
 INLINE struct slab *slab_of_block(uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
