@@ -130,8 +130,7 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   return heap;
 }
 
-/* Other destructors may still free and allocate, so ours asks to be called again until the last round
- * that is certain to come. */
+/* Other destructors may still free and allocate, so ours asks to be called again until the last round that is certain to come. */
 static void end_of_thread(void *argument) {
   struct heap *heap = argument;
   if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
@@ -207,6 +206,7 @@ RESIDENT void heaps_at_fork(void) {
   os_settle_copy();                /* before a copy has a second thread */
   static ATOMIC(uint32_t) is_done; /* relaxed: one thread has begun it, perhaps not finished */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
+  range_magazines_share();
   thread_number_forget(); /* the number may be the parent's: no handler has run if that had one thread */
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
   os_mark_copies(settle_copy);

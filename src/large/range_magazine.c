@@ -9,22 +9,34 @@
  * at most RANGES_A_MERGE ranges. */
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
-ATOMIC(bool) range_magazines_have_barrier;
-static ATOMIC(uint64_t) barrier_lost_ms; /* when it was first refused; 0: never, or always */
+ATOMIC(bool) range_magazines_have_barrier = true; /* until it is refused */
+static ATOMIC(uint64_t) barrier_lost_ms;
 static ATOMIC(struct range_magazines *) all;
 
 /* Magazines that may hold ranges: those that joined since the last visit began, and the rest of that visit. */
 static ATOMIC(struct range_magazines *) joined;
 static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
-static THREAD_LOCAL uint8_t
-    own_visits; /* visits of the lists by this thread, including any that a signal interrupts */
+static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal interrupts, too */
+
+/* In a program that is confined, threads that enter pay for the barrier from now on; a thread that was entering meanwhile is seen a little
+ * later. */
+static bool fence_or_do_without(void) {
+  if (os_fence_other_threads()) return true;
+  store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
+  store_relaxed(&range_magazines_have_barrier, false);
+  return false;
+}
+
+void range_magazines_share(void) {
+  if (load_relaxed(&all)) fence_or_do_without();
+}
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
   struct range_magazines *head = load_relaxed(&all);
   if (!magazines) return NULL;
-  if (!head && os_fence_other_threads()) store_relaxed(&range_magazines_have_barrier, true);
+  if (!head && os_is_multi_threaded()) fence_or_do_without();
   do magazines->next = head;
   /* release: its contents; pairs with empty_all. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
@@ -172,17 +184,11 @@ static bool close_listed(struct closed *closed, const struct range_magazines *ow
 /* The time after which a processor has shown a store to all others. */
 enum { STORE_SEEN_MS = 20 };
 
-/* Whether all threads have seen that they are closed. In a program that is confined since, threads that enter pay for the barrier from
- * now on; a thread that was entering meanwhile is seen a little later. */
+/* Whether all threads have seen that they are closed. */
 static bool is_seen_by_all(void) {
   if (!os_is_multi_threaded()) return true;
-  uint64_t now_ms = os_now_coarse_ms(), lost_ms = load_relaxed(&barrier_lost_ms);
-  if (!load_relaxed(&range_magazines_have_barrier))
-    return !lost_ms || now_ms >= lost_ms + STORE_SEEN_MS;
-  if (os_fence_other_threads()) return true;
-  store_relaxed(&barrier_lost_ms, now_ms);
-  store_relaxed(&range_magazines_have_barrier, false);
-  return false;
+  if (load_relaxed(&range_magazines_have_barrier)) return fence_or_do_without();
+  return os_now_coarse_ms() >= load_relaxed(&barrier_lost_ms) + STORE_SEEN_MS;
 }
 
 static void empty_closed(struct closed *closed, unsigned ranges_max, struct purge *purge,

@@ -34,6 +34,8 @@ extern ATOMIC(bool) range_magazines_have_barrier;
 /* The bytes in all threads' magazines; walks them. */
 uint64_t range_magazines_bytes(void);
 
+/* Before the second thread: the kernel makes the barrier ready without waiting for others. */
+void range_magazines_share(void);
 /* For a heap without magazines; NULL without memory. */
 struct range_magazines *range_magazines_make(void);
 
