@@ -232,7 +232,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   /* Before the scan, so that a thread that frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */
-  purge->work_remains = heap->has_waiting_pages || pending_any(&heap->owner);
+  purge->work_remains = heap->has_waiting_pages || load_relaxed(&heap->owner.ready_mask);
   release_idle(heap, purge, budgets[row->budget].owners);
   /* Queued slabs that have changed owner were sent on, perhaps to an owner that was visited already. */
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);

@@ -164,13 +164,9 @@ static struct slab *choose_queued(const struct wish *wish) {
 
 /* The conditions on the candidate, cheapest first. */
 static bool may_adopt(const struct wish *wish) {
-  struct owner *candidate = wish->candidate;
   if (owner_is_named(wish->owner)) return false;
-  if (!load_relaxed(&candidate->pending_count[wish->class]))
-    return is_blocked(wish, COUNT_route_p_blocked_few);
-  if (!has_idled(candidate, wish->now_ns, route_p.idle_ns))
-    return is_blocked(wish, COUNT_route_p_blocked_idle);
-  return true;
+  return has_idled(wish->candidate, wish->now_ns, route_p.idle_ns) ||
+         is_blocked(wish, COUNT_route_p_blocked_idle);
 }
 
 static struct slab *adopt_queued(const struct wish *wish) {

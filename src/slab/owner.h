@@ -76,7 +76,6 @@ struct owner {
   ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
   ATOMIC(uint64_t) seen_ns;
   CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
-  ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* approximate */
 };
 
 /* Else the kernel's number of the thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */

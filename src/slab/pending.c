@@ -8,14 +8,14 @@ static uint64_t class_bit(unsigned class) { return UINT64_C(1) << class; }
 
 static void pending_push(struct owner *owner, struct slab *slab) {
   unsigned class = slab->class;
-  struct slab *first = load_relaxed(&owner->pending[class]);
+  struct slab *first = NULL; /* a guess: the line is taken once, to write */
   do {
     store_relaxed(&slab->pending_next, first);
     /* seq: the slab is in the queue before the mask and the owner's state are read; pairs with pending_next, which clears the bit before
-     * it takes the queue. */
+     * it looks at the queue. */
   } while (!cas_weak_seq(&owner->pending[class], &first, slab));
-  fetch_add_relaxed(&owner->pending_count[class], 1);
-  if (!(load_seq(&owner->ready_mask) & class_bit(class)))
+  /* The thread that found the queue empty sets the bit; a fork may have cut it off before it did. */
+  if (!first || !(load_seq(&owner->ready_mask) & class_bit(class)))
     fetch_or_seq(&owner->ready_mask, class_bit(class));
   purge_want(); /* a sweep may find the slab wholly free */
   /* seq: pairs with owner_park, which changes the state before it reads the ready mask. */
@@ -52,28 +52,24 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
 
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check; pairs with push,
-   * which reads the mask after it queued. */
-  if (!bin->taken && load_seq(&owner->pending[class])) {
-    fetch_and_seq(&owner->ready_mask, ~class_bit(class));
-    /* acquire (seq): the slabs' links; pairs with push. */
-    bin->taken = exchange_seq(&owner->pending[class], NULL);
-  }
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check; pairs with push, which reads that mask
+   * after it has set this bit. */
+  if (!(load_seq(&owner->ready_mask) & class_bit(class))) return NULL;
+  /* acquire (seq): the slabs' links; pairs with push. */
+  if (!bin->taken) bin->taken = exchange_seq(&owner->pending[class], NULL);
   struct slab *slab = bin->taken;
-  if (!slab) return NULL;
-  bin->taken = load_relaxed(&slab->pending_next);
-  fetch_sub_relaxed(&owner->pending_count[class], 1);
-  if (bin->taken)
-    fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* more where it came from */
+  if (slab) bin->taken = load_relaxed(&slab->pending_next);
+  if (bin->taken) return slab;
+  fetch_and_seq(&owner->ready_mask, ~class_bit(class)); /* seq: pairs with push */
+  if (load_seq(&owner->pending[class]))
+    fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* queued while the bit was set */
   return slab;
 }
 
 void pending_put_back_all(struct slab *aside, struct owner *owner) {
   for (struct slab *slab; (slab = aside);) {
     aside = load_relaxed(&slab->pending_next);
-    struct bin *bin = &owner->bins[slab->class];
-    pending_set_aside(slab, &bin->taken);
-    fetch_add_relaxed(&owner->pending_count[slab->class], 1);
+    pending_set_aside(slab, &owner->bins[slab->class].taken);
     fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
   }
 }
@@ -88,12 +84,6 @@ bool pending_drain(struct slab *slab, struct owner *owner) {
   store_seq(&slab->queued, 0);
   slab_collect(slab, owner);
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
-}
-
-bool pending_any(const struct owner *owner) {
-  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
-    if ((int32_t)load_relaxed(&owner->pending_count[lowest_bit(ready)]) > 0) return true;
-  return false;
 }
 
 unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most) {

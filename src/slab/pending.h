@@ -29,9 +29,6 @@ void pending_put_back_all(struct slab *aside, struct owner *owner);
  * Route P and their owner. Returns the number drained. */
 unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most);
 
-/* Whether slabs are probably queued: any thread, without the latch. */
-bool pending_any(const struct owner *owner);
-
 /* Latch. Drains up to `budget` slabs of the class; returns how many have free blocks for this owner. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 

@@ -58,6 +58,15 @@ static inline void free_remotely(struct slab *slab, unsigned count) {
   slab_free_remote(slab, 0, low_bits(count), &other.counters);
 }
 
+static inline unsigned queued_in(const struct owner *owner, unsigned class) {
+  unsigned count = 0;
+  const struct slab *slab = owner->bins[class].taken;
+  for (; slab; slab = load_relaxed(&slab->pending_next)) count++;
+  for (slab = load_relaxed(&owner->pending[class]); slab; count++)
+    slab = load_relaxed(&slab->pending_next);
+  return count;
+}
+
 /* A round's look at all owners; true when some may idle later, or have pages that are too young. */
 static inline bool sweep_owners(uint32_t decay_ms) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),

@@ -32,7 +32,7 @@ CHILD_TEST(allowed) {
   REQUIRE(slab && slab->free_local == REMOTE && blocked(COUNT_route_p_allowed) == 1);
   REQUIRE(load_relaxed(&slab->owner) == &mine);
   REQUIRE(owner_map_entry(slab->base) == (mine.tag | CLASS_64));
-  REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS - 1);
+  REQUIRE(queued_in(&other, CLASS_64) == SLABS - 1);
   REQUIRE(load_relaxed(&mine.bytes_out) == (slab->capacity - REMOTE) * 64);
   REQUIRE(load_relaxed(&other.latch) == 0);
 }
@@ -41,7 +41,7 @@ CHILD_TEST(blocked_by_refusal) {
   set_up(REMOTE);
   look_and_wait(199); /* idle, but each slab's first remote free is younger than 200 us */
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_refusal) > 0);
-  REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS); /* left where they were */
+  REQUIRE(queued_in(&other, CLASS_64) == SLABS); /* left where they were */
   wait_us(1);
   REQUIRE(adopt());
 }

@@ -69,7 +69,7 @@ CHILD_TEST(drain_in_parts) {
   for (unsigned index = 0; index < SLABS; index++)
     queued += slabs[index]->queued && load_relaxed(&slabs[index]->owner);
   REQUIRE(queued == SLABS - VISITED && load_relaxed(&mine.ready_mask));
-  REQUIRE(owner_drain_all(&mine, VISITED) != 0 && !load_relaxed(&mine.pending_count[CLASS_4K]));
+  REQUIRE(owner_drain_all(&mine, VISITED) != 0 && !load_relaxed(&mine.ready_mask));
   REQUIRE(load_relaxed(&bin()->slab_count) == SLABS / 2 && owner_is_valid(&mine));
 }
 

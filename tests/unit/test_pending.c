@@ -1,10 +1,6 @@
 /* src/slab/pending: slabs with remote frees on their way to the owner. */
 #include "owners.h"
 
-static unsigned queued_in(const struct owner *owner) {
-  return load_relaxed(&owner->pending_count[CLASS_64]);
-}
-
 static bool is_ready(const struct owner *owner) {
   return load_relaxed(&owner->ready_mask) >> CLASS_64 & 1;
 }
@@ -15,11 +11,11 @@ CHILD_TEST(the_edge) {
   for (unsigned round = 1; round <= 3; round++) {
     slab_free_remote(slab, round, 1, &other.counters);
     slab_free_remote(slab, round, 2, &other.counters);
-    REQUIRE(counted(&other, COUNT_pending_enqueued) == round && queued_in(&mine) == 1);
+    REQUIRE(counted(&other, COUNT_pending_enqueued) == round && queued_in(&mine, CLASS_64) == 1);
     REQUIRE(is_ready(&mine) && load_relaxed(&slab->queued) == 1);
     REQUIRE(pending_next(&mine, CLASS_64) == slab && load_relaxed(&slab->queued) == 1);
     REQUIRE(pending_drain(slab, &mine) && load_relaxed(&slab->queued) == 0);
-    REQUIRE(!pending_next(&mine, CLASS_64) && !is_ready(&mine) && queued_in(&mine) == 0);
+    REQUIRE(!pending_next(&mine, CLASS_64) && !is_ready(&mine) && queued_in(&mine, CLASS_64) == 0);
     REQUIRE(slab->free_local == 2 * round && counted(&mine, COUNT_pending_drained) == round);
   }
 }
@@ -27,9 +23,9 @@ CHILD_TEST(the_edge) {
 CHILD_TEST(budget) {
   owners_set_up();
   for (unsigned index = 0; index < 6; index++) free_remotely(full_slab(&mine, CLASS_64), 3);
-  REQUIRE(queued_in(&mine) == 6);
-  REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 4 && queued_in(&mine) == 2 && is_ready(&mine));
-  REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 2 && queued_in(&mine) == 0);
+  REQUIRE(queued_in(&mine, CLASS_64) == 6 && pending_drain_class(&mine, CLASS_64, 4) == 4);
+  REQUIRE(queued_in(&mine, CLASS_64) == 2 && is_ready(&mine));
+  REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 2 && queued_in(&mine, CLASS_64) == 0);
   REQUIRE(pending_drain_class(&mine, CLASS_64, 4) == 0);
   REQUIRE(mine.bins[CLASS_64].partial_count == 6);
 }
@@ -41,7 +37,7 @@ CHILD_TEST(put_back) {
   struct slab *slab = pending_next(&mine, CLASS_64);
   store_relaxed(&slab->pending_next, NULL);
   pending_put_back_all(slab, &mine);
-  REQUIRE(queued_in(&mine) == 2 && is_ready(&mine) && load_relaxed(&slab->queued) == 1);
+  REQUIRE(queued_in(&mine, CLASS_64) == 2 && is_ready(&mine) && load_relaxed(&slab->queued) == 1);
   REQUIRE(pending_drain_class(&mine, CLASS_64, 9) == 2);
 }
 
@@ -52,8 +48,8 @@ CHILD_TEST(sent_on_to_the_new_owner) {
   free_remotely(slab, 3);
   slab_own(slab, &other);
   REQUIRE(pending_next(&mine, CLASS_64) == slab);
-  REQUIRE(!pending_drain(slab, &mine) && slab->free_local == 0 && queued_in(&mine) == 0);
-  REQUIRE(queued_in(&other) == 1 && pending_next(&other, CLASS_64) == slab);
+  REQUIRE(!pending_drain(slab, &mine) && slab->free_local == 0 && queued_in(&mine, CLASS_64) == 0);
+  REQUIRE(queued_in(&other, CLASS_64) == 1 && pending_next(&other, CLASS_64) == slab);
   REQUIRE(pending_drain(slab, &other) && slab->free_local == 3);
 }
 
