@@ -59,23 +59,23 @@ struct owner {
   ATOMIC(uint32_t) thread_id; /* the kernel's, of the heap's thread; 0: none, or the first's */
   const char *name;           /* of a named heap; else NULL */
 
-  /* Under the latch. */
+  /* Under the latch, which lies with what each slow path writes. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
-  ATOMIC(int64_t) bytes_out; /* in blocks taken and not returned: live or in magazines */
-  struct counters counters;
-  /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's list. */
-  struct slab *page_cursor;
-  uint32_t page_class;
-  uint32_t free_age_ms; /* assumed of free memory that a sweep finds: its owner idled for that */
-  ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
-
-  /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
-  ATOMIC(uint64_t) ready_mask;
-  ATOMIC(uint64_t) spare_mask;      /* bit per class: the partial list may have used blocks */
+  /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's list. */
+  uint32_t page_class;
+  struct slab *page_cursor;
+  ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
+  ATOMIC(int64_t) bytes_out;   /* in blocks taken and not returned: live or in magazines */
+  uint32_t free_age_ms; /* assumed of free memory that a sweep finds: its owner idled for that */
+  struct counters counters;
+
+  /* Written by any thread, but rarely: threads that look for blocks read this line of every owner. */
+  CACHE_ALIGNED ATOMIC(uint64_t) ready_mask;
+  ATOMIC(uint64_t) spare_mask; /* bit per class: the partial list may have used blocks */
+  CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
   ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
   ATOMIC(uint64_t) seen_ns;
-  CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
 };
 
 /* Else the kernel's number of the thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
