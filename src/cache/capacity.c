@@ -40,31 +40,33 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   return bytes;
 }
 
-/* The slab bytes that the threads hold, divided by their number: a sample of the heaps that follow in the list. */
-static int64_t share_of_all(const struct owner *own) {
-  enum { HEAPS_MAX = 16 };
+/* The slab bytes that the threads hold, divided by their number: a sample of the heaps that follow in the list, whose lines they write in
+ * each slow path. So it stands for a few decisions. */
+static int64_t share_of_all(struct heap *heap) {
+  enum { HEAPS_MAX = 16, DECISIONS = 16 };
   int64_t bytes = 0, threads = 0;
-  const struct owner *owner = own;
+  const struct owner *own = &heap->owner, *owner = own;
+  if (heap->share_decisions++ % DECISIONS) return heap->share_bytes;
   for (unsigned heaps = 0; heaps < HEAPS_MAX; heaps++) {
     bytes += load_relaxed(&owner->bytes_out);
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);
     if (owner == own) break;
   }
-  return threads ? bytes / threads : 0;
+  return heap->share_bytes = threads ? bytes / threads : 0;
 }
 
 /* Approximately the live slab bytes of this heap's thread: the bytes out of its slabs or, as blocks change hands, its share of all
  * slabs; less the bytes in its magazines. */
-static int64_t live_slab_bytes(const struct heap *heap) {
-  int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
+static int64_t live_slab_bytes(struct heap *heap) {
+  int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(heap);
   return (own > share ? own : share) - capacity_cached_bytes(heap);
 }
 
 /* Above the soft limit the budget is an eighth. */
 enum { TIGHT_DIVISOR = 8 };
 
-RESIDENT static int64_t budget_bytes(const struct heap *heap) {
+RESIDENT static int64_t budget_bytes(struct heap *heap) {
   int64_t budget = BUDGET_BYTES + live_slab_bytes(heap);
   if (budget < 0) return budget; /* other threads have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
@@ -131,7 +133,7 @@ static void give_array(struct heap *heap, void **array, unsigned slots) {
   heap->spare_arrays[kind] = (void **)array;
 }
 
-static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
+static bool may_hold(struct heap *heap, unsigned class, unsigned slots) {
   int64_t bytes = (int64_t)(slots * class_bytes(class));
   if (slots > SLOTS_MAX) return false;
   if (bytes <= (int64_t)MODEST_BYTES) return true;
@@ -216,7 +218,7 @@ void capacity_shrink_all(struct heap *heap, unsigned most) {
     }
 }
 
-bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+bool capacity_exceeds_budget(struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
 }

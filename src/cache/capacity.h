@@ -28,6 +28,6 @@ bool capacity_shrink(struct heap *heap, unsigned class);
 /* All magazines are empty: if they have room for more than `most` blocks together, each gets room for its share. */
 void capacity_shrink_all(struct heap *heap, unsigned most);
 /* True when this magazine is one of those that together hold more than the program's bytes now justify. */
-bool capacity_exceeds_budget(const struct heap *heap, unsigned class);
+bool capacity_exceeds_budget(struct heap *heap, unsigned class);
 
 #endif
