@@ -36,11 +36,11 @@ struct idle {
  * not copy, as well. */
 RESIDENT static struct idle measure(void) {
   enum { HEAPS_MAX = 16 };
-  uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
   int64_t live =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
   if (!may_sleep())
     return (struct idle){live > 0 ? (uint64_t)live : 0, arenas_bytes_of(RANGE_DIRTY)};
+  uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
   if (held <= LITTLE_BYTES) return (struct idle){0, held};
   unsigned heaps = 0;
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
