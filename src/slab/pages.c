@@ -108,8 +108,8 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
     uintptr_t offset = (uintptr_t)blocks[index] - slab->base;
     used |= pages_of_bytes(offset, offset + slab->block_bytes - 1);
   }
-  uint64_t refaulted_pages = count_bits(slab->given_pages & used);
-  fetch_add_relaxed(&totals.refaulted_bytes, refaulted_pages << page_shift());
+  uint64_t refaulted = (uint64_t)count_bits(slab->given_pages & used) << page_shift();
+  if (refaulted) fetch_add_relaxed(&totals.refaulted_bytes, refaulted);
   slab->given_pages &= ~used;
   slab->waiting_pages = 0;
   slab->has_free_pages = slab->given_pages != 0;
