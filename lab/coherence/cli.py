@@ -47,6 +47,7 @@ def _summary(console: Console, load: str, runs: list[Run]) -> None:
     table = Table(title=load, title_justify="left", header_style="bold")
     for head in (
         "threads",
+        "warm, ms",
         "transfers",
         "across sockets",
         "payload",
@@ -60,6 +61,7 @@ def _summary(console: Console, load: str, runs: list[Run]) -> None:
         own, payload = (each.per_1000(sum(counts)) for counts in (each.own, each.payload))
         table.add_row(
             str(each.threads),
+            f"{each.warm_ns / 1e6:,.1f}",
             f"{own:.1f}",
             f"{each.per_1000(each.own[1]):.1f}",
             f"{payload:.0f}",

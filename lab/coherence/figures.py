@@ -46,6 +46,7 @@ class Line:
 class Run:
     threads: int
     operations: int
+    warm_ns: int  # until the last thread had made as many calls as it was to make operations
     ns: int
     own: tuple[int, int]  # transfers of the allocator's lines, in a socket and across
     payload: tuple[int, int]
@@ -84,11 +85,11 @@ def run(load: str, threads: int, operations: int) -> Run:
     if done.returncode:
         raise RunError(done.stderr.strip() or f"{load}, {threads} threads: exit status {done.returncode}")
     head, *rows = (line.split("\t") for line in done.stdout.splitlines())
-    count, ns, near, far, payload_near, payload_far, shared = map(int, head[1:])
+    count, warm_ns, ns, near, far, payload_near, payload_far, shared = map(int, head[1:])
     lines = [Line(int(row[1], 16), *map(int, row[2:8]), int(row[8], 16)) for row in rows if row[0] == "line"]
     places = [(int(row[1], 16), int(row[2])) for row in rows if row[0] == "site"]
     places.sort(key=lambda place: -place[1])
-    return Run(threads, count, ns, (near, far), (payload_near, payload_far), shared, lines, places)
+    return Run(threads, count, warm_ns, ns, (near, far), (payload_near, payload_far), shared, lines, places)
 
 
 @cache

@@ -25,7 +25,7 @@ enum { WORDS = CORES_MAX / 64 };
 unsigned core_count;
 static unsigned
     wanted; /* of each core: calls until all are warm; then operations, of which a half more are not measured */
-static uint64_t operations, started_at;
+static uint64_t operations, warm_at, started_at;
 static bool is_measuring;
 
 /* ---- cores ------------------------------------------------------------------------------------------------------ */
@@ -232,8 +232,9 @@ void access_memory(const void *address, size_t bytes, bool is_write, const void 
 
 static void print_run(void) {
   is_running = false;
-  printf("run\t%lu\t%lu\t%lu\t%lu\t%lu\t%lu\t%lu\n", operations, clock_now() - started_at,
-         totals[0][0], totals[0][1], totals[1][0], totals[1][1], payload_of_another_block);
+  printf("run\t%lu\t%lu\t%lu\t%lu\t%lu\t%lu\t%lu\t%lu\n", operations, warm_at,
+         clock_now() - started_at, totals[0][0], totals[0][1], totals[1][0], totals[1][1],
+         payload_of_another_block);
   for (struct line *line = lines; line < lines + LINES_MAX; line++) {
     unsigned writers = 0;
     for (unsigned word = 0; word < WORDS; word++)
@@ -265,6 +266,7 @@ void count_call(void) {
   unsigned *calls = &cores[current].calls;
   if (warm_cores == core_count || ++*calls < wanted) return;
   warm_cores += *calls == wanted;
+  if (warm_cores == core_count) warm_at = clock_now();
   while (load->runs_freely && warm_cores < core_count) pass_time(WAIT_NS);
 }
 
