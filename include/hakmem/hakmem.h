@@ -112,7 +112,7 @@ HAK_EXPORT void *hak_malloc_site(size_t size, uint32_t site);
  * that is impossible (then nothing changed and errno is left alone). */
 HAK_EXPORT void *hak_expand(void *block, size_t size);
 
-/* Gives free memory back to the operating system: memory older than the decay time, or with
+/* Gives free memory back to the operating system: memory that is old or too much, or with
  * `force` all free memory, the calling thread's own caches included.  Returns the bytes
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);

@@ -67,7 +67,13 @@ void *hak_expand(void *block, size_t size) { return family_expand(block, size); 
 
 size_t hak_purge(bool force) {
   if (!library_ready()) return 0;
-  return reclaim(heap_of_thread, force ? RECLAIM_TRIM : RECLAIM_OLD).purged_bytes;
+  size_t bytes = 0;
+  struct purge purge;
+  do {
+    purge = reclaim(heap_of_thread, force ? RECLAIM_ALL : RECLAIM_ROUND);
+    bytes += purge.purged_bytes;
+  } while (purge.is_cut && purge.purged_bytes);
+  return bytes;
 }
 
 void hak_thread_idle(void) {

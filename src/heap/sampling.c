@@ -17,7 +17,7 @@
 void sampling_purge(struct heap *heap) {
   uint32_t request = profile_begin_purge();
   if (LIKELY(!request)) return;
-  reclaim(heap, RECLAIM_TRIM);
+  reclaim(heap, RECLAIM_ALL);
   profile_end_purge(request);
 }
 

@@ -36,7 +36,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
   bool is_old = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms() && purge_credit() >= 0;
-  struct purge purge = reclaim(heap, is_old ? RECLAIM_QUIET : RECLAIM_AGE);
+  struct purge purge = reclaim(heap, is_old ? RECLAIM_TICK_OF_ALL : RECLAIM_TICK);
   if (now_ms < heap->next_scan_ms) idle_note_round(&purge); /* else pages are not known yet */
   if (!purge.is_cut) return;
   store_relaxed(&reclaim_next_round_ms, is_old ? due_ms : now_ms);
@@ -53,7 +53,7 @@ void reclaim_round_when_due(struct heap *heap) {
   if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
   bool is_cut = true;
   for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
-    is_cut = reclaim(heap, RECLAIM_BY_HELPER).is_cut;
+    is_cut = reclaim(heap, RECLAIM_ROUND).is_cut;
 }
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */
@@ -78,7 +78,8 @@ COLD static void give_above_limit(struct heap *heap) {
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   store_relaxed(&next_limit_bytes, held_bytes + load_relaxed(&limits.soft_bytes) / GROWTH_DIVISOR);
-  struct purge purge = reclaim(heap, RECLAIM_LIMIT);
+  reclaim_own_caches(heap);
+  struct purge purge = reclaim(heap, RECLAIM_TICK_OF_ALL);
   if (purge.is_cut && purge.purged_bytes) {
     store_relaxed(&next_limit_ms, now_ms); /* the next slow path goes on */
     return;
@@ -158,7 +159,7 @@ RESIDENT static bool answer_call(struct heap *heap) {
 enum { SCANS_PER_INTERVAL = 8 };
 
 NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
-  struct purge purge = reclaim(heap, RECLAIM_OWN_PAGES);
+  struct purge purge = reclaim_own_pages(heap);
   heap->has_waiting_pages = purge.work_remains;
   if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;
 }
@@ -188,7 +189,7 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
 RESIDENT static void do_one(struct heap *heap, uint64_t now_ms) {
   uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
   if (UNLIKELY(idle_is_given())) {
-    struct purge purge = reclaim(heap, RECLAIM_AGE);
+    struct purge purge = reclaim(heap, RECLAIM_TICK);
     idle_note_step(&purge);
   } else if (now_ms >= due_ms) {
     run_when_due(heap, now_ms, due_ms);

@@ -30,38 +30,15 @@ static const struct bounds budgets[] = {
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
-enum age { OLD, ANY_AGE };
-enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
-
-/* The actions, in this order. */
-enum depth {
-  EMPTY_OWN = 1 << 0,    /* the thread's caches */
-  RELEASE_OWN = 1 << 2,  /* its wholly free slabs */
-  RELEASE_IDLE = 1 << 4, /* free slabs and old pages of idle owners; calls them to flush */
-  FLUSH_SHARED = 1 << 5, /* caches of Large and Big blocks */
-  PURGE_SLABS = 1 << 6,
-  PURGE_RANGES = 1 << 7,
-  PURGE_OWN_PAGES = 1 << 8, /* of the thread's slabs in use */
-  UNMAP = 1 << 9,           /* addresses too */
-
-  OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
-  OF_OWN = EMPTY_OWN | RELEASE_OWN,
-};
-
+/* A round without bounds waits until no other runs, and begins with the thread's own caches; else it is not run meanwhile. */
 static const struct row {
-  enum age age;
+  bool is_by_age; /* else everything free goes */
   enum budget budget;
-  enum turn turn;
-  unsigned depth;
+  bool gives_addresses;
 } rows[RECLAIM_REASONS] = {
-    [RECLAIM_AGE] = {OLD, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
-    [RECLAIM_QUIET] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
-    [RECLAIM_BY_HELPER] = {OLD, ROUND, IF_NOBODY_IS_AT_IT, OF_ALL},
-    [RECLAIM_OLD] = {OLD, ALL, IF_NOBODY_IS_AT_IT, OF_ALL},
-    [RECLAIM_TRIM] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL},
-    [RECLAIM_LIMIT] = {ANY_AGE, ROUND, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
-    [RECLAIM_PRESSURE] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL | UNMAP},
-    [RECLAIM_OWN_PAGES] = {OLD, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
+    [RECLAIM_TICK] = {true, STEP, false},    [RECLAIM_TICK_OF_ALL] = {false, STEP, false},
+    [RECLAIM_ROUND] = {true, ROUND, false},  [RECLAIM_ALL] = {false, ALL, false},
+    [RECLAIM_PRESSURE] = {false, ALL, true},
 };
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
@@ -85,14 +62,13 @@ RESIDENT uint32_t reclaim_page_decay_ms(void) {
 /* The record of a round, from its row. */
 static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
-  bool is_by_age = row->age == OLD;
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
-                        .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
+                        .decay_ms = row->is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
+                        .page_decay_ms = row->is_by_age ? reclaim_page_decay_ms() : 0,
                         .end_ns = bounds->ns ? os_now_ns() + bounds->ns : 0,
                         .calls_left = bounds->calls,
                         .slabs_left = bounds->slabs,
-                        .give_addresses = (row->depth & UNMAP) != 0};
+                        .give_addresses = row->gives_addresses};
 }
 
 /* ---- one round at a time ------------------------------------------------------------------------------------ */
@@ -104,12 +80,6 @@ bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 /* In a process with one thread it is not taken. */
 #define ASSERT_OUR_TURN() ASSERT(!os_is_multi_threaded() || reclaim_is_running())
-
-static bool take_turn(enum turn turn, struct heap *heap) {
-  if (turn == IF_NOBODY_IS_AT_IT) return lock_try(&round_lock);
-  if (turn == AFTER_OTHERS) lock_take(&round_lock, heap_counters(heap));
-  return true;
-}
 
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
@@ -197,12 +167,12 @@ void reclaim_after_fork(void) {
 
 /* ---- the actions ---------------------------------------------------------------------------------------------- */
 
-static void give_own(struct heap *heap, unsigned depth) {
+void reclaim_own_caches(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   heap_enter(heap);
-  if (depth & EMPTY_OWN) caches_empty(heap);
+  caches_empty(heap);
   latch_take(&heap->owner);
-  if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner, SIZE_MAX);
+  owner_release_free_slabs(&heap->owner, SIZE_MAX);
   latch_give(&heap->owner);
   heap_leave(heap);
 }
@@ -216,19 +186,18 @@ static void purge_own_pages(struct heap *heap, struct purge *purge) {
   purge->is_cut |= !is_done;
 }
 
-static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
-  struct counters *counters = heap_counters(heap);
-  if (depth & FLUSH_SHARED) range_magazines_purge(purge, counters);
-  if (depth & PURGE_SLABS) slab_pool_purge(purge);
-  if (depth & PURGE_RANGES) range_purge(purge, counters);
-  if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
+struct purge reclaim_own_pages(struct heap *heap) {
+  struct purge purge = begin_record(&rows[RECLAIM_TICK]);
+  purge_own_pages(heap, &purge);
+  return purge;
 }
 
 /* Scans all free memory, so that it is known afterwards whether any remains. */
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
+  struct counters *counters = heap_counters(heap);
   ASSERT_OUR_TURN();
-  count(heap_counters(heap), COUNT_purges);
-  if (row->age == OLD && row->budget != ALL) idle_measure(purge);
+  count(counters, COUNT_purges);
+  if (row->is_by_age) idle_measure(purge);
   /* Before the scan, so that a thread that frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */
@@ -237,7 +206,9 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   /* Queued slabs that have changed owner were sent on, perhaps to an owner that was visited already. */
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   release_idle_named(purge, budgets[row->budget].owners);
-  purge_all(heap, row->depth, purge);
+  range_magazines_purge(purge, counters);
+  slab_pool_purge(purge);
+  range_purge(purge, counters);
   bool is_in_slabs = purge->idle_bytes > purge->room_bytes && purge->early_run_bytes < SIZE_MAX;
   if (is_in_slabs && purge->purged_bytes) purge->is_cut = purge->work_remains = true; /* later */
   if (is_in_slabs && !purge->purged_bytes && heap_is_real(heap)) purge_own_pages(heap, purge);
@@ -248,17 +219,17 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
 
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
-  bool are_lost_left =
-      row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
-  if (row->depth & OF_OWN) give_own(heap, row->depth);
-  if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
-  if (row->depth & RELEASE_IDLE) poll_limits();
+  bool are_lost_left = lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
+  if (row->budget == ALL) {
+    reclaim_own_caches(heap);
+    lock_take(&round_lock, heap_counters(heap));
+  } else if (!lock_try(&round_lock)) {
+    return (struct purge){.work_remains = true};
+  }
+  poll_limits();
   struct purge purge = begin_record(row);
-  if (row->depth & RELEASE_IDLE)
-    run_round(heap, row, &purge);
-  else
-    purge_all(heap, row->depth, &purge);
-  if (row->turn != BESIDE_OTHERS) lock_give(&round_lock);
+  run_round(heap, row, &purge);
+  lock_give(&round_lock);
   purge.is_cut |= are_lost_left;
   return purge;
 }

@@ -5,7 +5,7 @@
  *   purge     pages → the system
  *   unmap     addresses → the system
  *
- * Each reason has one row in reclaim.c: the age and amount of memory to give back, and the actions. */
+ * Each reason has one row in reclaim.c: the age and amount of memory to give back. */
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
@@ -13,20 +13,20 @@
 #include "pool/purge.h"
 
 enum reclaim_reason {
-  RECLAIM_AGE, /* a round is due: memory that is old or too much; by a thread of the program, in steps */
-  RECLAIM_QUIET,     /* the same, and no slow path came for a decay time: all free memory is old */
-  RECLAIM_BY_HELPER, /* a round is due: by the helper, in one piece */
-  RECLAIM_OLD,       /* the program asks to purge old memory */
-  RECLAIM_TRIM,      /* the program asks for everything */
-  RECLAIM_LIMIT,     /* the memory held exceeds the soft limit */
-  RECLAIM_PRESSURE,  /* the system refused memory */
-  RECLAIM_OWN_PAGES, /* the thread's own slabs were not scanned for a while */
+  RECLAIM_TICK, /* a slow path finds a round due: a step; memory that is old or too much goes */
+  RECLAIM_TICK_OF_ALL, /* the same, and all goes: above the soft limit, or after a decay time without a slow path */
+  RECLAIM_ROUND,    /* the helper finds it due, or the program asks for it */
+  RECLAIM_ALL,      /* the program asks for all free memory */
+  RECLAIM_PRESSURE, /* the system refused memory */
   RECLAIM_REASONS
 };
 
 /* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches; `heap` is the thread's own, or a
- * constant one. Does nothing while another thread runs a round, unless the row says to wait. */
+ * constant one. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
+/* The thread's caches and wholly free slabs; a step of old pages of its slabs in use. */
+void reclaim_own_caches(struct heap *heap);
+struct purge reclaim_own_pages(struct heap *heap);
 
 /* Below the option's value when the cgroup's memory is nearly used up. */
 uint64_t reclaim_decay_ms(void);

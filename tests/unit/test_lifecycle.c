@@ -168,7 +168,7 @@ CHILD_TEST(park_few_in_a_call) {
       if (call)
         REQUIRE(heap_borrow() != NULL);
       else
-        reclaim(heap_of_thread, RECLAIM_AGE);
+        reclaim(heap_of_thread, RECLAIM_TICK);
       uint64_t parked = counted(COUNT_heaps_parked) - before;
       REQUIRE(parked > 0 && parked <= 2);
     }
