@@ -42,7 +42,9 @@ enum { PURGE_SLABS_A_STEP = 512 };
 INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_left; }
 
 /* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are counted, too.) */
-INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
+INLINE bool purge_is_bounded(const struct purge *purge) {
+  return purge->end_ns || purge->calls_left < SIZE_MAX / 2;
+}
 
 /* `bytes` shrink with age: three quarters at half of the time, nothing at its end. */
 INLINE uint64_t purge_falling(uint64_t bytes, uint32_t age_ms, uint32_t end_ms) {

@@ -43,17 +43,15 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
 }
 
-/* The helper runs at most this number of parts of a cut round before it checks whether it is still wanted. */
-enum { PARTS_MAX = 4 };
-
-void reclaim_round_when_due(struct heap *heap) {
+bool reclaim_round_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms();
   if (load_acquire(&purge_state) == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
-  if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
-  bool is_cut = true;
-  for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
-    is_cut = reclaim(heap, RECLAIM_ROUND).is_cut;
+  if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return false;
+  struct purge purge = reclaim(heap, RECLAIM_ROUND);
+  bool goes_on = purge.is_cut && purge.purged_bytes;
+  if (goes_on) store_relaxed(&reclaim_next_round_ms, now_ms);
+  return goes_on;
 }
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */

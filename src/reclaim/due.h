@@ -23,7 +23,7 @@ uint64_t reclaim_caches_when_due(
     struct heap *heap); /* the time in ms, if it was asked for; else 0 */
 void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms);
 
-/* The helper's part: a whole round, when one is due. */
-void reclaim_round_when_due(struct heap *heap);
+/* The helper's part: a round, when one is due; true when it was cut and goes on at once. */
+bool reclaim_round_when_due(struct heap *heap);
 
 #endif

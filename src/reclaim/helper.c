@@ -74,7 +74,8 @@ static void work_once(void) {
   uint64_t round_ms = reclaim_interval_ms() + 1;
   rest(PURGE_REST_FOR_A_TIME, is_ticking ? DIVERT_TICK_MS : round_ms);
   if (is_ticking) divert_tick();
-  if (has_work()) reclaim_round_when_due(heap_of_thread);
+  if (!has_work()) return;
+  while (reclaim_round_when_due(heap_of_thread) && !is_over()) continue;
 }
 
 /* False when the helper is wanted again by now, and no other has been started. */

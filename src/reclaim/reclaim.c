@@ -26,7 +26,7 @@ struct bounds {
 };
 static const struct bounds budgets[] = {
     [STEP] = {PURGE_STEP_NS, 96, 16, PURGE_SLABS_A_STEP},
-    [ROUND] = {UINT64_C(50000000), 2048, SIZE_MAX, SIZE_MAX},
+    [ROUND] = {UINT64_C(50000000), SIZE_MAX, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
