@@ -153,22 +153,18 @@ RESIDENT static bool answer_call(struct heap *heap) {
 
 /* ---- free pages in own slabs -------------------------------------------------------------------------------- */
 
-/* The next scan comes this many times sooner when a scan was cut. */
-enum { SCANS_PER_INTERVAL = 8 };
-
-NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
+NOINLINE static void scan(struct heap *heap, uint64_t now_ms) {
   struct purge purge = reclaim_own_pages(heap);
   heap->has_waiting_pages = purge.work_remains;
-  if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;
+  if (purge.is_cut) heap->next_scan_ms = now_ms + RECLAIM_MIN_INTERVAL_MS;
 }
 
-/* Once in an interval: free pages of its slabs in use wait, and old ones are purged. */
+/* Once in an interval, sooner when it was cut: free pages of its slabs in use wait, and old ones are purged. */
 RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_scan_ms) return;
   bool has_time = heap->next_scan_ms != 0;
-  uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
-  heap->next_scan_ms = now_ms + interval_ms;
-  if (has_time) scan(heap, now_ms, interval_ms);
+  heap->next_scan_ms = now_ms + reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
+  if (has_time) scan(heap, now_ms);
 }
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */

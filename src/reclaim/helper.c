@@ -8,8 +8,8 @@
 
 #include "cache/divert.h"
 #include "cache/heap.h"
+#include "config/limits.h"
 #include "config/options.h"
-#include "map/window.h"
 #include "os/lock.h"
 #include "pool/purge.h"
 #include "reclaim/due.h"
@@ -28,7 +28,6 @@ static ATOMIC(bool) has_begun;
 
 /* Values of the option. A program that is small or has no threads gains nothing from a helper. */
 enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
-enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
 /* ---- its life ---------------------------------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ static void wake(void) {
 static void work_once(void) {
   bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
-    rest(PURGE_REST_UNTIL_WANTED, HELPER_MAX_SLEEP_MS);
+    rest(PURGE_REST_UNTIL_WANTED, LIMITS_DECAY_NEVER_MS);
     return;
   }
   uint64_t round_ms = reclaim_interval_ms() + 1;
@@ -101,7 +100,7 @@ static void *helper_body(void *unused) {
 
 /* Asked at each slow path of malloc: most programs are small. */
 static bool is_worth_a_helper(void) {
-  bool is_small = load_relaxed(&window.frontier_chunk) < HELPER_MIN_CHUNKS;
+  bool is_small = reclaim_is_small();
   if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
   if (options.helper_thread == HELPER_ALWAYS) return true;
   if (!os_is_multi_threaded()) return false;

@@ -6,7 +6,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "large/range_magazine.h"
-#include "map/window.h"
 #include "named/named_heap.h"
 #include "os/lock.h"
 #include "pool/range.h"
@@ -84,22 +83,20 @@ bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
 /* A process that has stayed small does not pay for reading the files of its cgroup. */
-enum { POLL_MIN_CHUNKS = 8 };
 static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
 
 /* Once in an interval, for any number of steps in a round. */
 static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
   ASSERT_OUR_TURN();
-  if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
-  if (now_ms < load_relaxed(&next_poll_ms)) return;
+  if (reclaim_is_small() || now_ms < load_relaxed(&next_poll_ms)) return;
   limits_poll();
   store_relaxed(&next_poll_ms, now_ms + reclaim_interval_ms());
 }
 
 RESIDENT void reclaim_poll_limits_once(void) {
   if (LIKELY(load_relaxed(&next_poll_ms))) return;
-  if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS || !lock_try(&round_lock)) return;
+  if (reclaim_is_small() || !lock_try(&round_lock)) return;
   poll_limits();
   lock_give(&round_lock);
 }
@@ -111,8 +108,6 @@ static struct owner *next_idle; /* where the next visit begins; NULL: with the f
 static uint32_t next_named;     /* the named heap's number before the next visit */
 static uint64_t answers_until_ms;
 
-enum { ANSWER_DECAYS = 2 };
-
 /* A thread whose requests all hit its magazines takes no slow path, and blocks that it does not need stay there as well. It is called
  * once it is dormant; a sleeping thread answers when it frees again. */
 static void call_if_dormant(const struct heap *self, struct heap *heap, const struct purge *purge,
@@ -122,7 +117,7 @@ static void call_if_dormant(const struct heap *self, struct heap *heap, const st
       load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
     return;
   heap_divert(heap, HEAP_CALL);
-  answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
+  answers_until_ms = now_ms + purge->decay_ms;
 }
 
 /* Owners that were in no slow path for a decay time become dormant; wholly free slabs of owners that do not run are released to the

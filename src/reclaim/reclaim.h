@@ -10,6 +10,7 @@
 #define HAK_RECLAIM_RECLAIM_H
 
 #include "cache/heap.h"
+#include "map/window.h"
 #include "pool/purge.h"
 
 enum reclaim_reason {
@@ -34,6 +35,12 @@ uint32_t reclaim_page_decay_ms(void);
 /* Rounds in one decay time: memory is purged at most a quarter of it late. */
 enum { RECLAIM_ROUNDS_PER_DECAY = 4, RECLAIM_MIN_INTERVAL_MS = 10 };
 uint64_t reclaim_interval_ms(void);
+
+/* Chunks of 2 MiB: a process with fewer gains too little from a helper, or from its cgroup's limits, to pay for them. */
+enum { RECLAIM_MIN_CHUNKS = 8 };
+INLINE bool reclaim_is_small(void) {
+  return load_relaxed(&window.frontier_chunk) < RECLAIM_MIN_CHUNKS;
+}
 
 /* Reads the cgroup before caches fill beyond what it allows; once. */
 void reclaim_poll_limits_once(void);
