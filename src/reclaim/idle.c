@@ -152,19 +152,18 @@ RESIDENT bool idle_begins(void) {
 }
 
 /* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. So
- * magazines that could keep more pages than the room has are shrunk: with more than ROOMS times their room in blocks, a fall is seen even
+ * magazines that could keep more pages than the room has are shrunk: where they have room for less than may be free, a fall is seen even
  * with all of them full. */
 void idle_shrink_magazines(struct heap *heap) {
-  enum { ROOMS = 2 };
-  if (measure().live <= (uint64_t)heap->capacity_bytes * ROOMS)
+  if (measure().live / LIVE_DIVISOR <= (uint64_t)heap->capacity_bytes)
     capacity_shrink_all(heap, (unsigned)(EARLY_BYTES / 2 / os_page_bytes()));
 }
 
 /* ---- memory that waits ---------------------------------------------------------------------------------------- */
 
 /* That costs a free 20 to 100 ns. While the program takes other slow paths, which look as well, a hundredth of the time that passes is
- * spent on it, unless it has freed nearly everything; else as much as lasts until the clock moves. */
-enum { PASSES_A_MS = 100, PASSES_SAVED_MAX = 64 << 10, PASSES_MAX = 1 << 20 };
+ * spent on it, within a decay time, unless it has freed nearly everything; else as much as lasts until the clock moves. */
+enum { PASSES_A_MS = 100 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 
 RESIDENT bool idle_passes(uint64_t now_ms) {
@@ -178,9 +177,10 @@ static uint64_t passes_after(const struct heap *heap, const struct idle *idle, u
   uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
   bool takes_others = slow_paths != load_relaxed(&slow_paths_seen);
   uint64_t left = load_relaxed(&passes_left) + passed_ms * PASSES_A_MS;
+  uint64_t most = limits_decay_ms(options.decay_ms) * PASSES_A_MS;
   store_relaxed(&slow_paths_seen, slow_paths);
-  if (!takes_others || is_nearly_all(idle)) return PASSES_MAX;
-  return left < PASSES_SAVED_MAX ? left : PASSES_SAVED_MAX;
+  if (!takes_others || is_nearly_all(idle)) return UINT32_MAX;
+  return left < most ? left : most;
 }
 
 static void wait(struct heap *heap, const struct idle *idle, uint64_t now_ms) {
