@@ -35,23 +35,19 @@ struct idle {
 /* Where threads run ranges alone, without a walk over all heaps. Else all heaps count: those of threads that have ended, or that a fork did
  * not copy, as well. */
 RESIDENT static struct idle measure(void) {
-  enum { HEAPS_MAX = 16 };
   int64_t live =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
   if (!may_sleep())
     return (struct idle){live > 0 ? (uint64_t)live : 0, arenas_bytes_of(RANGE_DIRTY)};
   uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
   if (held <= LITTLE_BYTES) return (struct idle){0, held};
-  unsigned heaps = 0;
-  for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
-    if (++heaps > HEAPS_MAX) return (struct idle){UINT64_MAX, 0}; /* unknown: all counts as live */
-    live += load_relaxed(&owner->bytes_out);
-  }
+  unsigned left = IDLE_OWNERS_MAX + 1;
+  const struct owner *owner = owners_first();
+  for (; owner && left; owner = owner->next_of_all, left--) live += load_relaxed(&owner->bytes_out);
   const struct hak_heap *named;
-  for (uint32_t number = 0; (named = named_next(&number));) {
-    if (++heaps > HEAPS_MAX) return (struct idle){UINT64_MAX, 0};
+  for (uint32_t number = 0; left && (named = named_next(&number)); left--)
     live += load_relaxed(&named->owner.bytes_out);
-  }
+  if (!left) return (struct idle){UINT64_MAX, 0}; /* unknown: all counts as live */
   live -= (int64_t)range_magazines_bytes();
   if (live < 0) live = 0;
   return (struct idle){(uint64_t)live, held > (uint64_t)live ? held - (uint64_t)live : 0};

@@ -11,6 +11,9 @@
 #include "cache/heap.h"
 #include "pool/purge.h"
 
+/* Owners that a slow path visits: some cache lines of each, which other threads write. */
+enum { IDLE_OWNERS_MAX = 16 };
+
 /* Before a round: how much is free, and how much may be. */
 void idle_measure(struct purge *purge);
 /* After a step: bytes that could not go do not start another. */

@@ -24,7 +24,7 @@ struct bounds {
   size_t calls, owners, slabs;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {PURGE_STEP_NS, 96, 16, PURGE_SLABS_A_STEP},
+    [STEP] = {PURGE_STEP_NS, PAGE_CALLS_A_SCAN, IDLE_OWNERS_MAX, PURGE_SLABS_A_STEP},
     [ROUND] = {UINT64_C(50000000), SIZE_MAX, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };

@@ -9,9 +9,8 @@
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
-#include "cache/heap.h"
 #include "map/window.h"
-#include "pool/purge.h"
+#include "reclaim/idle.h"
 
 enum reclaim_reason {
   RECLAIM_TICK, /* a slow path finds a round due: a step; memory that is old or too much goes */

@@ -1,8 +1,8 @@
 /* src/reclaim: a slow path does one step of what is due, however much is due at once and however slow the system is. */
 #include "memory_use.h"
 
-/* As in reclaim.c's table; of the last SuperSlab all runs of free slots go. */
-enum { CALLS_A_STEP = 96, RUNS_OF_A_SUPERSLAB = 16, ROUNDS = 400 };
+/* PAGE_CALLS_A_SCAN; of the last SuperSlab all runs of free slots go. */
+enum { CALLS_A_STEP = 128, RUNS_OF_A_SUPERSLAB = 16, ROUNDS = 400 };
 enum { SLOW_NS_A_PAGE = 400, LONGEST_NS = 1000000 };
 
 struct kind {
