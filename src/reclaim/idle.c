@@ -129,8 +129,6 @@ void idle_note_step(const struct purge *purge) {
   uint64_t target = purge->room_bytes + purge->wanted_bytes;
   uint64_t left = purge->idle_bytes > target ? purge->idle_bytes - target : 0;
   bool goes_on = left && purge->purged_bytes && (purge->is_cut || !purge->slabs_left);
-  purge_credit_spend(purge->purged_bytes + purge->calls * PURGE_CALL_BYTES +
-                     (PURGE_SLABS_A_STEP - purge->slabs_left) * PURGE_SLAB_BYTES);
   if (!goes_on) note_stuck(left, measure().live);
   store_relaxed(&stage, goes_on ? GIVING : NOTHING);
 }

@@ -8,6 +8,7 @@
 #include "large/range_magazine.h"
 #include "named/named_heap.h"
 #include "os/lock.h"
+#include "pool/purge_credit.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
 #include "reclaim/idle.h"
@@ -225,6 +226,9 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   struct purge purge = begin_record(row);
   run_round(heap, row, &purge);
   lock_give(&round_lock);
+  if (row->budget == STEP)
+    purge_credit_spend(purge.purged_bytes + purge.calls * PURGE_CALL_BYTES +
+                       (PURGE_SLABS_A_STEP - purge.slabs_left) * PURGE_SLAB_BYTES);
   purge.is_cut |= are_lost_left;
   return purge;
 }

@@ -127,8 +127,7 @@ static void grow_many(bool by_realloc) {
 
 struct bursts {
   bool by_realloc;
-  unsigned between,
-      after; /* pairs of small requests: after each burst; in each millisecond at the end */
+  unsigned between, after; /* pairs of small requests: after each burst; in each ms at the end */
 };
 
 static void settle(const void *argument) {

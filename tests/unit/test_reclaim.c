@@ -2,6 +2,7 @@
 #include "reclaim/due.h"
 
 #include "memory_use.h"
+#include "pool/purge_credit.h"
 
 /* Without the helper, which would do it in its own time. */
 static void begin(void) {
@@ -20,11 +21,14 @@ CHILD_TEST(wait_for_the_decay) {
   use_memory();
   uint64_t before = look().purged_bytes, free_bytes = look().dirty_free_bytes;
   REQUIRE(free_bytes >= 20 * MIB);
+  os_fake.processor_ms = 900;
   for (unsigned step = 0; step < 9; step++) tick(100);
+  int64_t earned = purge_credit();                 /* 56 MiB */
   REQUIRE(look().purged_bytes - before < 4 * MIB); /* too young, all of it */
   for (unsigned step = 0; step < 30; step++) tick(100);
   REQUIRE(look().purged_bytes - before >= 30 * MIB);
   REQUIRE(look().dirty_free_bytes < 4 * MIB);
+  REQUIRE(purge_credit() <= earned - (int64_t)(30 * MIB)); /* and spends it */
 }
 
 /* The first calls after a long silence are enough, each with a step of the work. */
