@@ -64,8 +64,6 @@ static ATOMIC(uint64_t) next_limit_ms;
 static ATOMIC(uint64_t) next_limit_bytes;
 static ATOMIC(uint64_t) limit_interval_ms;
 
-enum { GROWTH_DIVISOR = 16 }; /* of the limit */
-
 COLD static void give_above_limit(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms(), due_ms = load_relaxed(&next_limit_ms);
   uint64_t held_bytes = load_relaxed(&totals.committed_bytes);
@@ -75,7 +73,8 @@ COLD static void give_above_limit(struct heap *heap) {
   if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
-  store_relaxed(&next_limit_bytes, held_bytes + load_relaxed(&limits.soft_bytes) / GROWTH_DIVISOR);
+  store_relaxed(&next_limit_bytes,
+                held_bytes + load_relaxed(&limits.soft_bytes) / IDLE_SMALL_DIVISOR);
   reclaim_own_caches(heap);
   struct purge purge = reclaim(heap, RECLAIM_TICK_OF_ALL);
   if (purge.is_cut && purge.purged_bytes) {
@@ -135,13 +134,11 @@ NOINLINE static void flush_to_give(struct heap *heap) {
   heap_leave(heap);
 }
 
-/* A thread is not called again until it had time to fill its magazines with blocks that it does not need. */
-enum { SETTLED_SLOW_PATHS = 64 };
-
+/* A thread is not called again until it has refilled as many magazines as it may have. */
 NOINLINE static void answer(struct heap *heap) {
   heap_divert(heap, HEAP_POKE); /* not restored: a tool may have poked it meanwhile */
   flush(heap, true);
-  store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SETTLED_SLOW_PATHS);
+  store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SLAB_CLASS_COUNT);
 }
 
 /* True when a round has called the thread, which took no slow path: all its caches are flushed now. */

@@ -85,9 +85,10 @@ RESIDENT static uint64_t wanted(int64_t credit) {
   return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
 }
 
-/* A program that has this part left is done with the rest: there all free pages of slabs in use go, else such as pay for a call. */
-enum { NEARLY_ALL = 32 };
-static bool is_nearly_all(const struct idle *idle) { return idle->live < idle->free / NEARLY_ALL; }
+/* A program that has so small a part left is done with the rest: there all free pages of slabs in use go, else such as pay for a call. */
+static bool is_nearly_all(const struct idle *idle) {
+  return idle->live < idle->free / IDLE_SMALL_DIVISOR;
+}
 
 /* ---- the rounds ---------------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,9 @@
 /* Owners that a slow path visits: some cache lines of each, which other threads write. */
 enum { IDLE_OWNERS_MAX = 16 };
 
+/* A part that is small beside the whole: of free memory, what is live; of a limit, what the process has grown by. */
+enum { IDLE_SMALL_DIVISOR = 32 };
+
 /* Before a round: how much is free, and how much may be. */
 void idle_measure(struct purge *purge);
 /* After a step: bytes that could not go do not start another. */
