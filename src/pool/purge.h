@@ -32,6 +32,9 @@ enum { PURGE_CALL_BYTES = 16 << 10, PURGE_SLAB_BYTES = 512 };
 /* The most slabs in use that a step of a round, or any other visit by a thread of the program, scans: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
 
+/* The least time between two rounds, or two questions for the processor time: a few ticks of the coarse clock. */
+enum { PURGE_LEAST_MS = 10 };
+
 /* The time of a step on a thread of the program; with the system call begun before its end that is less than a millisecond. Less time
  * would be too little for a program that frees blocks of some MiB and then does nothing. */
 #define PURGE_STEP_NS UINT64_C(650000)

@@ -2,7 +2,7 @@
 
 #include "base/counters.h"
 #include "config/options.h"
-#include "os/os.h"
+#include "pool/purge.h"
 
 #define BYTES_A_MS ((int64_t)64 << 10)
 enum { REFAULT_COST = 2 };
@@ -14,12 +14,10 @@ static ATOMIC(uint64_t) refaulted; /* totals.refaulted_bytes that are in it */
 
 /* The kernel sums up the time of all threads, 60 ns for each: with a thousand growing threads that exceeds the savings. So it is asked
  * for now and then. */
-enum { ASK_EVERY_MS = 16 };
-
 static int64_t earn(void) {
   static ATOMIC(uint64_t) asked_at_ms; /* by the clock */
   uint64_t clock_ms = os_now_coarse_ms();
-  if (clock_ms - load_relaxed(&asked_at_ms) < ASK_EVERY_MS) return 0;
+  if (clock_ms - load_relaxed(&asked_at_ms) < PURGE_LEAST_MS) return 0;
   store_relaxed(&asked_at_ms, clock_ms);
   uint64_t now_ms = os_processor_ms(), before_ms = load_relaxed(&earned_ms);
   store_relaxed(&earned_ms, now_ms);

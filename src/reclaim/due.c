@@ -70,7 +70,7 @@ COLD static void give_above_limit(struct heap *heap) {
   bool is_time = now_ms >= due_ms;
   if (!is_time && held_bytes < load_relaxed(&next_limit_bytes)) return;
   uint64_t interval = load_relaxed(&limit_interval_ms);
-  if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
+  if (interval < PURGE_LEAST_MS) interval = PURGE_LEAST_MS;
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   store_relaxed(&next_limit_bytes,
@@ -123,7 +123,7 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
                  commit_is_too_much();
   bool is_done = !has_time || flush(heap, is_idle);
-  heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : RECLAIM_MIN_INTERVAL_MS);
+  heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : PURGE_LEAST_MS);
 }
 
 /* Before steps that give back what is too much. */
@@ -153,7 +153,7 @@ RESIDENT static bool answer_call(struct heap *heap) {
 NOINLINE static void scan(struct heap *heap, uint64_t now_ms) {
   struct purge purge = reclaim_own_pages(heap);
   heap->has_waiting_pages = purge.work_remains;
-  if (purge.is_cut) heap->next_scan_ms = now_ms + RECLAIM_MIN_INTERVAL_MS;
+  if (purge.is_cut) heap->next_scan_ms = now_ms + PURGE_LEAST_MS;
 }
 
 /* Once in an interval, sooner when it was cut: free pages of its slabs in use wait, and old ones are purged. */

@@ -160,6 +160,7 @@ RESIDENT void helper_note_thread(void) {
   if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
 }
 
+/* A second, by milliseconds: the kernel ends a thread in some microseconds, on a very busy machine later. */
 enum { STOP_ATTEMPTS = 1000 };
 
 bool helper_stop(bool for_good) {

@@ -9,10 +9,15 @@
 #include "pool/arena.h"
 #include "pool/purge_credit.h"
 
-/* Beside half of the live bytes, what is free goes early by this many bytes at least, and may be so without a look at the clock. */
-#define EARLY_BYTES ((uint64_t)16 << 20)
+/* Bytes that may be free beside the budget without a look at the clock, or are left when nearly all is freed. A step gives back as much. */
 #define LITTLE_BYTES ((uint64_t)4 << 20)
-enum { LIVE_DIVISOR = 2, KEEP_MS = 10000 /* a longer decay says that memory is to be kept */ };
+/* The part of the live bytes that may be free: a swing of the working set is of that order (docs/decisions/0005). */
+enum { LIVE_DIVISOR = 2 };
+/* A decay time above this, ten times the usual one, says that memory is to be kept. */
+enum { KEEP_MS = 10000 };
+/* Stuck bytes become free as the blocks between are freed: they are tried again when this part of those has gone. With a half 130 MiB of
+ * 16 KiB pages stay where now 70 do (test_idle.c). */
+enum { STUCK_DIVISOR = 4 };
 
 /* Relaxed: an error costs one round more, or one later. */
 static ATOMIC(uint64_t) stuck_bytes; /* that a step could not give: in slabs in use, or locked */
@@ -64,7 +69,7 @@ static ATOMIC(uint64_t) falling_from;
 
 static void note_fall(const struct idle *idle, uint64_t most) {
   uint64_t from = load_relaxed(&falling_from);
-  if (from ? idle->live > from + EARLY_BYTES : idle->free > most)
+  if (from ? idle->live > from + IDLE_MUCH_BYTES : idle->free > most)
     store_relaxed(&falling_from, from ? 0 : idle->live + 1);
 }
 
@@ -102,11 +107,11 @@ void idle_measure(struct purge *purge) {
   if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 
-/* Stuck bytes become free as the blocks between are freed: they are tried again when a quarter of those has gone. */
 RESIDENT static uint64_t stuck_now(const struct idle *idle) {
   uint64_t stuck = load_relaxed(&stuck_bytes);
   if (idle->free < stuck) store_relaxed(&stuck_bytes, stuck = idle->free);
-  return idle->live < load_relaxed(&stuck_live_bytes) / 4 * 3 ? 0 : stuck;
+  uint64_t live = load_relaxed(&stuck_live_bytes);
+  return idle->live < live - live / STUCK_DIVISOR ? 0 : stuck;
 }
 
 static bool is_too_much(const struct idle *idle) {
@@ -114,7 +119,7 @@ static bool is_too_much(const struct idle *idle) {
   if (movable <= room_of(0, idle->live) + (may_sleep() ? LITTLE_BYTES : 0)) return false;
   int64_t credit = purge_credit();
   uint64_t room = young_room(idle, credit) + wanted(credit), most = room_of(UINT64_MAX, idle->live);
-  uint64_t least = load_relaxed(&falling_from) ? LITTLE_BYTES : EARLY_BYTES;
+  uint64_t least = load_relaxed(&falling_from) ? LITTLE_BYTES : IDLE_MUCH_BYTES;
   return movable > most + wanted(credit) || movable > room + least;
 }
 
@@ -151,7 +156,7 @@ RESIDENT bool idle_begins(void) {
  * with all of them full. */
 void idle_shrink_magazines(struct heap *heap) {
   if (measure().live / LIVE_DIVISOR <= (uint64_t)heap->capacity_bytes)
-    capacity_shrink_all(heap, (unsigned)(EARLY_BYTES / 2 / os_page_bytes()));
+    capacity_shrink_all(heap, (unsigned)(IDLE_MUCH_BYTES / 2 / os_page_bytes()));
 }
 
 /* ---- memory that waits ---------------------------------------------------------------------------------------- */

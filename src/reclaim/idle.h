@@ -17,6 +17,10 @@ enum { IDLE_OWNERS_MAX = 16 };
 /* A part that is small beside the whole: of free memory, what is live; of a limit, what the process has grown by. */
 enum { IDLE_SMALL_DIVISOR = 32 };
 
+/* Bytes that are much: a process that takes fewer gains too little from a helper, or from its cgroup's limits, to pay for them; and
+ * at least that much goes early of what is free beside half of the live bytes. */
+#define IDLE_MUCH_BYTES ((uint64_t)16 << 20)
+
 /* Before a round: how much is free, and how much may be. */
 void idle_measure(struct purge *purge);
 /* After a step: bytes that could not go do not start another. */

@@ -18,6 +18,9 @@
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
+/* The helper looks after this time whether it is still wanted, as a thread of the program may wait for its end. */
+#define ROUND_NS UINT64_C(50000000)
+
 /* The bounds of one round. A step takes a thread of the program a millisecond at most: PURGE_STEP_NS is for giving back. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
@@ -26,7 +29,7 @@ struct bounds {
 };
 static const struct bounds budgets[] = {
     [STEP] = {PURGE_STEP_NS, PAGE_CALLS_A_SCAN, IDLE_OWNERS_MAX, PURGE_SLABS_A_STEP},
-    [ROUND] = {UINT64_C(50000000), SIZE_MAX, SIZE_MAX, SIZE_MAX},
+    [ROUND] = {ROUND_NS, SIZE_MAX, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
@@ -47,11 +50,11 @@ RESIDENT uint64_t reclaim_decay_ms(void) { return limits_decay_ms(options.decay_
 
 RESIDENT uint64_t reclaim_interval_ms(void) {
   uint64_t interval = reclaim_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
-  return interval > RECLAIM_MIN_INTERVAL_MS ? interval : RECLAIM_MIN_INTERVAL_MS;
+  return interval > PURGE_LEAST_MS ? interval : PURGE_LEAST_MS;
 }
 
 /* Purging a page inside a slab costs a system call and, when its blocks are used again, a fault: in a busy program that is soon, so
- * such pages wait even where all other memory is purged at once. */
+ * such pages wait even where all other memory is purged at once: longer than a request mostly takes. */
 enum { PAGE_DECAY_MIN_MS = 100 };
 
 RESIDENT uint32_t reclaim_page_decay_ms(void) {

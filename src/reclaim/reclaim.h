@@ -32,13 +32,11 @@ struct purge reclaim_own_pages(struct heap *heap);
 uint64_t reclaim_decay_ms(void);
 uint32_t reclaim_page_decay_ms(void);
 /* Rounds in one decay time: memory is purged at most a quarter of it late. */
-enum { RECLAIM_ROUNDS_PER_DECAY = 4, RECLAIM_MIN_INTERVAL_MS = 10 };
+enum { RECLAIM_ROUNDS_PER_DECAY = 4 };
 uint64_t reclaim_interval_ms(void);
 
-/* Chunks of 2 MiB: a process with fewer gains too little from a helper, or from its cgroup's limits, to pay for them. */
-enum { RECLAIM_MIN_CHUNKS = 8 };
 INLINE bool reclaim_is_small(void) {
-  return load_relaxed(&window.frontier_chunk) < RECLAIM_MIN_CHUNKS;
+  return load_relaxed(&window.frontier_chunk) < IDLE_MUCH_BYTES >> CHUNK_SHIFT;
 }
 
 /* Reads the cgroup before caches fill beyond what it allows; once. */

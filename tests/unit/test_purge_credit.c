@@ -6,7 +6,7 @@
 #include "config/options.h"
 #include "fake/os_fake.h"
 
-enum { ASKED_AGAIN_MS = 16, A_MS = 64 << 10 };
+enum { ASKED_AGAIN_MS = 10, A_MS = 64 << 10 };
 
 static void use_processor_ms(uint64_t milliseconds) {
   os_fake.processor_ms += milliseconds;
