@@ -37,7 +37,7 @@ static bool fill_from_starter(struct heap *heap, unsigned class) {
   return is_filled;
 }
 
-static unsigned fill(struct heap *heap, unsigned class) {
+RESIDENT static unsigned fill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   struct supply supply = {.owner = &heap->owner,
                           .heap = heap,
@@ -48,11 +48,10 @@ static unsigned fill(struct heap *heap, unsigned class) {
   return supply_fill(&supply);
 }
 
-/* Another batch of few slabs; when packing ends, what was freed serves. */
+/* Another batch, of few slabs while packing goes on. */
 NOINLINE static unsigned refill_packed(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   bool goes_on = packing_goes_on(heap, class);
-  if (!goes_on && magazine_count(magazine)) return magazine_count(magazine);
   batch_flush_all(heap, class);
   unsigned taken = fill(heap, class);
   if (taken) note_batch(heap, class, taken);
