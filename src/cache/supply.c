@@ -93,7 +93,6 @@ static struct slab *own(struct supply *supply, struct slab *slab) {
 }
 
 RESIDENT static struct slab *find_pool(struct supply *supply) {
-  borrow_release_slab(supply->owner, supply->class);
   return own(supply, acquire_slab(supply->class, POOL_WITHIN, &supply->owner->counters));
 }
 

@@ -25,8 +25,7 @@ static unsigned take_returned(struct slab *slab, struct owner *lender, void **bl
   return taken;
 }
 
-/* A wholly free slab whose owner has others with free blocks is more useful in the pool: the rest of each after a loan would lie with an
- * owner that may sleep. */
+/* A wholly free slab whose owner has others is more useful in the pool: the rest of each loan would lie with an owner that may sleep. */
 static bool release_spare(struct slab *slab, struct owner *lender) {
   return slab->free_local == slab->capacity && lender->bins[slab->class].partial_count > 1 &&
          slab_try_release(slab, lender);
@@ -72,16 +71,4 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
     lender = owner_after(lender);
   }
   return borrowed;
-}
-
-RESIDENT void borrow_release_slab(const struct owner *borrower, unsigned class) {
-  struct owner *lender = owner_after(borrower);
-  bool is_released = false;
-  for (unsigned probe = 0; lender != borrower && !is_released && probe < PROBES; probe++) {
-    if (visit(lender, class, false)) {
-      is_released = pending_release(lender, class, SLABS_A_VISIT, 1);
-      latch_give(lender);
-    }
-    lender = owner_after(lender);
-  }
 }

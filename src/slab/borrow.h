@@ -14,7 +14,4 @@
 unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
                        unsigned wanted);
 
-/* Makes a wholly free slab of the class that waits in another owner's queue go to the pool. */
-void borrow_release_slab(const struct owner *borrower, unsigned class);
-
 #endif

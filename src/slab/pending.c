@@ -86,24 +86,6 @@ bool pending_drain(struct slab *slab, struct owner *owner) {
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
 }
 
-unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most) {
-  struct slab *kept = NULL, *slab;
-  unsigned drained = 0;
-  for (; probes && drained < most && (slab = pending_next(owner, class)); probes--) {
-    if (load_relaxed(&slab->owner) == owner &&
-        slab->free_local + slab_count_remote(slab) != slab->capacity) {
-      pending_set_aside(slab, &kept);
-      continue;
-    }
-    pending_drain(slab, owner); /* sends it on when it is another's, and may release it */
-    bool is_kept = load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity;
-    if (is_kept) slab_try_release(slab, owner);
-    drained++;
-  }
-  pending_put_back_all(kept, owner);
-  return drained;
-}
-
 RESIDENT unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget) {
   unsigned useful = 0;
   for (; budget; budget--) {

@@ -25,10 +25,6 @@ INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
 }
 void pending_put_back_all(struct slab *aside, struct owner *owner);
 
-/* Latch. Looks at up to `probes` queued slabs and drains the wholly free ones, `most` at most: they go to the pool. The others stay, for
- * Route P and their owner. Returns the number drained. */
-unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most);
-
 /* Latch. Drains up to `budget` slabs of the class; returns how many have free blocks for this owner. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 

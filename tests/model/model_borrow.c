@@ -153,47 +153,6 @@ static const struct model_mutant each_other_mutants[] = {
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-/* ---- a wholly free slab is fetched for the pool while its last blocks come ----------------------------------- */
-
-static void set_up_release(void) {
-  void *blocks[SLAB_BLOCKS];
-  set_up();
-  slab = own_new_slab(&one, CLASS_32K);
-  MODEL_REQUIRE(slab_take(slab, &one, blocks, 2) == 2);
-  slab_list(slab, &one);
-  other_slab = NULL;
-}
-
-static void fetch_slab(void) {
-  latch_take(&two);
-  borrow_release_slab(&two, CLASS_32K);
-  other_slab = own_new_slab(&two, CLASS_32K); /* that one, or another */
-  two.bins[CLASS_32K].current = other_slab;
-  latch_give(&two);
-}
-
-static void work_once(void) { drain_owner(&one); }
-
-static void check_release(void) {
-  require_ready(&one);
-  require_ready(&two);
-  require_owned(other_slab, &two, 0);
-  if (load_relaxed(&slab->owner) == &two) {
-    MODEL_REQUIRE(slab == other_slab);
-  } else if (load_relaxed(&slab->owner) == &one) {
-    require_owned(slab, &one, 0);
-    drain_owner(&one);
-    MODEL_REQUIRE(slab->free_local == SLAB_BLOCKS);
-  } else {
-    require_in_pool(slab);
-  }
-}
-
-static const struct model_mutant release_mutants[] = {
-    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
-
 /* ---- blocks that the lender has freed itself ------------------------------------------------------------------ */
 
 static void set_up_listed(void) {
@@ -237,6 +196,3 @@ SCENARIO("borrow-ending", .set_up = set_up_lender,
 SCENARIO("borrow-each-other", .set_up = set_up_each_other,
          .threads = {borrow_from_two, free_block_0, borrow_from_one}, .check = check_each_other,
          .mutants = each_other_mutants);
-SCENARIO("borrow-release", .set_up = set_up_release,
-         .threads = {work_once, free_block_0, fetch_slab, free_block_1}, .check = check_release,
-         .mutants = release_mutants);

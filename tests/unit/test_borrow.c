@@ -94,14 +94,3 @@ CHILD_TEST(respect_the_latch) {
   store_relaxed(&other.state, OWNER_RUNNING);
   REQUIRE(borrow(WANTED) == 2);
 }
-
-CHILD_TEST(release_one) {
-  owners_set_up();
-  struct slab *used = full_slab(&other, CLASS_4K), *unused_one = full_slab(&other, CLASS_4K);
-  free_remotely(unused_one, unused_one->capacity);
-  free_remotely(used, 1);
-  borrow_release_slab(&mine, CLASS_4K);
-  REQUIRE(!load_relaxed(&unused_one->owner) && load_relaxed(&unused_one->state) == SLOT_EMPTY);
-  REQUIRE(load_relaxed(&used->owner) == &other && queued_in(&other, CLASS_4K) == 1); /* left */
-  REQUIRE(acquire_slab(CLASS_4K, POOL_ALL, &mine.counters) == unused_one);
-}
