@@ -3,15 +3,14 @@
 
 #include "heaps.h"
 
-enum { SHRINKS = 640, GROWS = 1500, BLOCKS = 16 << 20, FREES_A_MALLOC = 4 };
+enum { SHRINKS = 640, GROWS = 1500, BYTES = 16 << 20, FREES_A_MALLOC = 4 };
 
 /* The oldest block goes first, as in a cache. */
-static uint32_t *queue[2 * BLOCKS / SHRINKS];
+static uint32_t *queue[2 * BYTES / SHRINKS];
 static unsigned oldest, youngest;
 
 static void put(void) {
-  queue[youngest] = must_malloc(SHRINKS);
-  *queue[youngest] = youngest;
+  *(queue[youngest] = must_malloc(SHRINKS)) = youngest;
   youngest++;
 }
 
@@ -20,70 +19,64 @@ static void drop(void) {
   hak_free(queue[oldest++]);
 }
 
-static unsigned class_that_shrinks(void) { return class_of_size(SHRINKS); }
-
-static struct magazine *magazine(void) { return &heap_of_thread->magazines[class_that_shrinks()]; }
+static struct magazine *magazine(void) { return &heap_of_thread->magazines[class_of_size(SHRINKS)]; }
 
 static unsigned slabs(void) {
-  return load_relaxed(&heap_of_thread->owner.bins[class_that_shrinks()].slab_count);
+  return load_relaxed(&heap_of_thread->owner.bins[class_of_size(SHRINKS)].slab_count);
 }
 
-/* Down to an eighth, while another class grows. */
-static void shrink(void) {
-  while (youngest < BLOCKS / SHRINKS) put();
-  while (youngest - oldest > BLOCKS / SHRINKS / 8) {
+/* While another class grows. */
+static void shrink(unsigned divisor) {
+  start_library();
+  while (youngest < BYTES / SHRINKS) put();
+  while (youngest - oldest > BYTES / SHRINKS / divisor) {
     for (unsigned block = 0; block < FREES_A_MALLOC; block++) drop();
     put();
     for (unsigned block = 0; block < FREES_A_MALLOC; block++) must_malloc(GROWS);
   }
 }
 
+static void shrink_to_half(void) {
+  shrink(2);
+  REQUIRE(magazine_is_packing(magazine()));
+}
+
 CHILD_TEST(slabs_become_free) {
-  start_library();
-  shrink();
-  unsigned needed = (youngest - oldest) / slab_shapes[class_that_shrinks()].capacity;
-  REQUIRE(magazine_is_packing(magazine()) && slabs() < 2 * needed);
+  shrink(8);
+  unsigned needed = (youngest - oldest) / slab_shapes[class_of_size(SHRINKS)].capacity;
+  REQUIRE(slabs() < 2 * needed);
 }
 
 CHILD_TEST(end_when_slabs_are_dense) {
-  start_library();
-  shrink();
+  shrink_to_half();
   unsigned before = slabs();
   while (slabs() <= before) put();
   REQUIRE(!magazine_is_packing(magazine()) && !magazine_is_armed(magazine()));
-  while (oldest != youngest) drop();
 }
 
 /* A load whose slabs stay as they are: each block is replaced in turn. */
 CHILD_TEST(end_when_nothing_comes_of_it) {
-  start_library();
-  shrink();
+  shrink_to_half();
   for (unsigned turn = 0; magazine_is_packing(magazine()); turn++) {
-    REQUIRE(turn < BLOCKS / SHRINKS);
+    REQUIRE(turn < BYTES / SHRINKS);
     drop();
     put();
   }
 }
 
 CHILD_TEST(end_for_a_named_heap) {
-  start_library();
-  shrink();
-  hak_heap *heap = hak_heap_new("heap");
-  REQUIRE(hak_heap_use(heap, NULL));
+  shrink_to_half();
+  REQUIRE(hak_heap_use(hak_heap_new("heap"), NULL));
   REQUIRE(!magazine_is_packing(magazine()) && magazine_is_armed(magazine()));
   REQUIRE(hak_heap_use(NULL, NULL));
   REQUIRE(!magazine_is_armed(magazine()));
-  while (oldest != youngest) drop();
 }
 
 CHILD_TEST(emptied_as_a_whole) {
-  start_library();
-  shrink();
-  put();
-  REQUIRE(magazine()->passes);
+  shrink_to_half();
+  while (!magazine()->passes) put();
   hak_purge(true);
   REQUIRE(!magazine_count(magazine()) && !magazine()->passes);
-  put();
   while (oldest != youngest) drop();
 }
 
