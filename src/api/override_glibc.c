@@ -1,5 +1,4 @@
-/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C libraries have
- * none of them. */
+/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C libraries have none. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -61,8 +60,7 @@ struct mallinfo mallinfo(void) EXPORT_ALIAS_OF(__libc_mallinfo);
 enum { MXFAST_MAX_BYTES = 80 * sizeof(size_t) / 4 };
 
 /* The parameters' purposes are served by other means, or do not exist here: docs/RELIABILITY.md has the list. Returns 1, as glibc does
- * for unknown ones too: programs give up at 0. Only M_TRIM_THRESHOLD has an effect: a negative value, or the largest, turns off purging
- * by age. */
+ * for unknown ones too: programs give up at 0. Only M_TRIM_THRESHOLD has an effect: negative, or the largest, it ends purging by age. */
 EXPORT int mallopt(int parameter, int value) {
   if (parameter == M_MXFAST) return value >= 0 && (unsigned)value <= MXFAST_MAX_BYTES;
   if (parameter == M_TRIM_THRESHOLD)

@@ -35,8 +35,7 @@ static int start_thread(void *thread, const void *attributes, void *(*body)(void
   bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
   return is_again ? start(thread, attributes, body, argument) : error;
 }
-/* The C library keeps what it allocates for a thread longer than that lives, with its stack: such an allocation must not lie in a named
- * heap. */
+/* The C library keeps what it allocates for a thread longer than that lives, with its stack: that must lie in no named heap. */
 int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *), void *argument) {
   struct hak_heap *used = divert_set_aside();
   int error = start_thread(thread, attributes, body, argument);

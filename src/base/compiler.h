@@ -105,8 +105,7 @@ INLINE void cpu_relax(void) {
 #endif
 }
 
-/* Hides a value's origin from the optimiser, so that it does not fold calloc's memset back into a call of calloc, nor assume malloc's
- * result fresh. */
+/* Hides a value's origin from the optimiser, lest it fold calloc's memset into a call of calloc, or take malloc's result for fresh. */
 INLINE void *opaque_pointer(void *pointer) {
   __asm__("" : "+r"(pointer));
   return pointer;

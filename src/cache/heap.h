@@ -13,8 +13,7 @@
 #include "profile/sampler.h"
 #include "slab/owner.h"
 
-/* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
- * most. */
+/* Slots that a magazine starts with, by class; together, with the word below the first, INITIAL_SLOTS_MAX. */
 enum { INITIAL_SLOTS_MAX = 176 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };

@@ -8,10 +8,9 @@
  * untouched.  Law: base <= top <= end; an entry is a block of the class that has no other holder; the word below base can be read;
  * passes and is_sample_due are set only while it is armed.
  *
- * While a class is packed (cache/packing.h), the first `passes` blocks are the batch that malloc takes; those above were freed since.
- *
- * Meanwhile, and while a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast
- * path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
+ * While a class is packed (cache/packing.h), the first `passes` blocks are the batch that malloc takes; those above were freed since. Then,
+ * while a profile is on, and while a named heap is in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's
+ * fast path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 

@@ -6,7 +6,7 @@
 enum { SPARSE_EIGHTHS = 2, DENSE_EIGHTHS = 1, CAPACITY_MIN = 8 };
 #define SPARSE_BYTES ((uint64_t)256 << 10)
 
-static uint64_t blocks_of_slabs(const struct heap *heap, unsigned class) {
+static uint64_t blocks_of(const struct heap *heap, unsigned class) {
   return (uint64_t)load_relaxed(&heap->owner.bins[class].slab_count) * slab_shapes[class].capacity;
 }
 
@@ -14,26 +14,21 @@ static uint64_t blocks_of_slabs(const struct heap *heap, unsigned class) {
 static bool is_sparse(struct heap *heap, unsigned class, unsigned eighths) {
   const struct class_counters *figures = class_figures(heap, class);
   if (!figures) return false;
-  uint64_t blocks = blocks_of_slabs(heap, class);
+  uint64_t blocks = blocks_of(heap, class);
   uint64_t refilled = load_relaxed(&figures->refilled_blocks);
   uint64_t flushed = load_relaxed(&figures->flushed_blocks);
   return refilled >= flushed && refilled - flushed < blocks - blocks / 8 * eighths &&
          blocks * class_bytes(class) >= SPARSE_BYTES;
 }
 
-/* The batches in which all blocks of the class could be handed out once: a load whose slabs stay as they are pays no longer for it than that
- * each time the process grows. */
-static uint8_t batches_of(const struct heap *heap, unsigned class) {
-  uint64_t batches = blocks_of_slabs(heap, class) * 2 / magazine_capacity(&heap->magazines[class]);
-  return batches < UINT8_MAX ? (uint8_t)batches : UINT8_MAX;
-}
-
 void packing_begin_if_sparse(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   if (load_relaxed(&heap->armed) || magazine_capacity(magazine) < CAPACITY_MIN) return;
   if (magazine_is_packing(magazine) || !is_sparse(heap, class, SPARSE_EIGHTHS)) return;
+  /* As many batches as hand out all blocks once: a load whose slabs stay as they are pays for no more. */
+  uint64_t batches = blocks_of(heap, class) * 2 / magazine_capacity(magazine);
+  magazine->streak = batches < UINT8_MAX ? (uint8_t)batches : UINT8_MAX;
   magazine->last_event = MAGAZINE_PACKING;
-  magazine->streak = batches_of(heap, class);
   magazine_arm(magazine, true);
 }
 

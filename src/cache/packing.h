@@ -1,8 +1,7 @@
 /* packing.h: classes that shrink while the process grows.
  *
- * malloc takes what was freed last. So the new blocks of a class that shrinks are spread over all of its slabs, and none becomes wholly
- * free, although a cache that drops its oldest entries frees one slab after the other. While a class is packed, its mallocs take blocks
- * of few slabs, by the batch (magazine.h), and what is freed goes back to the slabs. */
+ * malloc takes what was freed last. So the new blocks of such a class are spread over all of its slabs, although a cache that drops its
+ * oldest entries frees one after the other. While it is packed, mallocs take blocks of few slabs (magazine.h), and frees go back. */
 #ifndef HAK_CACHE_PACKING_H
 #define HAK_CACHE_PACKING_H
 

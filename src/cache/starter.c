@@ -27,7 +27,7 @@ RESIDENT static bool may_share(const struct heap *heap, unsigned class) {
 }
 
 /* The holder needs less than a microsecond, or was preempted: then it gets this thread's processor a few times. Waiting until it comes
- * would let a thousand threads run in turns, or yield to each other for a minute; a sleep would make calls of a millisecond. */
+ * would let a thousand threads run in turns, or yield to each other for a minute. */
 RESIDENT static bool starter_latch(struct heap *shared) {
   enum { SPINS = 64, YIELDS = 8 };
   for (unsigned attempt = 0; !latch_try(&shared->owner); attempt++) {

@@ -50,8 +50,7 @@ struct supply { /* one visit; wants the owner's latch */
  * borrowed: those are in blocks[taken] … then. */
 struct slab *supply_climb(struct supply *supply);
 
-/* Takes at least half of the wanted blocks, from several slabs when the first have few; fewer when only fresh ones are left. Returns
- * their number. */
+/* Takes at least half of the wanted blocks, from several slabs when the first have few; fewer when only fresh ones are left. */
 unsigned supply_fill(struct supply *supply);
 
 #endif

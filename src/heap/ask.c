@@ -86,8 +86,7 @@ static bool ask_sample(uintptr_t address, uint32_t entry, const char *verb, size
   return true;
 }
 
-/* The program may use the bytes that a hard limit counts, and not more even if all of the range is counted: for a resize that fails
- * then. */
+/* The program may use the bytes that a hard limit counts, not more, even of a range that is counted whole: a resize may fail. */
 static bool ask_range(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
   if (UNLIKELY(!range_block_begins_at(address)))
     return ask_none(address, entry, verb, usable_bytes);

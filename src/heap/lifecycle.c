@@ -190,8 +190,7 @@ static void after_fork_in_child(void) {
   go_on_alone();
 }
 
-/* The child was made without handlers (_Fork, clone), so nothing was held for it: another thread may have been changing even this
- * thread's heap. */
+/* The child was made without handlers (_Fork, clone), so nothing was held for it: even this heap may have been changing. */
 static void settle_copy(void) {
   thread_number_forget();
   profile_keep();

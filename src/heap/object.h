@@ -19,8 +19,7 @@ struct object {
 /* For OBJECT_NONE the base is that of the free block around the address, or 0. */
 
 /* `is_hurried`: in bounded time, and fit for a signal handler.  For a block that another thread frees or resizes meanwhile the answer
- * may be the old or the new state; hurried, the page of a freed block above 32 KiB may then be touched, as the asking program is about
- * to. */
+ * may be the old or the new state; hurried, the page of a freed block above 32 KiB may then be touched, as the program will. */
 enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *object);
 
 /* Describes the object for a report. */

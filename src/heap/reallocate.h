@@ -4,8 +4,7 @@
 
 #include "cache/heap.h"
 
-/* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block to any size. False when
- * the block must move. */
+/* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block. False when it must move. */
 bool heap_resize(void *block, size_t size);
 /* A block that was to move to `size` bytes, fewer than it has, stays where it is because memory was refused.  Returns it; errno is
  * as it was before the refusal. */

@@ -40,8 +40,7 @@ _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
-/* The block's bytes, and its class, as the census counts them: in hardened mode and in named heaps any block that fits no slab is
- * Big. */
+/* The block's bytes, and its class, as the census counts them: in hardened mode and in named heaps what fits no slab is Big. */
 static unsigned class_of(const struct heap *heap, const struct allocation *allocation,
                          uint64_t *block_bytes) {
   size_t size = allocation->size, alignment = allocation->alignment;

@@ -7,8 +7,7 @@
 #include "named/named_heap.h"
 #include "report/report.h"
 
-/* A fault in hardened mode. Else the block is known without its size, and real programs survive such a delete: only the first is
- * reported. */
+/* A fault in hardened mode. Else the block is known without its size, and real programs survive it: only the first is reported. */
 static void report_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
   bool is_warning = !window.hardened_class;

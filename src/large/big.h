@@ -29,8 +29,7 @@ bool big_note_freed(size_t granule, struct counters *counters);
 /* Adds to, or subtracts from, the live Big blocks' bytes and number. */
 void big_count(int64_t bytes, int64_t blocks);
 
-/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour is live, or when the size is unavailable
- * without moving. */
+/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour is live, or it would have to move. */
 bool resize_in_place(uintptr_t block, size_t size, struct counters *counters);
 
 #endif

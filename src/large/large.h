@@ -5,8 +5,7 @@
  *     → range arenas (pool/range.h)
  *
  * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE | class, so a second
- * free is recognised until the range is used otherwise.  No magazine of free's fast path has their classes, so that it falls
- * through. */
+ * free is recognised until the range is used otherwise.  Free's fast path has no magazine for them. */
 #ifndef HAK_LARGE_LARGE_H
 #define HAK_LARGE_LARGE_H
 

@@ -19,8 +19,7 @@ static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
 static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal interrupts, too */
 
-/* In a program that is confined, threads that enter pay for the barrier from now on; a thread that was entering meanwhile is seen a little
- * later. */
+/* In a program that is confined, threads that enter pay for the barrier from now on; one that was entering is seen later. */
 static bool fence_or_do_without(void) {
   if (os_fence_other_threads()) return true;
   store_relaxed(&barrier_lost_ms, os_now_coarse_ms());

@@ -26,8 +26,7 @@ INLINE bool commit_take(size_t bytes) {
 
 INLINE void commit_give(size_t bytes) { fetch_sub_relaxed(&totals.committed_bytes, bytes); }
 
-/* Corrects `taken` bytes to the needed number. More is needed only if another thread gave pages back meanwhile: then they are taken
- * without asking. */
+/* Corrects `taken` bytes to the needed number. If more is needed, another thread gave pages back meanwhile: none is asked. */
 INLINE void commit_settle(size_t taken, size_t needed) {
   if (taken != needed) fetch_add_relaxed(&totals.committed_bytes, (uint64_t)needed - taken);
 }

@@ -8,8 +8,7 @@
 
 #include "map/window.h"
 
-/* Both ends of a chunk of records stay unmapped. They are above 64 KiB, as a stride may be as large; in hardened mode the next chunk is
- * unmapped, too. */
+/* Both ends of a chunk of records stay unmapped. They are above 64 KiB, as a stride may be as large; hardened, the next chunk, too. */
 enum {
   RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
   RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES

@@ -303,8 +303,7 @@ static enum os_map_result open_piece(size_t first, struct window_piece piece) {
 }
 
 /* After an occupied place the frontier also skips addresses, if the next place was occupied too: walls of terabytes are passed in a few
- * steps, each twice as wide, but at most an eighth of the remaining window, so that a request that finds nothing leaves some of it to the
- * next. */
+ * steps, each twice as wide, but at most an eighth of the remaining window, so that a failing request leaves some to the next. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;

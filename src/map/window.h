@@ -131,15 +131,13 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
 struct window_piece {
   size_t count, guard_count, margin_bytes;
 };
-/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when address space or memory is refused.
- * Lock-free. */
+/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when any is refused. Lock-free. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(struct window_piece piece);
 /* Unmaps chunks that window_grow has just taken and the caller has not published. */
 void window_give_back(size_t first, struct window_piece piece);
 
-/* Closed pages that the window will never reach as it grows, so that their addresses are distinct from blocks' (os.h, os_reserve_closed);
- * NULL when refused. */
+/* Closed pages that the window will never reach as it grows, so never addresses of blocks (os.h, os_reserve_closed); NULL when refused. */
 void *window_reserve_outside(size_t bytes);
 
 /* Addresses of hakmem's occupied by a foreign mapping are tried again every OCCUPIED_RETRY_MS: true for one thread then; `tried_ms` is

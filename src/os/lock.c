@@ -21,8 +21,7 @@ enum {
 };
 
 /* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a waiter,
- * so waiters in the kernel check again. The interval grows: thousands of threads that check every 50 ms would leave no processor time to
- * the holder. */
+ * so waiters in the kernel check again. The interval grows: thousands that check every 50 ms would leave the holder no processor time. */
 enum { CHECK_AGAIN_MS = 50, CHECK_AGAIN_MAX_MS = 3200 };
 
 /* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the sleep grows with the wait. */

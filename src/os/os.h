@@ -2,8 +2,7 @@
  *
  * Every system call and every read of the process's environment goes through one of these functions; os_linux.c and the files beside it,
  * each with a subject, implement them; os_fake.c does so for tests (it counts, fails at will and holds time still). Preconditions:
- * addresses and sizes are multiples of the page size, sizes are not 0. No function here allocates, and only os_thread_start calls back
- * into malloc. */
+ * addresses and sizes are multiples of the page size, sizes are not 0. Nothing here allocates, and only os_thread_start calls malloc. */
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
 
@@ -40,16 +39,14 @@ bool os_unmap(void *address, size_t bytes);
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
-/* The resident part of a range, in whole pages; the whole range when the kernel does not say or cannot be asked, or when the range is
- * above 4 MiB. */
+/* The resident part of a range, in whole pages; the whole range when the kernel does not say, or above 4 MiB. */
 size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
 /* Moves the pages from `source` to `target`, both mapped and of the same size, mostly without copying. DONE: source is mapped, with
  * arbitrary content. REFUSED: nothing changed. LOST: target has lost pages (see above); source has its content. */
 enum os_change os_move_pages(void *target, void *source, size_t bytes);
-/* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments).  REFUSED: each page has its
- * content or is empty. */
+/* Replaces a mapping by a fresh one, as if never moved (heals VMA fragments).  REFUSED: each page has its content or is empty. */
 enum os_change os_remap(void *address, size_t bytes);
 
 /* Closes mapped pages: by guard regions where the kernel has them (Linux 6.13), which do not split the mapping, else by protection.
@@ -126,8 +123,7 @@ uint64_t os_now_coarse_ms(void);
 /* Processor time of the whole process; a system call. */
 uint64_t os_processor_ms(void);
 void os_yield(void);
-/* Returns after every other thread of the process has passed a full memory barrier. False when the kernel cannot; the first call asks it
- * to get ready. */
+/* Returns after every other thread of the process has passed a full memory barrier. False when the kernel cannot; the first call readies it. */
 bool os_fence_other_threads(void);
 void os_sleep_ms(uint64_t milliseconds);
 
@@ -172,8 +168,7 @@ enum { OS_THREAD_EXIT_ROUNDS = 4 };
 #endif
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 /* Detects that memory is a fork's copy although no fork handler has run (_Fork, clone), where the kernel can tell (Linux 4.14); a child
- * that shares the memory (vfork) does not count. os_settle_copy then calls `settle`, once; os_note_copy says that the fork handlers have
- * run. */
+ * that shares the memory (vfork) does not count. os_settle_copy then calls `settle`, once; os_note_copy says that fork handlers ran. */
 void os_mark_copies(void (*settle)(void));
 void os_note_copy(void);
 struct os_mark {
@@ -269,8 +264,7 @@ bool os_program_segment(unsigned number, struct os_segment *segment);
 void os_note_modules(bool is_first_load);
 /* True for hakmem's own code, in the shared library and in the archive. */
 bool os_is_in_library(uintptr_t instruction);
-/* True when the function that returns to `instruction` was the first of a process or a thread; only for C libraries without tables that
- * say so (musl). */
+/* True when the function that returns to `instruction` was the first of a process or a thread; for C libraries without such tables (musl). */
 bool os_is_after_first_call(uintptr_t instruction);
 /* The end of the stack that the process began on; 0 when unknown. */
 uintptr_t os_first_stack_end(void);

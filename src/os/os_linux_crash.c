@@ -65,8 +65,7 @@ static bool is_function(const struct sigaction *action) {
 
 static bool is_ours(const struct sigaction *action);
 
-/* A program that set its handler after ours may call ours as the previous one. The kernel's calls return to the instructions that end a
- * signal. */
+/* A program that set its handler after ours may call ours as the previous one. The kernel's return to what ends a signal. */
 static bool is_called_by_kernel(uintptr_t return_address) {
   static const unsigned char ending[] = SIGNAL_ENDING;
   return memcmp((const void *)return_address, ending, sizeof ending) == 0;

@@ -24,8 +24,7 @@
 #define MADV_GUARD_REMOVE 103
 #endif
 
-/* The first calls of a process are not timed: reading the clock would bring 24 KiB of the C library into the memory of many small
- * processes. */
+/* The first calls of a process are not timed: reading the clock would bring 24 KiB of the C library into many small processes. */
 enum { CALLS_NOT_TIMED = 8 };
 
 static uint64_t start_of_call(ATOMIC(uint64_t) *calls) {

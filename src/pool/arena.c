@@ -110,8 +110,7 @@ static bool is_younger(uint32_t at, uint32_t stamp_ms) {
   return (int32_t)(range_record(at)->info.stamp_ms - stamp_ms) > 0;
 }
 
-/* The youngest range that is not younger, or NO_RANGE; a range freed just now is the youngest of all. Only the age of DIRTY ranges
- * matters. */
+/* The youngest range that is not younger, or NO_RANGE; a range freed just now is the youngest of all. Only DIRTY ranges' age matters. */
 RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
                                       enum range_kind kind) {
   uint32_t at = set->youngest;
@@ -169,8 +168,7 @@ void arena_extract(struct arena *arena, size_t first) {
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
-/* The record of a granule beside a range of this arena; NULL outside this arena: another arena's records are not even read, as its lock
- * is not held. */
+/* The record of a granule beside a range of this arena; NULL outside this arena: others' records are not read, as their lock is not held. */
 RESIDENT static struct range *neighbour_at(const struct arena *arena, size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   if (!chunk || chunk->arena != arena - arenas) return NULL;
@@ -350,8 +348,7 @@ RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
 
-/* A thread that does not exist in the child was changing the lists. Live ranges stay, the free ones are lost to the child, and the arena
- * begins anew. */
+/* A thread that does not exist in the child was changing the lists. Live ranges stay, free ones are lost to it, the arena begins anew. */
 static COLD void set_aside(struct arena *arena) {
   uint8_t index = (uint8_t)(arena - arenas);
   size_t end = load_relaxed(&window.frontier_chunk);

@@ -118,8 +118,7 @@ RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
   purge_want();
 }
 
-/* A free range is charged in full, since its next user may touch all of it. Returns true if the limit forbids that and the pages were
- * purged. */
+/* A free range is charged in full, since its next user may touch all of it. True if the limit forbids that: they were purged. */
 static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   struct range_info *info = range_info(first);
   size_t uncounted = range_uncounted_bytes(info), bytes = (size_t)info->granules << GRANULE_SHIFT;

@@ -36,12 +36,10 @@ INLINE size_t range_take(const struct range_request *request, struct counters *c
 
 /* Frees a live range: DIRTY from now on, of age `stamp_ms`. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
-/* Frees a range of which the system has left some pages unmapped (OS_LOST): only its addresses come back; if the system refuses that too,
- * nothing. */
+/* Frees a range of which the system has left some pages unmapped (OS_LOST): its addresses come back, or nothing, if that is refused. */
 void range_give_lost(size_t granule, struct counters *counters);
 
-/* Frees a range in hardened mode that reads as zero: closed, unless the system refused. CLEAN from now on; UNMAPPED if it has a mapping
- * of its own. */
+/* Frees a range in hardened mode that reads as zero: closed, unless refused. CLEAN from now on; UNMAPPED in a mapping of its own. */
 void range_give_empty(size_t granule, struct counters *counters);
 
 /* For the live range that begins at `granule`. */

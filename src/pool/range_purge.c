@@ -91,8 +91,7 @@ static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size
   return part_end < end ? part_end : end;
 }
 
-/* The kind of two neighbouring parts together: UNMAPPED, if one of them is. If the system refuses to unmap the other, its next user finds
- * it occupied. */
+/* The kind of two neighbouring parts together: UNMAPPED, if one of them is. If the other stays mapped, its next user finds it occupied. */
 static enum range_kind kind_of_both(size_t first, enum range_kind now, size_t at,
                                     enum range_kind given, size_t end) {
   if (now == given || at == first) return given;

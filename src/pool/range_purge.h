@@ -15,8 +15,7 @@ void range_offset_growth(struct arena *arena, size_t granules, struct counters *
 enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_addresses);
 /* Cuts an extracted range after `part` granules, where it may be cut: two parts, each as if it had been extracted by itself. */
 void range_divide(size_t first, size_t part, struct counters *counters);
-/* Puts a range that is in no set (LIVE or BUSY) into one; `purged` of its granules went back and were not used since, if it is not
- * DIRTY. */
+/* Puts a range that is in no set (LIVE or BUSY) into one; `purged` of its granules went back unused, if it is not DIRTY. */
 void range_put_back(size_t first, enum range_kind kind, size_t purged, struct counters *counters);
 
 #endif

@@ -88,8 +88,7 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
   return run;
 }
 
-/* SuperSlabs with foreign mappings in their addresses that one call may meet: it leaves them alone and makes a new one, and the next call
- * goes on. */
+/* SuperSlabs with foreign mappings in their addresses that one call may meet: it leaves them, and makes a new one; the next call goes on. */
 enum { OCCUPIED_TRIES = 16 };
 
 /* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */

@@ -61,8 +61,7 @@ void slot_index_note(size_t chunk, const ATOMIC(uint64_t) *slots, uint64_t now);
 /* False without memory for the place of this chunk. */
 bool slot_index_covers(size_t chunk);
 
-/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK. A caller that finds that it does not notes its slots, and searches
- * again. */
+/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK. A caller that finds none notes its slots and searches again. */
 size_t slot_index_find(unsigned kind);
 /* The last one below `chunk` of any of the kinds. */
 size_t slot_index_find_below(size_t chunk, unsigned kinds);

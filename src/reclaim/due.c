@@ -14,8 +14,7 @@
 
 ATOMIC(uint64_t) reclaim_next_round_ms;
 
-/* The first slow path after memory was freed sets the time of the next round: at once if the decay time is 0, unless the last round was
- * just now. */
+/* The first slow path after memory was freed sets the time of the next round: at once without a decay time, unless one was just now. */
 RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
@@ -30,8 +29,7 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&reclaim_next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* The helper runs the round, unless it gets no processor. A round that was cut goes on in the next slow path or, where none may come, in
- * the next free. */
+/* The helper runs the round, unless it gets no processor. A cut round goes on in the next slow path, or free. */
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;

@@ -37,8 +37,7 @@ struct idle {
   uint64_t live, free; /* bytes */
 };
 
-/* Where threads run ranges alone, without a walk over all heaps. Else all heaps count: those of threads that have ended, or that a fork did
- * not copy, as well. */
+/* Where threads run ranges alone, without a walk over all heaps. Else all heaps count, also of threads that ended. */
 RESIDENT static struct idle measure(void) {
   int64_t live =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));

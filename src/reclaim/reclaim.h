@@ -21,8 +21,7 @@ enum reclaim_reason {
   RECLAIM_REASONS
 };
 
-/* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches; `heap` is the thread's own, or a
- * constant one. */
+/* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches; `heap` is its own, or constant. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 /* The thread's caches and wholly free slabs; a step of old pages of its slabs in use. */
 void reclaim_own_caches(struct heap *heap);

@@ -12,8 +12,7 @@
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
 extern enum misuse_action misuse_action;
 
-/* Whether the call stack of this thread follows a misuse's line: naming its frames may wait for the dynamic linker. NULL: never. Set
- * once. */
+/* Whether the call stack of this thread follows a misuse's line: naming its frames may wait for the linker. NULL: never. Set once. */
 extern bool (*misuse_may_walk)(void);
 
 enum { REPORT_LINE_BYTES = 512 };

@@ -125,8 +125,7 @@ INLINE uint64_t slab_word_bits(const struct slab *slab, unsigned word) {
 /* The law above, as far as one thread can see it: its holder, or the holder of its owner's latch. */
 bool slab_is_valid(const struct slab *slab);
 
-/* A slab in state ACTIVE, all blocks free in `local`, without an owner: the caller is its only holder. NULL when none is in reach, or
- * memory is refused. */
+/* A slab in state ACTIVE, all blocks free in `local`, without an owner: the caller is its only holder. NULL when none is had. */
 struct slab *acquire_slab(unsigned class, enum pool_reach reach, struct counters *counters);
 
 /* Takes back a slab whose blocks are all free in `local`, and have been for `age_ms`, and that has no owner. */

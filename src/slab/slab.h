@@ -65,8 +65,7 @@ INLINE void slab_note_word(struct slab *slab, unsigned word) {
 }
 void slab_place(struct slab *slab, struct owner *owner);
 
-/* Gives one block back, number `index` of a slab of the class, without reading the record's first line. False, and nothing done, when it
- * was free already. */
+/* Gives one block back, number `index` of a slab of the class, without reading the record's first line. False when it was free already. */
 INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
   const struct slab_shape *shape = &slab_shapes[class];
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];

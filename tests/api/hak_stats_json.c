@@ -1,5 +1,4 @@
-/* hak_stats_json: one NUL-terminated text, cut to any buffer, its whole length always returned.
- * Prints the text; test_reports.py parses it. */
+/* hak_stats_json: one NUL-terminated text, cut to any buffer, its whole length returned. test_reports.py parses it. */
 #include "api/check.h"
 #include "hakmem/hakmem.h"
 

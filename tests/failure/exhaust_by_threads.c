@@ -1,5 +1,4 @@
-/* Four threads run into RLIMIT_AS (512 MiB) together, again and again, each with a size of its own;
- * then one thread finds the memory usable. */
+/* Four threads run into RLIMIT_AS (512 MiB) together, again and again, each with its size; then one finds memory usable. */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "failure/chain.h"

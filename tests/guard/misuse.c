@@ -1,6 +1,5 @@
-/* One misuse of a guarded block, named by argv[1].  With HAKMEM_GUARD_RATE=1 every request that misses
- * its magazine is guarded; which side the guard is near is chosen at random, so blocks are taken until one
- * lies where the misuse shows. */
+/* One misuse of a guarded block, named by argv[1].  With HAKMEM_GUARD_RATE=1 every request that misses its magazine is guarded; which side
+ * the guard is near is chosen at random, so blocks are taken until one lies where the misuse shows. */
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>

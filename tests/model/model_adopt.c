@@ -1,5 +1,4 @@
-/* src/slab/adopt.c: slabs that change hands while they are freed into (pairs 4 and 6 of
- * docs/MEMORY_ORDER.md). */
+/* src/slab/adopt.c: slabs that change hands while they are freed into (pairs 4 and 6 of docs/MEMORY_ORDER.md). */
 #include "slabs.h"
 
 #define BIT_32K (UINT64_C(1) << CLASS_32K)

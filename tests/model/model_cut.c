@@ -1,5 +1,4 @@
-/* src/pool/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
- * neighbours of it. */
+/* src/pool/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or neighbours. */
 #include "pool/arena.h"
 #include "ranges.h"
 

@@ -1,5 +1,4 @@
-/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with slabs into which
- * blocks are freed meanwhile. */
+/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with slabs that are freed into. */
 #include "cache/caches.h"
 #include "cache/capacity.h"
 #include "cache/class_figures.h"

@@ -1,5 +1,4 @@
-/* src/pool/slab_pool.c: slots and SuperSlabs that change hands (pair 5 of docs/MEMORY_ORDER.md), and the
- * tagged stack below it. */
+/* src/pool/slab_pool.c: slots and SuperSlabs that change hands (pair 5 of docs/MEMORY_ORDER.md), and the tagged stack below it. */
 #include "slabs.h"
 
 enum { CLASS_8K = 32, RUNS = SLOTS_PER_SUPERSLAB / 4, HELD_MAX = 16 };

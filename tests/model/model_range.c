@@ -1,5 +1,4 @@
-/* src/pool/range.c and src/large/range_cache.c: ranges that are freed, merged, found again and given back to the
- * system. */
+/* src/pool/range.c and src/large/range_cache.c: ranges that are freed, merged, found again and given back to the system. */
 #include "config/options.h"
 #include "large/big.h"
 #include "large/large.h"

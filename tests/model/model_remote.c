@@ -1,5 +1,4 @@
-/* src/slab: remote frees, the 0 -> 1 edge of `queued`, draining and releasing (pairs 1 to 3 of
- * docs/MEMORY_ORDER.md). */
+/* src/slab: remote frees, the 0 -> 1 edge of `queued`, draining and releasing (pairs 1 to 3 of docs/MEMORY_ORDER.md). */
 #include "slabs.h"
 
 static struct slab *slab, *second_slab;

@@ -112,8 +112,7 @@ enum { IDLE_BLOCKS = 4096, IDLE_ROUNDS = 25 };
 static struct block *idle_blocks[2][IDLE_BLOCKS];
 static pthread_barrier_t idle_barrier;
 
-/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and
- * allocate the same class. */
+/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and allocate the same class. */
 static void *own_then_idle(void *argument) {
   struct worker *worker = argument;
   struct block *mine[IDLE_BLOCKS / 2];

@@ -1,5 +1,4 @@
-/* totals.purged_bytes and refaulted_bytes: nothing is taken into use again that was not given back, whichever way it went, and
- * each page once. */
+/* totals.purged_bytes and refaulted_bytes: nothing is taken into use again that was not given back, whichever way it went, each page once. */
 #include "ranges.h"
 #include "slab/slab.h"
 

@@ -194,8 +194,7 @@ CHILD_TEST(leave_a_heap_that_another_was_changing) {
   hak_free(block);
 }
 
-/* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before any other
- * thread may ask. */
+/* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before another asks. */
 CHILD_TEST(place_the_window_before_others_come) {
   os_fake.occupied_places = 3;
   REQUIRE(library_ready() && load_relaxed(&window.granule_count));

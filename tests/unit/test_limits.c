@@ -1,5 +1,4 @@
-/* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit
- * (vm.overcommit_memory=2). */
+/* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit (vm.overcommit_memory=2). */
 #include "fill.h"
 #include "map/metadata.h"
 #include "workload.h"

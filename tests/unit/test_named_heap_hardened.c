@@ -1,5 +1,4 @@
-/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
- * between. */
+/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where a thread, or a fork, comes between. */
 #include "checked/checked.h"
 #include "hardened/live.h"
 #include "hardened/wipe.h"

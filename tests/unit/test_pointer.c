@@ -106,8 +106,7 @@ TEST(no_block_of_anybody) {
 
 /* ---- the C library's blocks --------------------------------------------------------------------------- */
 
-/* What glibc keeps around a block: the size before, the own size with its flags, and after the block
- * the next chunk's header. */
+/* What glibc keeps around a block: the size before, the own size with its flags, and after the block the next chunk's header. */
 struct libc_chunk {
   _Alignas(16) uint64_t before;
   uint64_t size_and_flags;

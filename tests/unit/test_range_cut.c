@@ -1,5 +1,4 @@
-/* src/pool/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any
- * other. */
+/* src/pool/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any other. */
 #include "pool/arena.h"
 
 #include "config/options.h"

@@ -98,8 +98,7 @@ void twice_without_heap() {
   pthread_join(thread, nullptr);
 }
 
-/* The thread's caches fall idle, and a slow path of free finds them so: which of the many frees that is, is not
- * known from here. */
+/* The thread's caches fall idle, and a slow path of free finds them so: which of the many frees that is, is not known from here. */
 void twice_when_caches_are_emptied(unsigned count) {
   void *block = malloc(bytes);
   for (unsigned i = 0; i < count; i++) others[i] = malloc(bytes);

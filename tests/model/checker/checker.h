@@ -91,8 +91,7 @@ struct thread {
 };
 
 struct step {
-  /* Sets of threads: that can make a step here; that have to be tried here; that were; and whose turn
-   * here would lead to nothing new. */
+  /* Sets of threads: that can make a step here; that have to be tried here; that were; and whose turn here would lead to nothing new. */
   uint8_t enabled, backtrack, done, sleep;
   uint8_t thread;
   uint16_t choice, choices; /* of the values to be read, the newest being 0 */
@@ -152,8 +151,7 @@ uint16_t location_of(void *address, unsigned size);
 struct message *message_at(const struct location *location, unsigned index);
 struct message *newest(const struct location *location);
 struct message *add_message(struct location *location, uint64_t value);
-/* What passes between threads: a reader learns, a writer tells, a read-modify-write passes on what it
- * read (release sequences). */
+/* What passes between threads: a reader learns, a writer tells, a read-modify-write passes on what it read (release sequences). */
 void learn(struct thread *thread, const struct message *message);
 void tell(struct message *message, const struct thread *thread);
 void pass_on(struct message *message, const struct message *before);

@@ -1,5 +1,4 @@
-/* Memory of every kind, in amounts that the test knows; then waits for its end.
- * Prints one line "name bytes" per kind and "ready". */
+/* Memory of every kind, in amounts that the test knows; then waits for its end. Prints one line "name bytes" per kind and "ready". */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
