@@ -59,20 +59,19 @@ INLINE bool magazine_is_packing(const struct magazine *magazine) {
   return magazine->last_event == MAGAZINE_PACKING;
 }
 
-/* Pops a block of a lot, or of a batch, while it is armed; false when it is empty, or the sampler must be asked. A forked child may find
- * a thread cut off in between: then a block is lost, none is in it twice. */
+/* Pops a block of a lot or a batch, while it is armed; false at its end. A fork in between loses a block, and has none twice. */
 INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   void **top = magazine->top;
   unsigned passes = magazine->passes;
   if (UNLIKELY(!passes) || UNLIKELY(top == magazine_base(magazine))) return false;
-  void **place = magazine_is_packing(magazine) ? magazine_base(magazine) + passes : top;
   magazine->passes = (uint16_t)(passes - 1);
-  keep_store_order();
   magazine_set_top(magazine, top - 1);
-  keep_store_order();
-  void *youngest = top[-1];
-  *block = place[-1];
-  place[-1] = youngest;
+  *block = top[-1];
+  if (UNLIKELY(magazine_is_packing(magazine))) {
+    keep_store_order();
+    *block = magazine_base(magazine)[passes - 1];
+    magazine_base(magazine)[passes - 1] = top[-1];
+  }
   return true;
 }
 

@@ -64,7 +64,9 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
 static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
-  void *block = magazine_is_packing(magazine) ? NULL : magazine_pop(magazine);
+  void *block = NULL;
+  if (!magazine_is_packing(magazine)) block = magazine_pop(magazine);
+  else magazine_pops_passed(magazine, &block);
   if (!block && batch_refill(heap, class)) {
     class_figures_sampled(heap, class, allocation->size);
     if (!magazine_is_packing(magazine) || !magazine_pops_passed(magazine, &block))

@@ -6,8 +6,7 @@
 
 #include "report/maker.h"
 
-/* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a size that
- * the block cannot have. */
+/* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a wrong size. */
 void heap_delete_sized_slow(void *block, size_t size);
 void heap_delete_array_sized_slow(void *block, size_t size);
 /* The same for free: the block may have been shrunk since. */

@@ -113,8 +113,7 @@ NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   return is_done;
 }
 
-/* Once in an interval: magazines that have not changed since the last check are flushed. All caches of a thread that is a decay time
- * late are idle. */
+/* Once in an interval: magazines that have not changed since the last check are flushed. After a decay time all are idle. */
 RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_flush_ms) return;
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */

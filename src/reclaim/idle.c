@@ -151,8 +151,7 @@ RESIDENT bool idle_begins(void) {
 }
 
 /* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. So
- * magazines that could keep more pages than the room has are shrunk: where they have room for less than may be free, a fall is seen even
- * with all of them full. */
+ * magazines that could keep more pages than the room has are shrunk: with room for less than may be free, a fall is seen with all full. */
 void idle_shrink_magazines(struct heap *heap) {
   if (measure().live / LIVE_DIVISOR <= (uint64_t)heap->capacity_bytes)
     capacity_shrink_all(heap, (unsigned)(IDLE_MUCH_BYTES / 2 / os_page_bytes()));

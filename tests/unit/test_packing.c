@@ -75,6 +75,7 @@ CHILD_TEST(end_for_a_named_heap) {
 CHILD_TEST(emptied_as_a_whole) {
   shrink_to_half();
   while (!magazine()->passes) put();
+  hak_free(hak_aligned_calloc(16, 1, SHRINKS)); /* not through the fast path */
   hak_purge(true);
   REQUIRE(!magazine_count(magazine()) && !magazine()->passes);
   while (oldest != youngest) drop();
