@@ -72,7 +72,7 @@ size_t hak_purge(bool force) {
   do {
     purge = reclaim(heap_of_thread, force ? RECLAIM_ALL : RECLAIM_ROUND);
     bytes += purge.purged_bytes;
-  } while (purge.is_cut && purge.purged_bytes);
+  } while (purge.is_cut);
   return bytes;
 }
 

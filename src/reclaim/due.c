@@ -75,7 +75,7 @@ COLD static void give_above_limit(struct heap *heap) {
                 held_bytes + load_relaxed(&limits.soft_bytes) / IDLE_SMALL_DIVISOR);
   reclaim_own_caches(heap);
   struct purge purge = reclaim(heap, RECLAIM_TICK_OF_ALL);
-  if (purge.is_cut && purge.purged_bytes) {
+  if (purge.is_cut) {
     store_relaxed(&next_limit_ms, now_ms); /* the next slow path goes on */
     return;
   }
