@@ -251,7 +251,7 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   KEEP_ERRNO();
   sigset_t all, before;
-  memset(&all, -1, sizeof all);
+  sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
