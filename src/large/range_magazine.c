@@ -10,7 +10,7 @@
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier = true; /* until it is refused */
-static ATOMIC(uint64_t) barrier_lost_ms; /* 0: before any thread entered */
+static ATOMIC(uint64_t) barrier_lost_ms;          /* 0: before any thread entered */
 static ATOMIC(struct range_magazines *) all;
 
 /* Magazines that may hold ranges: those that joined since the last visit began, and the rest of that visit. */
@@ -20,22 +20,23 @@ static ATOMIC(struct range_magazines *) visited; /* written under the lock */
 static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal interrupts, too */
 
 /* In a program that is confined, threads that enter pay for the barrier from now on; one that was entering is seen later. */
-static bool fence_or_do_without(bool may_enter) {
+static bool fence_or_do_without(void) {
   if (os_fence_other_threads()) return true;
+  bool may_enter = load_relaxed(&all) && os_is_multi_threaded();
   if (may_enter) store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
   store_relaxed(&range_magazines_have_barrier, false);
   return false;
 }
 
 void range_magazines_share(void) {
-  if (load_relaxed(&all)) fence_or_do_without(false);
+  if (load_relaxed(&all)) fence_or_do_without();
 }
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
   struct range_magazines *head = load_relaxed(&all);
   if (!magazines) return NULL;
-  if (!head && os_is_multi_threaded()) fence_or_do_without(false);
+  if (!head && os_is_multi_threaded()) fence_or_do_without();
   do magazines->next = head;
   /* release: its contents; pairs with empty_all. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
@@ -186,7 +187,7 @@ enum { STORE_SEEN_MS = 20 };
 /* Whether all threads have seen that they are closed. */
 static bool is_seen_by_all(void) {
   if (!os_is_multi_threaded()) return true;
-  if (load_relaxed(&range_magazines_have_barrier)) return fence_or_do_without(true);
+  if (load_relaxed(&range_magazines_have_barrier)) return fence_or_do_without();
   return os_now_coarse_ms() >= load_relaxed(&barrier_lost_ms) + STORE_SEEN_MS;
 }
 
