@@ -198,7 +198,7 @@ bool capacity_shrink(struct heap *heap, unsigned class) {
   if (slots <= initial_slots(class) || slots < 2) return false;
   void **array = take_array(heap, lowest_bit(slots / 2));
   if (!array) return false;
-  if (magazine_is_packing(magazine)) packing_end(magazine);
+  packing_end(magazine);
   give_array(heap, magazine_base(magazine), slots);
   magazine_set_base(magazine, array);
   magazine_set_top(magazine, array);

@@ -41,7 +41,7 @@ static void arm(struct heap *heap, unsigned reasons, bool is_on) {
   keep_store_order();
   if (before & ARMED_BY_PROFILE) drop_lots(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    if (magazine_is_packing(&heap->magazines[class])) packing_end(&heap->magazines[class]);
+    packing_end(&heap->magazines[class]);
     magazine_arm(&heap->magazines[class], after);
   }
   keep_store_order();

@@ -28,10 +28,9 @@ RESIDENT static void flush_from(struct heap *heap, unsigned class, void **first,
   magazine_set_top(magazine, first + rest);
 }
 
-
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  unsigned kept = 0; /* of a class that is packed all that was freed goes, else the older half */
+  unsigned kept = 0; /* a batch: beside it all that was freed goes, else the older half */
   owner_begin_work(&heap->owner);
   if (UNLIKELY(magazine_is_packing(magazine)))
     kept = magazine->passes;

@@ -1,5 +1,6 @@
 #include "cache/glance.h"
 
+#include "cache/packing.h"
 #include "foreign/pointer.h"
 #include "slab/slab.h"
 
@@ -26,8 +27,7 @@ static bool is_among(void *const *blocks, void *const *end, const void *block) {
 
 COLD static void drop(struct magazine *magazine, void **wrong) {
   pointer_fail("free", (uintptr_t)*wrong);
-  bool is_of_batch = magazine_is_packing(magazine) && wrong < magazine_base(magazine) + magazine->passes;
-  if (is_of_batch) magazine->passes--;
+  packing_end(magazine); /* a batch would not be whole */
   for (; wrong + 1 != magazine->top; wrong++) *wrong = wrong[1];
   magazine_set_top(magazine, magazine->top - 1);
 }

@@ -32,15 +32,15 @@ void packing_begin_if_sparse(struct heap *heap, unsigned class) {
   magazine_arm(magazine, true);
 }
 
-bool packing_goes_on(struct heap *heap, unsigned class) {
+void packing_end_if_dense(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   ASSERT(magazine_is_packing(magazine) && !magazine->passes);
-  if (magazine->streak-- && is_sparse(heap, class, DENSE_EIGHTHS)) return true;
-  packing_end(magazine);
-  return false;
+  bool goes_on = magazine->streak-- && is_sparse(heap, class, DENSE_EIGHTHS);
+  if (!goes_on) packing_end(magazine);
 }
 
 void packing_end(struct magazine *magazine) {
+  if (!magazine_is_packing(magazine)) return;
   magazine->passes = 0;
   magazine_arm(magazine, false);
   magazine->last_event = MAGAZINE_IDLE;

@@ -9,8 +9,9 @@
 
 /* Before the process grows: begins it if much of the class's slabs is free. */
 void packing_begin_if_sparse(struct heap *heap, unsigned class);
-/* Called when all blocks of the last batch have been taken; ends it when the slabs are dense, or nothing comes of it. */
-bool packing_goes_on(struct heap *heap, unsigned class);
+/* Before another batch is taken: ends it when the slabs are dense, or nothing comes of it. */
+void packing_end_if_dense(struct heap *heap, unsigned class);
+/* For any magazine. */
 void packing_end(struct magazine *magazine);
 
 #endif

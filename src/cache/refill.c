@@ -37,7 +37,7 @@ static bool fill_from_starter(struct heap *heap, unsigned class) {
   return is_filled;
 }
 
-RESIDENT static unsigned fill(struct heap *heap, unsigned class) {
+static unsigned fill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   struct supply supply = {.owner = &heap->owner,
                           .heap = heap,
@@ -46,17 +46,6 @@ RESIDENT static unsigned fill(struct heap *heap, unsigned class) {
                           .blocks = magazine->top,
                           .wanted = batch_size(magazine)};
   return supply_fill(&supply);
-}
-
-/* Another batch, of few slabs while packing goes on. */
-NOINLINE static unsigned refill_packed(struct heap *heap, unsigned class) {
-  struct magazine *magazine = &heap->magazines[class];
-  bool goes_on = packing_goes_on(heap, class);
-  batch_flush_all(heap, class);
-  unsigned taken = fill(heap, class);
-  if (taken) note_batch(heap, class, taken);
-  if (goes_on) magazine->passes = (uint16_t)taken;
-  return taken;
 }
 
 RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
@@ -71,14 +60,16 @@ RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
   glance(heap, class);
-  unsigned taken;
-  if (UNLIKELY(magazine_is_packing(&heap->magazines[class]))) {
-    taken = refill_packed(heap, class);
+  struct magazine *magazine = &heap->magazines[class];
+  if (UNLIKELY(magazine_is_packing(magazine))) {
+    packing_end_if_dense(heap, class);
+    batch_flush_all(heap, class); /* blocks freed since the last batch */
   } else {
     capacity_note_miss(heap, class, MAGAZINE_REFILLED);
-    taken = fill(heap, class);
-    if (taken) note_batch(heap, class, taken);
   }
+  unsigned taken = fill(heap, class);
+  if (taken) note_batch(heap, class, taken);
+  if (UNLIKELY(magazine_is_packing(magazine))) magazine->passes = (uint16_t)taken;
   latch_give(&heap->owner);
   return taken != 0;
 }

@@ -21,6 +21,9 @@
 #include "reclaim/reclaim.h"
 
 static void *magazine_pop(struct magazine *magazine) {
+  void *block;
+  if (UNLIKELY(magazine_is_packing(magazine)))
+    return magazine_pops_passed(magazine, &block) ? block : NULL;
   if (magazine->top == magazine_base(magazine)) return NULL;
   magazine_set_top(magazine, magazine->top - 1);
   return *magazine->top;
@@ -64,13 +67,10 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
 static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
-  void *block = NULL;
-  if (!magazine_is_packing(magazine)) block = magazine_pop(magazine);
-  else magazine_pops_passed(magazine, &block);
+  void *block = magazine_pop(magazine);
   if (!block && batch_refill(heap, class)) {
     class_figures_sampled(heap, class, allocation->size);
-    if (!magazine_is_packing(magazine) || !magazine_pops_passed(magazine, &block))
-      block = magazine_pop(magazine);
+    block = magazine_pop(magazine);
     fitted_vote(heap, class, round_up(allocation->size, allocation->alignment));
   }
   heap_leave(heap);

@@ -1,5 +1,4 @@
-/* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier.  Blocks
- * that wait in a thread's cache may count as in use. */
+/* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier.  Cached blocks may count. */
 #include "api/check.h"
 #include "api/sizes.h"
 

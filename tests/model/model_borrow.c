@@ -1,5 +1,4 @@
-/* src/slab/borrow.c: blocks and free slabs that change hands while their owner works, ends or borrows itself (pairs 1
- * to 4 of docs/MEMORY_ORDER.md). */
+/* src/slab/borrow.c: blocks that change hands while their owner works, ends or borrows (pairs 1 to 4 of docs/MEMORY_ORDER.md). */
 #include "slab/batch_free.h"
 #include "slabs.h"
 

@@ -1,5 +1,4 @@
-/* src/cache/quarantine and src/reclaim/excess: what waits in the quarantine of a program with one thread goes on waiting when a
- * burst has ended. */
+/* src/cache/quarantine: what waits in the quarantine of a program with one thread goes on waiting when a burst has ended. */
 #include "cache/quarantine.h"
 
 #include "heaps.h"

@@ -127,8 +127,7 @@ static void *allocate_and_free(void *unused) {
   return unused;
 }
 
-/* What comes back is used by the next one: nothing piles up, not even when the heap that they all take
- * over has had its share and has slabs of its own. */
+/* What comes back is used by the next one: nothing piles up, even when the heap that all take over has slabs of its own. */
 CHILD_TEST(reuse) {
   start_library_with_threads();
   hak_free(must_malloc(64));
