@@ -26,29 +26,26 @@ _Static_assert(INITIAL_BYTES / FITTED_MAX_BYTES >= INITIAL_SLOTS,
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
-/* The bound of all magazines together: a fixed part and as many bytes as the program holds (a swing of a working set is of the order of
- * the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from the others. */
-#define BUDGET_BYTES (((int64_t)256 << 10) + FILLING_BYTES)
-#define FILLING_BYTES                                                                  \
-  (int64_t)(FILLING_CLASS_BYTES(7) + FILLING_CLASS_BYTES(6) + FILLING_CLASS_BYTES(5) + \
-            FILLING_CLASS_BYTES(4))
+/* The bound of all magazines together: a fixed part and twice what the program holds for each thread (a swing of a working set is of the
+ * order of the set: docs/decisions/0005). */
+#define BUDGET_BYTES ((int64_t)256 << 10)
 
 RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   int64_t bytes = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
+    bytes += (int64_t)(magazine_count_shown(&heap->magazines[class]) * class_bytes(class));
   return bytes;
 }
 
-/* The slab bytes that the threads hold, divided by their number: a sample of the heaps that follow in the list, whose lines they write in
- * each slow path. So it stands for a few decisions. */
-static int64_t share_of_all(struct heap *heap) {
-  enum { HEAPS_MAX = 16, DECISIONS = 16 };
+/* The live slab bytes of a thread, in the mean of a sample, the heaps that follow in the list. They write the lines that this reads, so it
+ * stands for many decisions. The mean, as blocks change hands, and as threads that take turns would each keep what one needs. */
+static int64_t live_bytes_a_thread(struct heap *heap) {
+  enum { HEAPS_MAX = 8 };
   int64_t bytes = 0, threads = 0;
-  const struct owner *own = &heap->owner, *owner = own;
-  if (heap->share_decisions++ % DECISIONS) return heap->share_bytes;
+  struct owner *own = &heap->owner, *owner = own;
+  if (heap->share_decisions++) return heap->share_bytes; /* until it wraps */
   for (unsigned heaps = 0; heaps < HEAPS_MAX; heaps++) {
-    bytes += load_relaxed(&owner->bytes_out);
+    bytes += load_relaxed(&owner->bytes_out) - capacity_cached_bytes(heap_of_owner(owner));
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);
     if (owner == own) break;
@@ -56,18 +53,11 @@ static int64_t share_of_all(struct heap *heap) {
   return heap->share_bytes = threads ? bytes / threads : 0;
 }
 
-/* Approximately the live slab bytes of this heap's thread: the bytes out of its slabs or, as blocks change hands, its share of all
- * slabs; less the bytes in its magazines. */
-static int64_t live_slab_bytes(struct heap *heap) {
-  int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(heap);
-  return (own > share ? own : share) - capacity_cached_bytes(heap);
-}
-
 /* Above the soft limit the budget is an eighth. */
 enum { TIGHT_DIVISOR = 8 };
 
 RESIDENT static int64_t budget_bytes(struct heap *heap) {
-  int64_t budget = BUDGET_BYTES + live_slab_bytes(heap);
+  int64_t budget = BUDGET_BYTES + 2 * live_bytes_a_thread(heap);
   if (budget < 0) return budget; /* other threads have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
   return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;

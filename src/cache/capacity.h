@@ -9,7 +9,7 @@
 
 #include "cache/heap.h"
 
-/* The bytes in the magazines now. Walks them all. */
+/* The bytes in the magazines now, of any heap. Walks them all. */
 int64_t capacity_cached_bytes(const struct heap *heap);
 
 /* Gives each magazine its first array. It is closed, without room for a block, for the thread's first few requests and frees of the

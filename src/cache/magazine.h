@@ -79,7 +79,7 @@ INLINE unsigned magazine_count(const struct magazine *magazine) {
   return (unsigned)(magazine->top - magazine_base(magazine));
 }
 /* For another thread's magazine; 0 while its array is being replaced. */
-INLINE unsigned magazine_count_shown(struct magazine *magazine) {
+INLINE unsigned magazine_count_shown(const struct magazine *magazine) {
   void **top = load_relaxed(&magazine->top_shown);
   void **base = magazine_untagged(load_relaxed(&magazine->tagged_base_shown));
   return base <= top && top <= load_relaxed(&magazine->end_shown) ? (unsigned)(top - base) : 0;

@@ -3,8 +3,8 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners, and queued slabs of each, that one slow path scans. */
-enum { PROBES = 8, SLABS_A_VISIT = 8 };
+/* Other owners, more of them where a slab costs more than to ask them, and queued slabs of each, that one slow path scans. */
+enum { PROBES = 8, PROBES_FOR_A_SLAB = 64, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
 RESIDENT static bool visit(struct owner *lender, unsigned class, bool needs_slab) {
@@ -63,7 +63,8 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
   bool needs_slab = !current || !current->free_local;
   unsigned borrowed = 0, probes = 0;
   struct owner *lender = owner_after(borrower);
-  for (; lender != borrower && borrowed < wanted && probes < PROBES; probes++) {
+  unsigned most = needs_slab ? PROBES_FOR_A_SLAB : PROBES;
+  for (; lender != borrower && borrowed < wanted && probes < most; probes++) {
     if (visit(lender, class, needs_slab)) {
       borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed, needs_slab);
       latch_give(lender);

@@ -70,6 +70,19 @@ CHILD_TEST(leave_the_fresh) {
   REQUIRE(borrow(WANTED) == 0);
 }
 
+/* Of dozens of owners one has some: it is asked before a slab is made, but not while there are fresh blocks. */
+CHILD_TEST(ask_many_for_a_slab) {
+  enum { SILENT = 20 };
+  static struct owner silent[SILENT];
+  owners_set_up();
+  for (unsigned index = 0; index < SILENT; index++) owner_register(&silent[index]);
+  free_remotely(full_slab(&other, CLASS_4K), 3);
+  mine.bins[CLASS_4K].current = owned_slab(&mine, CLASS_4K);
+  REQUIRE(borrow(WANTED) == 0);
+  mine.bins[CLASS_4K].current = NULL;
+  REQUIRE(borrow(WANTED) == 3);
+}
+
 /* Four blocks of 80 bytes are five lines: only all four are lent. */
 CHILD_TEST(lend_whole_lines) {
   enum { CLASS_80 = 5 };

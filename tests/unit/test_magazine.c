@@ -294,6 +294,24 @@ CHILD_TEST(grow_with_what_others_own) {
   on_a_thread(swing_with_blocks_of_main, NULL);
 }
 
+/* One swings, then the next, as in a pool of workers: each keeps little of what it alone held. */
+static void *swing_in_turn(void *others) {
+  unsigned left = *(unsigned *)others;
+  for (unsigned round = 0; round < 40; round++) {
+    take(16384, SWING);
+    give(SWING);
+  }
+  REQUIRE(left || magazine_capacity(magazine_of(CLASS_16K)) < SWING / 4);
+  if (left--) on_a_thread(swing_in_turn, &left);
+  return NULL;
+}
+
+CHILD_TEST(keep_little_in_turn) {
+  unsigned others = 8;
+  start_library();
+  on_a_thread(swing_in_turn, &others);
+}
+
 /* The slab is given back to the pool between the two: it has no owner then. */
 REPORT_TEST(double_free_around_a_release, "hakmem: double free of 0x",
             "(mid class 40, of thread ") {
