@@ -11,8 +11,7 @@ enum {
   STREAK_TO_GROW = 4, /* misses of one kind in a row that raise the batch size */
   STREAK_SLOTS = 64,  /* by streaks alone, independent of the live bytes */
   STREAK_SLOTS_MAX = 256,
-  STREAK_DIVISOR =
-      64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
+  STREAK_DIVISOR = 64, /* beyond STREAK_SLOTS: the part of its class's slabs that it may hold */
 };
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
 _Static_assert(SLOTS_MAX <= UINT16_MAX, "a magazine's blocks fit seen_count");
@@ -41,15 +40,14 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
  * stands for many decisions. The mean, as blocks change hands, and as threads that take turns would each keep what one needs. */
 static int64_t live_bytes_a_thread(struct heap *heap) {
   enum { HEAPS_MAX = 8 };
-  int64_t bytes = 0, threads = 0;
+  int64_t bytes = 0, threads = 0, heaps = 0;
   struct owner *own = &heap->owner, *owner = own;
   if (heap->share_decisions++) return heap->share_bytes; /* until it wraps */
-  for (unsigned heaps = 0; heaps < HEAPS_MAX; heaps++) {
+  do {
     bytes += load_relaxed(&owner->bytes_out) - capacity_cached_bytes(heap_of_owner(owner));
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);
-    if (owner == own) break;
-  }
+  } while (owner != own && ++heaps < HEAPS_MAX);
   return heap->share_bytes = threads ? bytes / threads : 0;
 }
 

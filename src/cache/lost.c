@@ -4,6 +4,7 @@
 #include "cache/parked.h"
 #include "os/lock.h"
 #include "slab/adopt.h"
+#include "slab/pending.h"
 
 /* Set in a child until all heaps of the parent were visited. */
 static ATOMIC(uint32_t) has_lost_threads;
@@ -43,6 +44,7 @@ static void park_if_lost(struct heap *heap) {
 COLD static bool park_some(size_t most) {
   lock_take(&lost_lock, &stray_counters);
   for (; next_owner && most; most--) {
+    pending_after_fork(next_owner);
     struct heap *heap = heap_of_owner(next_owner);
     next_owner = next_owner->next_of_all;
     park_if_lost(heap);

@@ -14,7 +14,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
     /* seq: the slab is in the queue before the mask and the owner's state are read; pairs with pending_next, which clears the bit before
      * it looks at the queue. */
   } while (!cas_weak_seq(&owner->pending[class], &first, slab));
-  /* The thread that found the queue empty sets the bit; a fork may have cut it off before it did. */
+  /* The thread that found the queue empty sets the bit; a fork may have cut it off before it did (pending_after_fork). */
   if (!first || !(load_seq(&owner->ready_mask) & class_bit(class)))
     fetch_or_seq(&owner->ready_mask, class_bit(class));
   purge_want(); /* a sweep may find the slab wholly free */
@@ -64,6 +64,12 @@ RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   if (load_seq(&owner->pending[class]))
     fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* queued while the bit was set */
   return slab;
+}
+
+void pending_after_fork(struct owner *owner) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    if (load_relaxed(&owner->pending[class]))
+      fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* as the thread would have */
 }
 
 void pending_put_back_all(struct slab *aside, struct owner *owner) {

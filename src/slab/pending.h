@@ -25,6 +25,9 @@ INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
 }
 void pending_put_back_all(struct slab *aside, struct owner *owner);
 
+/* In a child: a thread that was cut off may have queued a slab that the ready mask does not show. */
+void pending_after_fork(struct owner *owner);
+
 /* Latch. Drains up to `budget` slabs of the class; returns how many have free blocks for this owner. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 

@@ -46,6 +46,13 @@ static inline void blocks_free(blocks *table) {
   }
 }
 
+static inline void blocks_use(size_t size, size_t count) {
+  blocks table = blocks_table(size * count, size);
+  blocks_fill(&table);
+  blocks_free(&table);
+  blocks_unmap(&table);
+}
+
 /* A few blocks of a thread, whose table is on its own stack: both ends touched, then freed. */
 static inline void blocks_come_and_go(char **table, size_t count, size_t size) {
   for (size_t i = 0; i < count; i++) {

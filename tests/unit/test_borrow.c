@@ -53,9 +53,11 @@ CHILD_TEST(lend_from_one) {
   REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
 }
 
-/* What its owner freed is lent as well; what nobody has had stays the owner's. */
+/* What its owner freed is lent as well; what nobody has had stays the owner's. Before a slab is made dozens of owners are asked. */
 CHILD_TEST(leave_the_fresh) {
+  static struct owner silent[20];
   owners_set_up();
+  for (unsigned index = 0; index < 20; index++) owner_register(&silent[index]);
   struct slab *freed = full_slab(&other, CLASS_4K);
   put_bits(freed, &other, 0, 7);
   mine.bins[CLASS_4K].current = owned_slab(&mine, CLASS_4K);
@@ -68,19 +70,6 @@ CHILD_TEST(leave_the_fresh) {
   REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 3);
   free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
-}
-
-/* Of dozens of owners one has some: it is asked before a slab is made, but not while there are fresh blocks. */
-CHILD_TEST(ask_many_for_a_slab) {
-  enum { SILENT = 20 };
-  static struct owner silent[SILENT];
-  owners_set_up();
-  for (unsigned index = 0; index < SILENT; index++) owner_register(&silent[index]);
-  free_remotely(full_slab(&other, CLASS_4K), 3);
-  mine.bins[CLASS_4K].current = owned_slab(&mine, CLASS_4K);
-  REQUIRE(borrow(WANTED) == 0);
-  mine.bins[CLASS_4K].current = NULL;
-  REQUIRE(borrow(WANTED) == 3);
 }
 
 /* Four blocks of 80 bytes are five lines: only all four are lent. */

@@ -10,20 +10,17 @@ static struct os_cgroup cgroup;
 
 BEFORE(each) { os_fake_reset(); }
 
-static void read_tree(const struct os_fake_file *files) {
+static void assert_limits(const struct os_fake_file *files, uint64_t max_bytes, uint64_t high_bytes,
+                          uint64_t quota) {
   os_fake.files = files;
   cgroup = *os_cgroup_read();
-}
-
-static void assert_limits(uint64_t max_bytes, uint64_t high_bytes, uint64_t quota) {
   assert_int_equal(cgroup.memory_bytes, max_bytes < high_bytes ? max_bytes : high_bytes);
   assert_int_equal(cgroup.processor_quota, quota);
 }
 
 TEST(no_cgroup) {
   static const struct os_fake_file nothing[] = {{0}};
-  read_tree(nothing);
-  assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
+  assert_limits(nothing, OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
   assert_int_equal(os_cgroup_used_bytes(&cgroup, 0), 0);
 }
 
@@ -33,8 +30,7 @@ TEST(v2_without_limits) {
                                              {"/sys/fs/cgroup/user.slice/memory.high", "max\n"},
                                              {"/sys/fs/cgroup/user.slice/cpu.max", "max 100000\n"},
                                              {0}};
-  read_tree(tree);
-  assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
+  assert_limits(tree, OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
 }
 
 /* The tightest limit may be any level's; usage is that level's. */
@@ -51,8 +47,7 @@ TEST(v2_nested) {
       {"/sys/fs/cgroup/a/b/memory.stat",
        "anon 1\nfile 2\ninactive_file 10485760\nactive_file 1048576\n"},
       {0}};
-  read_tree(tree);
-  assert_limits(100 * MIB, 200 * MIB, 1500);
+  assert_limits(tree, 100 * MIB, 200 * MIB, 1500);
   assert_string_equal(cgroup.memory_path, "/sys/fs/cgroup/a/b");
   assert_int_equal(os_cgroup_used_bytes(&cgroup, 90 * MIB),
                    90 * MIB); /* calm: not looked at closely */
@@ -65,8 +60,7 @@ TEST(v2_high_is_tightest) {
                                              {"/sys/fs/cgroup/job/memory.high", "52428800\n"},
                                              {"/sys/fs/cgroup/job/memory.current", "1000\n"},
                                              {0}};
-  read_tree(tree);
-  assert_limits(100 * MIB, 50 * MIB, OS_CGROUP_NONE);
+  assert_limits(tree, 100 * MIB, 50 * MIB, OS_CGROUP_NONE);
   assert_int_equal(os_cgroup_used_bytes(&cgroup, MIB), 1000);
 }
 
@@ -76,16 +70,14 @@ TEST(v2_namespace_root) {
                                              {"/sys/fs/cgroup/memory.max", "67108864\n"},
                                              {"/sys/fs/cgroup/cpu.max", "50000 200000\n"},
                                              {0}};
-  read_tree(tree);
-  assert_limits(64 * MIB, OS_CGROUP_NONE, 250);
+  assert_limits(tree, 64 * MIB, OS_CGROUP_NONE, 250);
 }
 
 TEST(v2_outside_of_the_namespace) {
   static const struct os_fake_file tree[] = {{"/proc/self/cgroup", "0::/../../elsewhere\n"},
                                              {"/sys/fs/cgroup/memory.max", "67108864\n"},
                                              {0}};
-  read_tree(tree);
-  assert_limits(64 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
+  assert_limits(tree, 64 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
 }
 
 TEST(v1) {
@@ -102,8 +94,7 @@ TEST(v1) {
       {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000\n"},
       {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
       {0}};
-  read_tree(tree);
-  assert_limits(100 * MIB, OS_CGROUP_NONE, 3000);
+  assert_limits(tree, 100 * MIB, OS_CGROUP_NONE, 3000);
   assert_int_equal(os_cgroup_used_bytes(&cgroup, MIB), 50000000);
 }
 
@@ -113,8 +104,7 @@ TEST(v1_with_the_path_of_the_host) {
       {"/proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n"},
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "33554432\n"},
       {0}};
-  read_tree(tree);
-  assert_limits(32 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
+  assert_limits(tree, 32 * MIB, OS_CGROUP_NONE, OS_CGROUP_NONE);
 }
 
 TEST(hybrid) {
@@ -123,8 +113,7 @@ TEST(hybrid) {
       {"/sys/fs/cgroup/unified/job/cpu.max", "100000 100000\n"},
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
       {0}};
-  read_tree(tree);
-  assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, 1000);
+  assert_limits(tree, OS_CGROUP_NONE, OS_CGROUP_NONE, 1000);
 }
 
 /* Nothing of this is a limit, and nothing of it does harm. */
@@ -143,8 +132,7 @@ TEST(nonsense) {
         {"/sys/fs/cgroup/cpu.max", "100 0\n"},
         {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "18446744073709551615\n"},
         {0}};
-    read_tree(tree);
-    assert_limits(OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
+    assert_limits(tree, OS_CGROUP_NONE, OS_CGROUP_NONE, OS_CGROUP_NONE);
   }
   os_fake.files = NULL;
 }

@@ -278,11 +278,16 @@ CHILD_TEST(borrow_mid_blocks) {
 
 CHILD_TEST(borrow_tiny_blocks) { REQUIRE(borrowed_by_a_thread(64) > 0); }
 
-static void *swing_with_blocks_of_main(void *unused) {
+static void swing(void) {
   for (unsigned round = 0; round < 40; round++) {
-    give(SWING);
     take(16384, SWING);
+    give(SWING);
   }
+}
+
+static void *swing_with_blocks_of_main(void *unused) {
+  give(SWING);
+  swing();
   REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) >= SWING);
   return unused;
 }
@@ -297,10 +302,7 @@ CHILD_TEST(grow_with_what_others_own) {
 /* One swings, then the next, as in a pool of workers: each keeps little of what it alone held. */
 static void *swing_in_turn(void *others) {
   unsigned left = *(unsigned *)others;
-  for (unsigned round = 0; round < 40; round++) {
-    take(16384, SWING);
-    give(SWING);
-  }
+  swing();
   REQUIRE(left || magazine_capacity(magazine_of(CLASS_16K)) < SWING / 4);
   if (left--) on_a_thread(swing_in_turn, &left);
   return NULL;

@@ -61,3 +61,12 @@ CHILD_TEST(too_late) {
   pending_enqueue(slab, &other.counters);
   REQUIRE(load_relaxed(&slab->queued) == 0 && counted(&other, COUNT_pending_enqueued) == 0);
 }
+
+CHILD_TEST(cut_off_by_a_fork) {
+  owners_set_up();
+  free_remotely(full_slab(&mine, CLASS_64), 3);
+  store_relaxed(&mine.ready_mask, 0); /* as before the pusher sets the bit */
+  pending_after_fork(&mine);
+  REQUIRE(load_relaxed(&mine.ready_mask) == UINT64_C(1) << CLASS_64);
+  REQUIRE(pending_drain_class(&mine, CLASS_64, 9) == 1);
+}
