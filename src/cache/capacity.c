@@ -25,8 +25,7 @@ _Static_assert(INITIAL_BYTES / FITTED_MAX_BYTES >= INITIAL_SLOTS,
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
-/* The bound of all magazines together: a fixed part and twice what the program holds for each thread (a swing of a working set is of the
- * order of the set: docs/decisions/0005). */
+/* The bound of all magazines together: this and twice the live bytes of a thread, as a swing is of that order (docs/decisions/0005). */
 #define BUDGET_BYTES ((int64_t)256 << 10)
 
 RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
@@ -51,14 +50,11 @@ static int64_t live_bytes_a_thread(struct heap *heap) {
   return heap->share_bytes = threads ? bytes / threads : 0;
 }
 
-/* Above the soft limit the budget is an eighth. */
-enum { TIGHT_DIVISOR = 8 };
-
 RESIDENT static int64_t budget_bytes(struct heap *heap) {
   int64_t budget = BUDGET_BYTES + 2 * live_bytes_a_thread(heap);
   if (budget < 0) return budget; /* other threads have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
-  return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;
+  return commit_is_too_much() ? budget / 8 : budget; /* above the soft limit */
 }
 
 static unsigned initial_slots(unsigned class) {

@@ -17,9 +17,7 @@ static void take_over(struct slab *slab, struct owner *from, struct owner *owner
   slab_own(slab, owner);
 }
 
-/* Idleness is observed, not announced, so that owners pay nothing for it: an owner has idled when its count of slow paths is unchanged
- * since an observer read it, at least that long ago. */
-RESIDENT static bool has_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
+RESIDENT bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
   uint64_t slow_paths = load_relaxed(&owner->slow_paths);
   if (load_relaxed(&owner->seen_slow_paths) != slow_paths) {
     store_relaxed(&owner->seen_slow_paths, slow_paths);
@@ -165,7 +163,7 @@ static struct slab *choose_queued(const struct wish *wish) {
 /* The conditions on the candidate, cheapest first. */
 static bool may_adopt(const struct wish *wish) {
   if (owner_is_named(wish->owner)) return false;
-  return has_idled(wish->candidate, wish->now_ns, route_p.idle_ns) ||
+  return owner_idled(wish->candidate, wish->now_ns, route_p.idle_ns) ||
          is_blocked(wish, COUNT_route_p_blocked_idle);
 }
 
@@ -280,7 +278,7 @@ static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms
 /* False while the owner runs and may idle later. */
 bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
-  if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
+  if (is_running && !owner_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
   uint32_t age_ms = is_running ? purge->decay_ms : 0;
   if (load_relaxed(&owner->state) != OWNER_LOST) {

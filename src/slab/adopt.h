@@ -24,6 +24,9 @@ struct route_p {
 };
 extern struct route_p route_p;
 
+/* Observed, not announced, so that owners pay nothing for it: no slow path since an observer looked, at least that long ago. */
+bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns);
+
 /* Called at intervals by the thread that purges: the owner becomes dormant when it was in no slow path for a decay time (0: at once);
  * wholly free slabs of an owner that does not run go back to the pool, and old free pages in its other slabs to the system. False while
  * it runs and may idle later. */

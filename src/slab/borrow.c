@@ -1,16 +1,19 @@
 #include "slab/borrow.h"
 
+#include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners, more of them where a slab costs more than to ask them, and queued slabs of each, that one slow path scans. */
+/* Other owners that one slow path asks (before it makes a slab far ones, if they idle), and queued slabs of each. */
 enum { PROBES = 8, PROBES_FOR_A_SLAB = 64, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
-RESIDENT static bool visit(struct owner *lender, unsigned class, bool needs_slab) {
+RESIDENT static bool visit(struct owner *lender, unsigned class, bool needs_slab, bool is_far) {
   uint64_t classes = load_relaxed(&lender->ready_mask);
   if (needs_slab) classes |= load_relaxed(&lender->spare_mask);
-  if (!(classes >> class & 1) || !latch_try(lender)) return false;
+  if (!(classes >> class & 1)) return false;
+  bool rests = !is_far || owner_idled(lender, os_now_ns(), route_p.idle_ns);
+  if (!rests || !latch_try(lender)) return false;
   if (load_relaxed(&lender->state) != OWNER_LOST) return true;
   latch_give(lender);
   return false;
@@ -63,9 +66,9 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
   bool needs_slab = !current || !current->free_local;
   unsigned borrowed = 0, probes = 0;
   struct owner *lender = owner_after(borrower);
-  unsigned most = needs_slab ? PROBES_FOR_A_SLAB : PROBES;
+  unsigned most = needs_slab && !borrower->bins[class].partial ? PROBES_FOR_A_SLAB : PROBES;
   for (; lender != borrower && borrowed < wanted && probes < most; probes++) {
-    if (visit(lender, class, needs_slab)) {
+    if (visit(lender, class, needs_slab, probes >= PROBES)) {
       borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed, needs_slab);
       latch_give(lender);
     }
