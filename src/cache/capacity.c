@@ -35,13 +35,13 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   return bytes;
 }
 
-/* The live slab bytes of a thread, in the mean of a sample, the heaps that follow in the list. They write the lines that this reads, so it
- * stands for many decisions. The mean, as blocks change hands, and as threads that take turns would each keep what one needs. */
+/* The live slab bytes of a thread, in the mean of a sample: the heaps that follow in the list. They write the lines that it reads, so it
+ * stands for 256 decisions. The mean, as blocks change hands, and as threads that take turns would each keep what one needs. */
 static int64_t live_bytes_a_thread(struct heap *heap) {
   enum { HEAPS_MAX = 8 };
   int64_t bytes = 0, threads = 0, heaps = 0;
   struct owner *own = &heap->owner, *owner = own;
-  if (heap->share_decisions++) return heap->share_bytes; /* until it wraps */
+  if (heap->share_decisions++ && os_is_multi_threaded()) return heap->share_bytes;
   do {
     bytes += load_relaxed(&owner->bytes_out) - capacity_cached_bytes(heap_of_owner(owner));
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
