@@ -35,15 +35,16 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   return bytes;
 }
 
-/* The live slab bytes of a thread, in the mean of a sample: the heaps that follow in the list. They write the lines that it reads, so it
- * stands for 256 decisions. The mean, as blocks change hands, and as threads that take turns would each keep what one needs. */
+/* The live slab bytes of a thread: the mean of the next heaps in the list, since blocks change hands, and threads that take turns would
+ * each keep what one needs. It stands for 256 decisions, as other threads write the lines that are read. */
 static int64_t live_bytes_a_thread(struct heap *heap) {
   enum { HEAPS_MAX = 8 };
   int64_t bytes = 0, threads = 0, heaps = 0;
   struct owner *own = &heap->owner, *owner = own;
   if (heap->share_decisions++ && os_is_multi_threaded()) return heap->share_bytes;
   do {
-    bytes += load_relaxed(&owner->bytes_out) - capacity_cached_bytes(heap_of_owner(owner));
+    int64_t live = load_relaxed(&owner->bytes_out) - capacity_cached_bytes(heap_of_owner(owner));
+    bytes += live > 0 ? live : 0; /* else it caches others' blocks */
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);
   } while (owner != own && ++heaps < HEAPS_MAX);
@@ -52,7 +53,6 @@ static int64_t live_bytes_a_thread(struct heap *heap) {
 
 RESIDENT static int64_t budget_bytes(struct heap *heap) {
   int64_t budget = BUDGET_BYTES + 2 * live_bytes_a_thread(heap);
-  if (budget < 0) return budget; /* other threads have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
   return commit_is_too_much() ? budget / 8 : budget; /* above the soft limit */
 }

@@ -56,7 +56,7 @@ struct heap {
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* its thread is in one: a forked child leaves those parts alone */
   uint8_t refilled_class;   /* the slab class whose magazine was refilled last: cache/glance.h */
-  uint8_t share_decisions;  /* since share_bytes was asked for: cache/capacity.c */
+  uint8_t share_decisions;  /* since share_bytes was asked for; wraps: cache/capacity.c */
   int64_t capacity_bytes;   /* block bytes that all magazines could hold */
   int64_t share_bytes;
   void **spare_arrays[SPARE_ARRAY_KINDS];

@@ -45,13 +45,11 @@ COLD static bool park_some(size_t most) {
   lock_take(&lost_lock, &stray_counters);
   for (; next_owner && most; most--) {
     pending_after_fork(next_owner);
-    struct heap *heap = heap_of_owner(next_owner);
+    park_if_lost(heap_of_owner(next_owner));
     next_owner = next_owner->next_of_all;
-    park_if_lost(heap);
   }
   bool has_more = next_owner != NULL;
-  store_release(&has_lost_threads,
-                has_more); /* the heaps parked before; pairs with the acquire below */
+  store_release(&has_lost_threads, has_more); /* the heaps parked; pairs with the acquire below */
   lock_give(&lost_lock);
   return has_more;
 }

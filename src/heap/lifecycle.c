@@ -120,7 +120,7 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   if (os_is_multi_threaded()) heaps_at_fork(); /* a thread that the C library started for itself */
   heap = heap_borrow();
   if (!heap) return NULL;
-  heap->exit_round = 0;
+  heap->exit_round = heap->share_decisions = 0;
   forget_name(heap); /* in a forked child: the name of its lost thread */
   /* 0 identifies the first thread, and saves every small process a system call. */
   if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());

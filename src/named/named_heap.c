@@ -312,6 +312,7 @@ void named_after_fork(const struct hak_heap *used) {
     /* Other threads' uses are not copied by a fork. Writes only where the count differs: an unwritten page stays shared. */
     uint32_t before = load_relaxed(&heap->users), users = heap == used;
     if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
+    pending_after_fork(&heap->owner);
     if (!word_reset_in_child(&heap->owner.latch)) continue;
     store_relaxed(&heap->owner.state, OWNER_LOST);
     if (named_serves(heap)) cut_off(heap);

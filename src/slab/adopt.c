@@ -23,7 +23,8 @@ RESIDENT bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns)
     store_relaxed(&owner->seen_slow_paths, slow_paths);
     store_relaxed(&owner->seen_ns, now_ns);
   }
-  return now_ns - load_relaxed(&owner->seen_ns) >= for_ns;
+  /* Signed: another observer's time may be later. */
+  return (int64_t)(now_ns - load_relaxed(&owner->seen_ns)) >= (int64_t)for_ns;
 }
 
 /* ---- ended and dormant owners ---------------------------------------------------------------------- */

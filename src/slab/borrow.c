@@ -4,19 +4,15 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners that one slow path asks (before it makes a slab far ones, if they idle), and queued slabs of each. */
+/* Other owners that one slow path asks, far ones only before it makes a slab, and if they idle; and queued slabs of each. */
 enum { PROBES = 8, PROBES_FOR_A_SLAB = 64, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
 RESIDENT static bool visit(struct owner *lender, unsigned class, bool needs_slab, bool is_far) {
   uint64_t classes = load_relaxed(&lender->ready_mask);
   if (needs_slab) classes |= load_relaxed(&lender->spare_mask);
-  if (!(classes >> class & 1)) return false;
-  bool rests = !is_far || owner_idled(lender, os_now_ns(), route_p.idle_ns);
-  if (!rests || !latch_try(lender)) return false;
-  if (load_relaxed(&lender->state) != OWNER_LOST) return true;
-  latch_give(lender);
-  return false;
+  if (!(classes >> class & 1) || load_relaxed(&lender->state) == OWNER_LOST) return false;
+  return (!is_far || owner_idled(lender, os_now_ns(), route_p.idle_ns)) && latch_try(lender);
 }
 
 static unsigned take_returned(struct slab *slab, struct owner *lender, void **blocks,
@@ -68,6 +64,7 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
   struct owner *lender = owner_after(borrower);
   unsigned most = needs_slab && !borrower->bins[class].partial ? PROBES_FOR_A_SLAB : PROBES;
   for (; lender != borrower && borrowed < wanted && probes < most; probes++) {
+    if (borrowed) most = PROBES; /* no slab is made any more */
     if (visit(lender, class, needs_slab, probes >= PROBES)) {
       borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed, needs_slab);
       latch_give(lender);

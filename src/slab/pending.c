@@ -67,9 +67,12 @@ RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
 }
 
 void pending_after_fork(struct owner *owner) {
+  uint64_t queued = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    if (load_relaxed(&owner->pending[class]))
-      fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* as the thread would have */
+    if (load_relaxed(&owner->pending[class])) queued |= class_bit(class);
+  /* Writes only where it differs: an unwritten page stays shared. As pending_push, for other threads of the child. */
+  if (queued & ~load_seq(&owner->ready_mask)) fetch_or_seq(&owner->ready_mask, queued);
+  if (load_seq(&owner->state) != OWNER_RUNNING && !owner_is_named(owner)) orphan_mask_add(queued);
 }
 
 void pending_put_back_all(struct slab *aside, struct owner *owner) {

@@ -25,7 +25,7 @@ INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
 }
 void pending_put_back_all(struct slab *aside, struct owner *owner);
 
-/* In a child: a thread that was cut off may have queued a slab that the ready mask does not show. */
+/* In a child: a thread that was cut off may have queued a slab that no mask shows. */
 void pending_after_fork(struct owner *owner);
 
 /* Latch. Drains up to `budget` slabs of the class; returns how many have free blocks for this owner. */
