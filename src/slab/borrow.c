@@ -63,8 +63,8 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
   unsigned borrowed = 0, probes = 0;
   struct owner *lender = owner_after(borrower);
   unsigned most = needs_slab && !borrower->bins[class].partial ? PROBES_FOR_A_SLAB : PROBES;
-  for (; lender != borrower && borrowed < wanted && probes < most; probes++) {
-    if (borrowed) most = PROBES; /* no slab is made any more */
+  /* Once it has some, no slab is made. */
+  for (; lender != borrower && borrowed < wanted && probes < (borrowed ? PROBES : most); probes++) {
     if (visit(lender, class, needs_slab, probes >= PROBES)) {
       borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed, needs_slab);
       latch_give(lender);
