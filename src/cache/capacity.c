@@ -79,21 +79,10 @@ RESIDENT void capacity_init(struct heap *heap) {
   ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
 }
 
-RESIDENT void capacity_open(struct heap *heap, unsigned class) {
+RESIDENT void capacity_close(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  magazine_set_end(magazine, magazine_base(magazine) + initial_slots(class));
-  magazine->streak = 0;
-  add_capacity(heap, class, initial_slots(class));
-}
-
-/* A thread that only frees needs a magazine, too; but one that also allocates opens it by a request, and keeps the block that it gets for
- * that, instead of one that may share its cache line with other threads' blocks. */
-enum { CALLS_TO_OPEN = 16, FREES_TO_OPEN = 32 };
-
-RESIDENT bool capacity_opens(struct heap *heap, unsigned class, bool is_free) {
-  if (++heap->magazines[class].streak <= (is_free ? FREES_TO_OPEN : CALLS_TO_OPEN)) return false;
-  capacity_open(heap, class);
-  return true;
+  add_capacity(heap, class, -(int64_t)magazine_capacity(magazine));
+  magazine_set_end(magazine, magazine_base(magazine));
 }
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
@@ -167,6 +156,11 @@ static void note_streak(struct heap *heap, unsigned class) {
 
 RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
   struct magazine *magazine = &heap->magazines[class];
+  if (UNLIKELY(!magazine_capacity(magazine))) {
+    magazine_set_end(magazine, magazine_base(magazine) + initial_slots(class));
+    add_capacity(heap, class, initial_slots(class));
+    return;
+  }
   bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
   magazine->last_event = (uint8_t)miss;
   if (is_bounce)

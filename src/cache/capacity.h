@@ -12,15 +12,10 @@
 /* The bytes in the magazines now, of any heap. Walks them all. */
 int64_t capacity_cached_bytes(const struct heap *heap);
 
-/* Gives each magazine its first array. It is closed, without room for a block, for the thread's first few requests and frees of the
- * class: until one needs slabs of its own. */
+/* Gives each magazine its first array; it has no room for a block before its first miss. */
 void capacity_init(struct heap *heap);
-INLINE bool capacity_is_closed(const struct heap *heap, unsigned class) {
-  return !magazine_capacity(&heap->magazines[class]);
-}
-void capacity_open(struct heap *heap, unsigned class);
-/* At a request or a free while it is closed: opens it when there were enough; then true. */
-bool capacity_opens(struct heap *heap, unsigned class, bool is_free);
+/* An empty magazine has no room until its next miss, as at first. */
+void capacity_close(struct heap *heap, unsigned class);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
 void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);
 /* Halves an empty magazine; false when it is as small as it began. */

@@ -1,8 +1,5 @@
 /* class_figures.h: a heap's counters of each class (base/counters.def): blocks that pass between its magazines and its slabs or ranges,
- * and the bytes of requests that missed.
- *
- * A thread that the starter heap serves has no counters: in a program with very many threads most do little. Called on slow paths, by
- * the heap's thread and by a thread that sweeps it under its latch. */
+ * and the bytes of requests that missed. Called on slow paths, by the heap's thread and by a thread that sweeps it under its latch. */
 #ifndef HAK_CACHE_CLASS_FIGURES_H
 #define HAK_CACHE_CLASS_FIGURES_H
 

@@ -5,17 +5,27 @@
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
 #include "cache/packing.h"
+#include "cache/starter.h"
 #include "pool/purge.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"
 
-static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned block_count) {
+RESIDENT static void give_away(struct heap *heap, unsigned class, void **blocks,
+                               unsigned block_count) {
   struct counters *counters = &heap->owner.counters;
   if (!block_count) return;
   count(counters, COUNT_flushes);
   count_add(counters, COUNT_flushed_blocks, block_count);
   class_figures_flushed(heap, class, block_count);
   batch_free(&heap->owner, blocks, block_count, counters);
+}
+
+RESIDENT void *starter_give(unsigned class, void *block) {
+  struct heap *shared = starter_enter();
+  if (!shared) return NULL;
+  give_away(shared, class, &block, 1);
+  latch_give(&shared->owner);
+  return block;
 }
 
 RESIDENT static void flush_from(struct heap *heap, unsigned class, void **first,
@@ -44,7 +54,7 @@ RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   latch_give(&heap->owner);
 }
 
-void batch_flush_all(struct heap *heap, unsigned class) {
+RESIDENT void batch_flush_all(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine_is_packing(magazine)) magazine->passes = 0;
   flush_from(heap, class, magazine_base(magazine), magazine_count(magazine));

@@ -13,6 +13,8 @@ void batch_flush_whole(struct heap *heap, unsigned class);
 /* The same under the latch. */
 void batch_flush_all(struct heap *heap, unsigned class);
 
+/* Sends home a block of a thread without a heap (cache/starter.h), and returns it; NULL while others keep the starter heaps. */
+void *starter_give(unsigned class, void *block);
 /* The same of blocks that a refill has just brought: no page becomes free. */
 void batch_undo_refill(struct heap *heap, unsigned class);
 

@@ -26,7 +26,7 @@ struct magazine {
   uint16_t seen_count;     /* blocks in it at the last look for idleness */
   uint16_t passes;         /* armed: blocks that malloc may pop before it asks the sampler again */
   uint8_t last_event;      /* enum magazine_event */
-  uint8_t streak;          /* misses of one kind in a row; closed: calls; packing: batches left */
+  uint8_t streak;          /* misses of one kind in a row; packing: batches left */
   ATOMIC(uint8_t) bounces; /* misses after one of the other kind: it was too small */
   bool is_sample_due;      /* armed: the block after those is a sample */
 };

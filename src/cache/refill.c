@@ -14,27 +14,26 @@ static unsigned batch_size(const struct magazine *magazine) {
   return capacity < 2 ? 1 : capacity / 2;
 }
 
-RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
-  struct magazine *magazine = &heap->magazines[class];
-  magazine_set_top(magazine, magazine->top + taken);
+RESIDENT static void note_taken(struct heap *heap, unsigned class, unsigned taken) {
   class_figures_refilled(heap, class, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
-/* Takes one block from slabs that all threads share; false when the heap is to take from its own. */
-static bool fill_from_starter(struct heap *heap, unsigned class) {
-  struct heap *shared = starter_enter(heap, class);
-  if (!shared) return false;
-  struct supply supply = {.owner = &shared->owner,
-                          .class = class,
-                          .users = FOR_STARTER,
-                          .blocks = heap->magazines[class].top,
-                          .wanted = 1};
-  bool is_filled = supply_fill(&supply);
+RESIDENT void *starter_take(unsigned class, size_t bytes) {
+  void *block = NULL;
+  struct heap *shared = starter_enter();
+  if (!shared) return NULL;
+  struct supply supply = {
+      .owner = &shared->owner, .class = class, .users = FOR_STARTER, .blocks = &block, .wanted = 1};
+  class_figures_need(shared);
+  if (supply_fill(&supply)) {
+    note_taken(shared, class, 1);
+    class_figures_sampled(shared, class, bytes);
+    count(&shared->owner.counters, COUNT_refill_starter);
+  }
   latch_give(&shared->owner);
-  if (is_filled) count(&heap->owner.counters, COUNT_refill_starter);
-  return is_filled;
+  return block;
 }
 
 static unsigned fill(struct heap *heap, unsigned class) {
@@ -50,13 +49,6 @@ static unsigned fill(struct heap *heap, unsigned class) {
 
 RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   ASSERT(heap_is_entered(heap));
-  if (UNLIKELY(capacity_is_closed(heap, class)) && !capacity_opens(heap, class, false)) {
-    if (fill_from_starter(heap, class)) { /* the caller pops it at once */
-      note_batch(heap, class, 1);
-      return true;
-    }
-    capacity_open(heap, class);
-  }
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
   glance(heap, class);
@@ -68,7 +60,8 @@ RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
     capacity_note_miss(heap, class, MAGAZINE_REFILLED);
   }
   unsigned taken = fill(heap, class);
-  if (taken) note_batch(heap, class, taken);
+  magazine_set_top(magazine, magazine->top + taken);
+  if (taken) note_taken(heap, class, taken);
   if (UNLIKELY(magazine_is_packing(magazine))) magazine->passes = (uint16_t)taken;
   latch_give(&heap->owner);
   return taken != 0;

@@ -72,7 +72,7 @@ INLINE struct slab *find_borrowed(struct supply *supply) {
 }
 
 INLINE struct slab *find_starter(struct supply *supply) {
-  if (bin_of(supply)->current || !supply->heap) return NULL; /* not its first slab */
+  if (load_relaxed(&bin_of(supply)->slab_count) || !supply->heap) return NULL;
   return starter_take_along(supply->heap, supply->class);
 }
 

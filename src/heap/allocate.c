@@ -149,6 +149,8 @@ RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *alloc
     return fail_without_memory(NULL);
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   void *block = UNLIKELY(named != NULL) ? heap_named_take(named, class) : NULL;
+  if (UNLIKELY(heap_of_thread == &empty_heap) && class < SLAB_CLASS_COUNT && !named)
+    block = early_call(class, allocation->size, NULL);
   if (UNLIKELY(block)) return block;
   allocation->named = named;
   struct heap *heap = heap_of_this_thread(), *borrowed = NULL;

@@ -1,6 +1,5 @@
 #include "heap/free.h"
 
-#include "cache/capacity.h"
 #include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/flush.h"
@@ -58,21 +57,6 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   reclaim_rest_when_due(heap, now_ms);
 }
 
-/* A thread's first frees of a class that it has not allocated go home one by one: threads that are handed a block or two and then
- * allocate would get each other's neighbours back, on lines that they share. */
-static void free_homewards(struct heap *heap, unsigned class, void *block) {
-  *heap->magazines[class].top = block; /* for stays_closed */
-  heap_enter(heap);
-  batch_free(NULL, &block, 1, &heap->owner.counters);
-  leave_heap(heap, class);
-  reclaim_when_due(heap);
-}
-
-/* The block that went home last goes there again: its slab knows if it was freed twice, a magazine that opens now does not. */
-static bool stays_closed(struct heap *heap, unsigned class, const void *block) {
-  return *heap->magazines[class].top == block || !capacity_opens(heap, class, true);
-}
-
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
   if (heap_is_real(heap) && !options.guard) show(heap, ranges, range_magazines_make());
   return heap->ranges;
@@ -114,15 +98,16 @@ RESIDENT NOINLINE static void free_range(void *block, uint32_t entry, enum maker
 
 RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker maker) {
   (void)maker;
+  if (UNLIKELY(heap_of_thread == &empty_heap) && early_call(map_slab_class(entry), 0, block))
+    return;
   struct heap *heap = heap_of_this_thread();
-  unsigned class = map_slab_class(entry);
-  if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
-    batch_free(NULL, &block, 1, &stray_counters);
+  if (UNLIKELY(!heap || block == early_freed)) { /* ended, without memory; freed twice? */
+    if (!heap || !starter_give(map_slab_class(entry), block))
+      batch_free(NULL, &block, 1, heap_counters(heap));
     reclaim_when_due(heap_of_thread);
-  } else if (UNLIKELY(capacity_is_closed(heap, class)) && stays_closed(heap, class, block))
-    free_homewards(heap, class, block);
-  else
+  } else {
     free_into_magazine(heap, entry, block);
+  }
 }
 
 /* A program whose requests all come from its magazines takes no other slow path. */

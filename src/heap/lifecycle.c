@@ -2,8 +2,11 @@
 
 #include "base/scan.h"
 #include "cache/caches.h"
+#include "cache/capacity.h"
+#include "cache/flush.h"
 #include "cache/lost.h"
 #include "cache/parked.h"
+#include "cache/refill.h"
 #include "cache/starter.h"
 #include "checked/checked.h"
 #include "config/limits.h"
@@ -19,6 +22,7 @@
 #include "pool/slab_pool.h"
 #include "profile/control.h"
 #include "profile/sampled_slabs.h"
+#include "reclaim/due.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -112,14 +116,13 @@ INLINE void forget_name(struct heap *heap) {
   named_drop(named);
 }
 
-RESIDENT struct heap *heap_of_this_thread(void) {
-  os_settle_copy();
-  struct heap *heap = heap_of_thread;
-  if (LIKELY(heap_is_real(heap))) return heap;
-  if (heap == &ended_heap) return NULL;
-  if (os_is_multi_threaded()) heaps_at_fork(); /* a thread that the C library started for itself */
-  heap = heap_borrow();
+static THREAD_LOCAL uint8_t early_calls, early_class; /* of early_freed */
+THREAD_LOCAL void *early_freed;
+
+RESIDENT static struct heap *begin(struct heap *heap) {
   if (!heap) return NULL;
+  if (early_freed)
+    capacity_close(heap, early_class); /* it must not be kept, if it is freed again */
   heap->exit_round = heap->share_decisions = 0;
   forget_name(heap); /* in a forked child: the name of its lost thread */
   /* 0 identifies the first thread, and saves every small process a system call. */
@@ -128,6 +131,32 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   heap_of_thread = heap; /* before arming, which may allocate */
   os_thread_exit_arm(heap);
   return heap;
+}
+
+RESIDENT struct heap *heap_of_this_thread(void) {
+  os_settle_copy();
+  struct heap *heap = heap_of_thread;
+  if (LIKELY(heap_is_real(heap))) return heap;
+  if (heap == &ended_heap) return NULL;
+  if (os_is_multi_threaded()) heaps_at_fork(); /* a thread that the C library started for itself */
+  return begin(heap_borrow());
+}
+
+/* A heap without a thread costs nothing. A free makes one later than a malloc does: that heap would keep a block of a shared slab. */
+RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
+  enum { CALLS = 64, FREES = 192 };
+  if (early_calls >= (freed ? FREES : CALLS) || !os_is_multi_threaded() || !owners_first())
+    return NULL;
+  os_settle_copy();
+  heaps_at_fork();
+  if (window.hardened_class || options.guard || sampler_is_wanted(&empty_heap.sampler) ||
+      (!early_calls++ && begin(parked_take())))
+    return NULL;
+  void *block = freed ? starter_give(class, freed) : starter_take(class, bytes);
+  if (freed) early_freed = block, early_class = (uint8_t) class;
+  helper_start_when_worth();
+  reclaim_when_due(heap_of_thread);
+  return block;
 }
 
 /* Other destructors may still free and allocate, so ours asks to be called again until the last round that is certain to come. */

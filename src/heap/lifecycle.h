@@ -1,6 +1,6 @@
 /* lifecycle.h: the life of the library and of a thread's heap.
  *
- *   thread's first slow path ─▶ heap_of_this_thread: takes over a parked heap, else makes one
+ *   thread's first slow path ─▶ heap_of_this_thread: takes over a parked heap, else makes one, after a few calls without
  *   thread's end ─▶ (destructor rounds) ─▶ everything flushed, heap parked, TLS → ended_heap
  *   a call after that ─▶ borrows a heap for the one call
  *   fork ─▶ the child keeps its own thread's heap; the others are parked when a heap is next needed */
@@ -17,6 +17,11 @@ bool library_ready(void);
 
 /* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
+
+/* The first calls of a thread, which has no heap: many threads make few, and a heap costs each of them two pages (cache/starter.h). Takes a
+ * block of a slab class, or frees one; NULL if the thread needs a heap. */
+void *early_call(unsigned class, size_t bytes, void *freed);
+extern THREAD_LOCAL void *early_freed; /* the last */
 
 /* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without memory. */
 struct heap *heap_borrow(void);

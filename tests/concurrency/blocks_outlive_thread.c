@@ -31,9 +31,7 @@ static void *release(void *unused) {
 
 int main(void) {
   size_t warm_bytes = 0, live_bytes = 0;
-  for (size_t i = 0; i < TIER_SIZES; i++) {
-    live_bytes += EACH * tier_sizes[i];
-  }
+  for (size_t i = 0; i < TIER_SIZES; i++) live_bytes += EACH * tier_sizes[i];
   for (int round = 0; round < ROUNDS; round++) {
     thread_run(allocate, NULL);
     if (round % 2 == 0) {

@@ -31,9 +31,7 @@ static int generation(int number) {
   }
   atomic_store(&started, false);
   thread_start(work, NULL);
-  while (!atomic_load(&started)) {
-    usleep(50);
-  }
+  while (!atomic_load(&started)) usleep(50);
   pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {

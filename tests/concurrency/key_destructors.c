@@ -44,9 +44,7 @@ static void destroy(void *value) {
 }
 
 static void make_keys(size_t first, size_t end) {
-  for (size_t i = first; i < end; i++) {
-    CHECK(pthread_key_create(&keys[i], destroy) == 0);
-  }
+  for (size_t i = first; i < end; i++) CHECK(pthread_key_create(&keys[i], destroy) == 0);
 }
 
 static void make_early_keys(void) { make_keys(0, EARLY_KEYS); }

@@ -8,7 +8,7 @@ enum { THREADS = 100000, WARM_UP = 2000 };
 
 static void *body(void *unused) {
   (void)unused;
-  void *tiny = malloc(64), *mid = malloc(4000), *large = malloc(50 * KIB), *left = malloc(200);
+  void *tiny = malloc(64), *mid = malloc(4000), *large = malloc(100 * KIB), *left = malloc(200);
   CHECK(tiny != NULL && mid != NULL && large != NULL && left != NULL);
   memset(tiny, 1, 64);
   memset(mid, 2, 4000);

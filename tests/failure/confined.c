@@ -70,9 +70,7 @@ static void add_calls(const char *names, unsigned action) {
   strcpy(text, names);
   for (char *name = strtok_r(text, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
     size_t i = 0;
-    while (i < COUNT_OF(calls) && strcmp(calls[i].name, name) != 0) {
-      i++;
-    }
+    while (i < COUNT_OF(calls) && strcmp(calls[i].name, name) != 0) i++;
     CHECK_MSG(i < COUNT_OF(calls), "%s", name);
     add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1));
     add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
@@ -148,9 +146,7 @@ static void *allocate_and_free(void *unused) {
       CHECK(blocks[i] != NULL && (i % 5 != 0 || (blocks[i][0] == 0 && blocks[i][size - 1] == 0)));
       memset(blocks[i], 7, size < 9000 ? size : 9000);
     }
-    for (size_t i = 0; i < BLOCKS; i++) {
-      free(blocks[(i * 7) % BLOCKS]);
-    }
+    for (size_t i = 0; i < BLOCKS; i++) free(blocks[(i * 7) % BLOCKS]);
     sleep_ms(ROUND_MS);
   }
   for (int i = 0; i < 1000; i++) {
@@ -178,12 +174,8 @@ static void all_loads(bool has_threads) {
   grow();
   if (has_threads) {
     pthread_t threads[4];
-    for (int i = 0; i < 4; i++) {
-      threads[i] = thread_start(allocate_and_free, NULL);
-    }
-    for (int i = 0; i < 4; i++) {
-      thread_join(threads[i]);
-    }
+    for (int i = 0; i < 4; i++) threads[i] = thread_start(allocate_and_free, NULL);
+    for (int i = 0; i < 4; i++) thread_join(threads[i]);
   }
   malloc_trim(0);
   CHECK(malloc((size_t)1 << 46) == NULL && errno == ENOMEM); /* all that is free was given back */
@@ -202,9 +194,7 @@ int main(int count, char **arguments) {
     run_under_filter(arguments);
   }
   void *before[BLOCKS];
-  for (size_t i = 0; i < BLOCKS; i++) {
-    before[i] = malloc(sizes[i % COUNT_OF(sizes)]);
-  }
+  for (size_t i = 0; i < BLOCKS; i++) before[i] = malloc(sizes[i % COUNT_OF(sizes)]);
   if (had_threads) {
     thread_run(allocate_and_free, NULL);
   }
@@ -216,9 +206,7 @@ int main(int count, char **arguments) {
   if (strcmp(how, "none") != 0) {
     confine(arguments[1], how, arguments[4], has_threads);
   }
-  for (size_t i = 0; i < BLOCKS; i++) {
-    free(before[i]);
-  }
+  for (size_t i = 0; i < BLOCKS; i++) free(before[i]);
   all_loads(has_threads);
   if (had_threads && !has_threads) {
     sleep_ms(DECAY_MS); /* there is nothing left to do for threads of the library */

@@ -29,12 +29,9 @@ int main(int argc, char **argv) {
   pthread_t threads[THREADS];
   pthread_attr_t small_stack = threads_with_stacks_of(256 * KIB);
   CHECK(pthread_barrier_init(&barrier, NULL, THREADS) == 0);
-  for (size_t i = 0; i < THREADS; i++) {
+  for (size_t i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], &small_stack, body, (void *)i) == 0);
-  }
-  for (size_t i = 0; i < THREADS; i++) {
-    thread_join(threads[i]);
-  }
+  for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
   chain_link *chain = NULL;
   size_t count = chain_grow(&chain, 20000);
   CHECK_MSG(count * 20000 >= LIMIT_MIB * MIB / 2, "%zu blocks", count);

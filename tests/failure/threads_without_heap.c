@@ -40,18 +40,15 @@ int main(int argc, char **argv) {
   pthread_t threads[THREADS];
   pthread_attr_t small_stack = threads_with_stacks_of(64 * KIB);
   CHECK(pthread_barrier_init(&exhausted, NULL, THREADS + 1) == 0);
-  for (size_t i = 0; i < THREADS; i++) {
+  for (size_t i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], &small_stack, body, NULL) == 0);
-  }
   CHECK(chain_grow(&chain, size) > (size_t)THREADS * 300);
   for (size_t bytes = size; bytes >= 16; bytes /= 2) { /* the last crumbs too; they are not freed */
     chain_link *crumbs = NULL;
     chain_grow(&crumbs, bytes);
   }
   pthread_barrier_wait(&exhausted);
-  for (size_t i = 0; i < THREADS; i++) {
-    thread_join(threads[i]);
-  }
+  for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
   chain_free(&chain, size);
   CHECK(chain_grow(&chain, size) > 1000);
   chain_free(&chain, size);

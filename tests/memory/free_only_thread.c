@@ -33,9 +33,8 @@ static void *free_only(void *unused) {
 }
 
 static void send(size_t size, size_t number) {
-  while (number - atomic_load_explicit(&read_count, memory_order_acquire) >= QUEUE_SLOTS) {
+  while (number - atomic_load_explicit(&read_count, memory_order_acquire) >= QUEUE_SLOTS)
     sched_yield();
-  }
   char *block = malloc(size);
   CHECK(block != NULL);
   block[0] = block[size - 1] = 1;
@@ -54,9 +53,7 @@ int main(int argc, char **argv) {
     CHECK_MSG(resident_mib <= BATCH_MIB * 4 / 3 + SLACK_MIB, "%zu MiB in batch %d", resident_mib,
               i);
     atomic_store(&full, 1);
-    while (atomic_load(&full)) {
-      sched_yield();
-    }
+    while (atomic_load(&full)) sched_yield();
   }
   size_t in_queue_mib = QUEUE_SLOTS * size / MIB, count = STREAM_MIB * MIB / size;
   size_t limit_mib = BATCH_MIB * 4 / 3 + in_queue_mib * 4 / 3 + SLACK_MIB;
@@ -68,9 +65,7 @@ int main(int argc, char **argv) {
       CHECK_MSG(resident_mib <= limit_mib, "%zu MiB after %zu blocks", resident_mib, i);
     }
   }
-  while (atomic_load(&read_count) < count) {
-    sched_yield();
-  }
+  while (atomic_load(&read_count) < count) sched_yield();
   atomic_store(&over, true);
   thread_join(thread);
   return 0;

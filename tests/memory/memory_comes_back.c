@@ -33,9 +33,7 @@ static void use_all_tiers(size_t total_bytes) {
 static void *use_in_thread(void *stay) {
   use_all_tiers(USED_MIB * MIB / THREADS);
   atomic_fetch_add(&done, 1);
-  while (stay != NULL) {
-    pause();
-  }
+  while (stay != NULL) pause();
   return NULL;
 }
 
@@ -47,22 +45,16 @@ static void use(const char *who) {
   bool stay = strcmp(who, "sleepers") == 0;
   limit_mib += stay ? THREADS * 2 : 0;
   pthread_t threads[THREADS];
-  for (size_t i = 0; i < THREADS; i++) {
+  for (size_t i = 0; i < THREADS; i++)
     threads[i] = thread_start(use_in_thread, stay ? threads : NULL);
-  }
-  while (atomic_load(&done) < THREADS) {
-    sleep_ms(1);
-  }
-  for (size_t i = 0; !stay && i < THREADS; i++) {
-    thread_join(threads[i]);
-  }
+  while (atomic_load(&done) < THREADS) sleep_ms(1);
+  for (size_t i = 0; !stay && i < THREADS; i++) thread_join(threads[i]);
 }
 
 static void bring_back(const char *how, size_t start_bytes) {
   if (strcmp(how, "helper") == 0) {
-    for (int ms = 0; ms < LIMIT_MS && rss_above_mib(start_bytes) > limit_mib; ms += DECAY_MS / 2) {
+    for (int ms = 0; ms < LIMIT_MS && rss_above_mib(start_bytes) > limit_mib; ms += DECAY_MS / 2)
       sleep_ms(DECAY_MS / 2);
-    }
   } else if (strcmp(how, "next-calls") == 0) {
     sleep_ms(2 * DECAY_MS);
     for (int call = 0; call < CALLS; call++) {

@@ -22,9 +22,9 @@ WAYS = """
     another_class_between churn_between of_its_new_holder realloc_of_freed usable_size_of_freed
 """.split()
 # Frees before it: to a full magazine of every capacity; in another thread to the last block that goes home by
-# itself (FREES_TO_OPEN of src/cache/capacity.c), the first in the magazine, and its first flushes.
+# itself (early_call of src/heap/lifecycle.c), the first in the magazine, and its first flushes.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)
-BEFORE_REMOTE = (0, 1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 63, 64, 65, 100, 257, 500)
+BEFORE_REMOTE = (0, 1, 62, 63, 64, 65, 189, 190, 191, 192, 193, 194, 195, 196, 197, 257, 500)
 CALMLY: dict[str, str] = {}
 IN_A_HURRY = {"HAKMEM_DECAY_MS": "1"}
 
@@ -45,6 +45,11 @@ def free_twice(run_program: Run, mode: str, how: str, *numbers: int, **environme
 @pytest.mark.parametrize("mode", MODES)
 def test_is_found_at_once(mode: str, how: str, size: int, run_program: Run) -> None:
     assert_found(free_twice(run_program, mode, how, size))
+
+
+@pytest.mark.parametrize("size", SLABS)
+def test_is_found_if_the_thread_gets_a_heap_between(size: int, run_program: Run) -> None:
+    assert_found(free_twice(run_program, "preload", "a_heap_between", size))
 
 
 @pytest.mark.parametrize("size", ALL)

@@ -1,6 +1,5 @@
 /* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with slabs that are freed into. */
 #include "cache/caches.h"
-#include "cache/capacity.h"
 #include "cache/class_figures.h"
 #include "cache/parked.h"
 #include "cache/refill.h"
@@ -150,7 +149,6 @@ static void *tiny_block;
 static void set_up_dormant(void) {
   set_up_heap();
   first_heap = heap_make();
-  capacity_open(first_heap, CLASS_1K);
   tiny_block = NULL;
   struct owner *owner = &first_heap->owner;
   slab = acquire_slab(CLASS_1K, POOL_ALL, &strays[0]);
@@ -190,6 +188,7 @@ static void end_the_first(void) {
 
 /* Allocates, frees the other thread's block and its own. */
 static void live(void) {
+  MODEL_REQUIRE(heap_of_this_thread()); /* its first calls would do without */
   int *block = heap_malloc_slow(STEPPED_MAX_BYTES,
                                 heap_place(heap_of_thread, class_of_size(STEPPED_MAX_BYTES)));
   MODEL_REQUIRE(block && block != blocks[0]);
@@ -220,50 +219,26 @@ static const struct model_mutant life_mutants[] = {
 
 /* ---- new threads' first blocks: the heap that they share -------------------------------------- */
 
-static struct heap *heaps[2];
-
-static void set_up_starter(void) {
-  set_up_heap();
-  heaps[0] = heap_make();
-  heaps[1] = heap_make();
-  class_figures_need(heaps[0]);
-  class_figures_need(heaps[1]);
-}
-
 /* Takes a block and gives it home; takes another. */
 static void use_starter(void) {
-  struct heap *heap = heaps[model_self()];
-  void *slots[4], *block;
-  struct heap *shared = starter_enter(heap, CLASS_1K);
-  MODEL_REQUIRE(shared);
-  struct supply supply = {.owner = &shared->owner,
-                          .class = CLASS_1K,
-                          .users = FOR_STARTER,
-                          .blocks = slots,
-                          .wanted = 1};
-  MODEL_REQUIRE(supply_fill(&supply) == 1);
-  latch_give(&shared->owner);
-  block = slots[0];
+  void *block = starter_take(CLASS_1K, 1000);
+  MODEL_REQUIRE(block);
   *(int *)block = model_self(); /* no other thread has it */
   blocks[model_self()] = block;
   if (model_self() == 0) {
-    batch_free(NULL, &block, 1, &heap->owner.counters);
+    batch_free(NULL, &block, 1, &strays[0]);
     blocks[0] = NULL;
   }
 }
 
 static void check_starter(void) {
   struct slab *shared = slab_of_block((uintptr_t)blocks[1]);
-  struct owner *owner = load_relaxed(&shared->owner);
-  MODEL_REQUIRE(heap_of_owner(owner) != heaps[0] && heap_of_owner(owner) != heaps[1]);
-  unsigned starters = 0; /* the second one, made and not needed, is parked */
+  unsigned starters = 0; /* one that was made in vain is parked */
   for (struct owner *each = owners_first(); each; each = each->next_of_all) {
     require_ready(each);
-    bool is_user = heap_of_owner(each) == heaps[0] || heap_of_owner(each) == heaps[1];
-    starters +=
-        !is_user && each != &first_heap->owner && load_relaxed(&each->state) == OWNER_RUNNING;
+    starters += each != &first_heap->owner && load_relaxed(&each->state) == OWNER_RUNNING;
   }
-  MODEL_REQUIRE(starters == 1);
+  MODEL_REQUIRE(starters == 1 && load_relaxed(&shared->owner) != &first_heap->owner);
   MODEL_REQUIRE(shared->free_local + slab_count_remote(shared) + 1 == shared->capacity);
 }
 
@@ -322,7 +297,7 @@ SCENARIO("heap-dormant", .set_up = set_up_dormant, .threads = {refill_tiny, adop
          .always = no_spinning);
 SCENARIO("heap-life", .set_up = set_up_life, .threads = {end_the_first, live}, .check = check_life,
          .in_order = true, .always = no_spinning, .mutants = life_mutants);
-SCENARIO("heap-starter", .set_up = set_up_starter, .threads = {use_starter, use_starter},
+SCENARIO("heap-starter", .set_up = set_up_heap, .threads = {use_starter, use_starter},
          .check = check_starter, .in_order = true, .always = no_spinning,
          .mutants = starter_mutants);
 SCENARIO("heap-start", .set_up = set_up_nothing, .threads = {first_call, first_call},

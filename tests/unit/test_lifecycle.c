@@ -145,7 +145,7 @@ CHILD_TEST(go_on_in_the_child) {
 }
 
 static void *have_a_heap(void *unused) {
-  hak_free(must_malloc(64));
+  hak_free(must_malloc(MID_MAX_BYTES + 1)); /* a Large block needs one at once */
   pthread_barrier_wait(&barrier);
   pthread_barrier_wait(&barrier);
   return unused;

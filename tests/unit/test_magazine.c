@@ -198,35 +198,19 @@ CHILD_TEST(grow_with_the_class) {
 
 /* ---- other threads' blocks ------------------------------------------------------------------------------------- */
 
-enum { SENT_ALONE = 32 };
-
 static void *make_many_blocks(void *size) {
   take(*(size_t *)size, MANY);
   return NULL;
 }
 
-/* As in a thread that never allocates of the class: the first few go home, the others are its own to use. */
+/* They are its own to use. */
 CHILD_TEST(keep_what_others_took) {
   size_t size = 32;
   start_library();
   on_a_thread(make_many_blocks, &size);
-  for (unsigned index = 0; index < SENT_ALONE; index++) hak_free(blocks[index]);
-  REQUIRE(counted(COUNT_remote_freed_blocks) == SENT_ALONE);
-  for (unsigned index = 0; index < 2; index++) hak_free(blocks[SENT_ALONE + index]);
-  REQUIRE(counted(COUNT_remote_freed_blocks) == SENT_ALONE);
-  REQUIRE(hak_malloc(size) == blocks[SENT_ALONE + 1] && hak_malloc(size) == blocks[SENT_ALONE]);
-}
-
-/* A block that it gets is nobody's neighbour: the one that it was handed goes home. */
-CHILD_TEST(send_the_first_home) {
-  size_t size = 32;
-  start_library();
-  on_a_thread(make_many_blocks, &size);
-  hak_free(blocks[0]);
-  void *own = must_malloc(size);
-  REQUIRE(own != blocks[0] && counted(COUNT_remote_freed_blocks) == 1);
-  hak_free(own);
-  REQUIRE(hak_malloc(size) == own);
+  for (unsigned index = 0; index < 2; index++) hak_free(blocks[index]);
+  REQUIRE(counted(COUNT_remote_freed_blocks) == 0);
+  REQUIRE(hak_malloc(size) == blocks[1] && hak_malloc(size) == blocks[0]);
 }
 
 /* In order, and with each block in another word than the one before: a flush sends neighbours home in one step. */

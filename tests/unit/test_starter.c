@@ -1,11 +1,14 @@
-/* src/cache/starter.c: the first blocks of new threads. */
+/* src/cache/starter.c, early_call: the first calls of new threads. */
 #include "cache/starter.h"
 
+#include "cache/caches.h"
+#include "cache/capacity.h"
+#include "heap/lifecycle.h"
 #include "heaps.h"
 #include "slab/record.h"
 #include "slab/slab.h"
 
-enum { CLASS_64 = 4, THREADS = 24, MOST = 16 };
+enum { CLASS_64 = 4, THREADS = 24, MOST = 64, MOST_FREES = 192 };
 
 static const struct owner *owner_of(const void *block) {
   return load_relaxed(&slab_of_block((uintptr_t)block)->owner);
@@ -14,7 +17,7 @@ static const struct owner *owner_of(const void *block) {
 struct life {
   pthread_barrier_t *barrier;
   unsigned block_count;
-  void *blocks[64];
+  void *blocks[2 * MOST];
 };
 
 /* Allocates, waits until the others have too, and frees. */
@@ -69,14 +72,12 @@ static void require_own_slabs(struct life *lives) {
 
 CHILD_TEST(share_the_first_blocks) {
   start_library_with_threads();
-  hak_free(must_malloc(64)); /* the first thread has a heap */
   hold(4, require_one_owner);
 }
 
 CHILD_TEST(own_what_is_more) {
   start_library_with_threads();
-  hak_free(must_malloc(64));
-  hold(40, require_own_slabs);
+  hold(MOST + 24, require_own_slabs);
 }
 
 static void *outgrow(void *first) {
@@ -91,28 +92,89 @@ static void *outgrow(void *first) {
 CHILD_TEST(take_the_shared_slab_along) {
   void *first = NULL;
   start_library_with_threads();
-  hak_free(must_malloc(64));
   uint64_t slabs = counted(COUNT_refill_new);
   on_a_thread(outgrow, &first);
   REQUIRE(counted(COUNT_refill_new) == slabs + 1);
   hak_free(first); /* the slab is the starter heap's no longer */
 }
 
-static void *take_300(void *block) {
-  *(void **)block = must_malloc(300);
+static const struct owner *home;
+
+/* A block that it gets is nobody's neighbour: the one that it was handed goes home. */
+static void *be_handed(void *block) {
+  hak_free(block);
+  void *own = must_malloc(64);
+  REQUIRE(own != block && owner_of(own) != home && !heap_is_real(heap_of_thread));
+  hak_free(own);
   return NULL;
 }
 
-/* A class that fits requests of threads' starts would cost each thread a slab. */
-CHILD_TEST(share_a_fitted_class) {
-  void *one = NULL, *other = NULL;
+CHILD_TEST(send_the_first_home) {
   start_library_with_threads();
+  void *block = must_malloc(64);
+  home = owner_of(block);
+  on_a_thread(be_handed, block);
+  REQUIRE(counted(COUNT_remote_freed_blocks) >= 1 && hak_malloc(64) != block);
+}
+
+/* A thread that only frees has a heap after more calls: a free must not be the call that gets it one, or a block of a shared slab would
+ * stay with it. */
+static void *free_many(void *blocks) {
+  for (unsigned index = 0; index <= MOST_FREES; index++) {
+    REQUIRE(heap_is_real(heap_of_thread) == false);
+    hak_free(((void **)blocks)[index]);
+  }
+  REQUIRE(heap_is_real(heap_of_thread));
+  return NULL;
+}
+
+CHILD_TEST(free_without_a_heap) {
+  static void *blocks[MOST_FREES + 1];
+  start_library_with_threads();
+  for (unsigned index = 0; index <= MOST_FREES; index++) blocks[index] = must_malloc(64);
+  on_a_thread(free_many, blocks);
+  REQUIRE(counted(COUNT_remote_freed_blocks) == MOST_FREES + 1);
+}
+
+static void *take_over_an_open_magazine(void *unused) {
   hak_free(must_malloc(64));
-  REQUIRE(class_make_fitted(304));
-  on_a_thread(take_300, &one);
-  on_a_thread(take_300, &other);
-  REQUIRE(hak_malloc_usable_size(one) == 304 && owner_of(one) == owner_of(other));
-  REQUIRE(counted(COUNT_refill_starter) == 2);
+  struct heap *left = heap_borrow();
+  capacity_note_miss(left, CLASS_64, MAGAZINE_FLUSHED);
+  caches_park(left);
+  hak_free(must_malloc(MID_MAX_BYTES + 1));
+  REQUIRE(heap_of_thread == left && !magazine_capacity(&left->magazines[CLASS_64]));
+  return unused;
+}
+
+/* The next free of the class is to see whether the block was freed just before. */
+CHILD_TEST(close_the_class_freed_last) {
+  start_library_with_threads();
+  on_a_thread(take_over_an_open_magazine, NULL);
+}
+
+static void *have_a_heap_at_once(void *size) {
+  hak_free(must_malloc(*(size_t *)size));
+  REQUIRE(heap_is_real(heap_of_thread));
+  return NULL;
+}
+
+/* The last is a heap that an ended thread left: it costs nothing. */
+enum need { NEED_RANGE, NEED_GUARD, NEED_PROFILE, NEED_NOTHING };
+
+static void need_a_heap(const void *which) {
+  enum need need = *(const enum need *)which;
+  size_t size = need == NEED_RANGE ? MID_MAX_BYTES + 1 : 64;
+  start_library_with_threads();
+  options.guard = need == NEED_GUARD;
+  if (need == NEED_PROFILE) hak_profile_start(0);
+  if (need == NEED_NOTHING) caches_park(heap_borrow());
+  on_a_thread(have_a_heap_at_once, &size);
+  REQUIRE(counted(COUNT_refill_starter) == 0);
+}
+
+TEST(need_a_heap) {
+  for (enum need need = NEED_RANGE; need <= NEED_NOTHING; need++)
+    assert_child_succeeds(need_a_heap, &need);
 }
 
 /* The first thread, and a process of one thread, never share. */
@@ -130,7 +192,6 @@ static void *allocate_and_free(void *unused) {
 /* What comes back is used by the next one: nothing piles up, even when the heap that all take over has slabs of its own. */
 CHILD_TEST(reuse) {
   start_library_with_threads();
-  hak_free(must_malloc(64));
   for (unsigned round = 0; round < 20; round++) on_a_thread(allocate_and_free, NULL);
   uint64_t slabs = counted(COUNT_refill_new);
   for (unsigned round = 0; round < 100; round++) on_a_thread(allocate_and_free, NULL);

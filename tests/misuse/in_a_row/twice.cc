@@ -118,6 +118,21 @@ void with_another_class_between() {
   free(hide(block));
 }
 
+/* The thread's first calls need no heap; a Large block does. */
+void *free_twice_around_a_heap(void *) {
+  void *block = malloc(bytes);
+  free(hide(block));
+  (void)!hide(malloc(200000));
+  free(hide(block));
+  _exit(0);
+}
+
+void with_a_heap_between() {
+  pthread_t thread;
+  pthread_create(&thread, nullptr, free_twice_around_a_heap, nullptr);
+  pthread_join(thread, nullptr);
+}
+
 void with_churn_between() {
   void *block = malloc(bytes);
   free(hide(block));
@@ -174,6 +189,7 @@ bool run(const char *how, unsigned count) {
   if (!strcmp(how, "by_another_thread")) return twice_by_another_thread(count), true;
   if (!strcmp(how, "without_heap")) return twice_without_heap(), true;
   if (!strcmp(how, "when_caches_are_emptied")) return twice_when_caches_are_emptied(count), true;
+  if (!strcmp(how, "a_heap_between")) return with_a_heap_between(), true;
   if (!strcmp(how, "another_class_between")) return with_another_class_between(), true;
   if (!strcmp(how, "churn_between")) return with_churn_between(), true;
   if (!strcmp(how, "of_its_new_holder")) return of_its_new_holder(), true;

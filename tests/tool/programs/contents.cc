@@ -104,6 +104,7 @@ static void make_plain() {
 }
 
 static void *thread(void *) {
+  free(made(100000));  // needs a heap
   single = made(3000);
   static_cast<void **>(single)[5] = kept[0];
   pthread_barrier_wait(reinterpret_cast<pthread_barrier_t *>(const_cast<void *>(big)));

@@ -7,9 +7,9 @@
 static pthread_barrier_t barrier;
 
 static void *work(void *unused) {
-  void *blocks[32];
-  for (int i = 0; i < 32; i++) blocks[i] = malloc(16u << i % 10);
-  for (int i = 0; i < 32; i += 2) free(blocks[i]);
+  void *blocks[96]; /* more than a thread gets without a heap */
+  for (int i = 0; i < 96; i++) blocks[i] = malloc(16u << i % 10);
+  for (int i = 0; i < 96; i += 2) free(blocks[i]);
   pthread_barrier_wait(&barrier);
   pause();
   return unused;
