@@ -256,9 +256,7 @@ static volatile bool has_returned;
 static void *call_when_cancelled(void *argument) {
   const struct entry *entry = argument;
   CHECK(pthread_cancel(pthread_self()) == 0);
-  for (int round = 0; round < ROUNDS; round++) {
-    entry->call();
-  }
+  for (int round = 0; round < ROUNDS; round++) entry->call();
   has_returned = true;
   for (;;) pthread_testcancel();
 }

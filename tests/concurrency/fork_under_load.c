@@ -99,19 +99,11 @@ int main(int argc, char **argv) {
     CHECK(inherited[i] != NULL);
     stamp_write(inherited[i], stamped(size_of_inherited(i)), i);
   }
-  for (size_t i = 0; i < WORKERS; i++) {
-    workers[i] = thread_start(work, (void *)i);
-  }
-  for (size_t i = 0; i < FORKERS; i++) {
-    forkers[i] = thread_start(fork_many, (void *)forks_each);
-  }
-  for (size_t i = 0; i < FORKERS; i++) {
-    thread_join(forkers[i]);
-  }
+  for (size_t i = 0; i < WORKERS; i++) workers[i] = thread_start(work, (void *)i);
+  for (size_t i = 0; i < FORKERS; i++) forkers[i] = thread_start(fork_many, (void *)forks_each);
+  for (size_t i = 0; i < FORKERS; i++) thread_join(forkers[i]);
   atomic_store(&stop, true);
-  for (size_t i = 0; i < WORKERS; i++) {
-    thread_join(workers[i]);
-  }
+  for (size_t i = 0; i < WORKERS; i++) thread_join(workers[i]);
   for (size_t i = 0; i < INHERITED; i++) {
     CHECK(stamp_holds(inherited[i], stamped(size_of_inherited(i)),
                       i)); /* the children freed copies */

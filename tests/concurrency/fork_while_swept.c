@@ -17,9 +17,7 @@ static void use(size_t count, size_t size) {
     blocks[i] = malloc(size);
     CHECK(blocks[i] != NULL);
   }
-  for (size_t i = 0; i < count; i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < count; i++) free(blocks[i]);
 }
 
 static void *sweep(void *unused) {
@@ -37,9 +35,7 @@ int main(int argc, char **argv) {
     kept[i] = malloc(64); /* makes a sweep of this heap take a while */
     CHECK(kept[i] != NULL);
   }
-  for (size_t i = 0; i < SWEEPERS; i++) {
-    sweepers[i] = thread_start(sweep, NULL);
-  }
+  for (size_t i = 0; i < SWEEPERS; i++) sweepers[i] = thread_start(sweep, NULL);
   for (size_t i = 0, forks = strtoul(argv[1], NULL, 10); i < forks; i++) {
     pid_t pid = fork();
     if (pid == 0) {
@@ -50,11 +46,7 @@ int main(int argc, char **argv) {
     child_join(pid);
   }
   atomic_store(&stop, true);
-  for (size_t i = 0; i < SWEEPERS; i++) {
-    thread_join(sweepers[i]);
-  }
-  for (size_t i = 0; i < KEPT; i++) {
-    free(kept[i]);
-  }
+  for (size_t i = 0; i < SWEEPERS; i++) thread_join(sweepers[i]);
+  for (size_t i = 0; i < KEPT; i++) free(kept[i]);
   return 0;
 }

@@ -8,9 +8,7 @@ static size_t operations;
 
 static void *body(void *seed) {
   uint64_t random = random_seed((size_t)seed);
-  for (size_t i = 0; i < operations; i++) {
-    shadow_step(&random);
-  }
+  for (size_t i = 0; i < operations; i++) shadow_step(&random);
   return NULL;
 }
 
@@ -22,12 +20,9 @@ int main(int argc, char **argv) {
   CHECK(threads > 0 && threads <= MAX_THREADS);
   for (size_t generation = 0; generation < generations; generation++) {
     pthread_t running[MAX_THREADS];
-    for (size_t i = 0; i < threads; i++) {
+    for (size_t i = 0; i < threads; i++)
       running[i] = thread_start(body, (void *)((seed << 20) + generation * MAX_THREADS + i));
-    }
-    for (size_t i = 0; i < threads; i++) {
-      thread_join(running[i]);
-    }
+    for (size_t i = 0; i < threads; i++) thread_join(running[i]);
   }
   shadow_release_all();
   return 0;

@@ -40,12 +40,8 @@ static void *work(void *number) {
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   how = argv[1];
-  for (size_t i = 0; i < WORKERS; i++) {
-    thread_start(work, (void *)i);
-  }
-  while (atomic_load(&done) < WORK_BEFORE_THE_END) {
-    usleep(100);
-  }
+  for (size_t i = 0; i < WORKERS; i++) thread_start(work, (void *)i);
+  while (atomic_load(&done) < WORK_BEFORE_THE_END) usleep(100);
   if (strcmp(how, "return") == 0) {
     return 0;
   }
@@ -55,7 +51,5 @@ int main(int argc, char **argv) {
   if (strcmp(how, "pthread_exit") == 0) {
     pthread_exit(NULL);
   }
-  for (;;) {
-    pause();
-  }
+  for (;;) pause();
 }

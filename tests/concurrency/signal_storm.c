@@ -15,9 +15,7 @@ static atomic_ulong sent, timed;
 static void on_signal(int number) {
   int saved_errno = errno;
   volatile char local[STACK_USED_BYTES];
-  for (size_t i = 0; i < sizeof local; i += 64) {
-    local[i] = (char)number;
-  }
+  for (size_t i = 0; i < sizeof local; i += 64) local[i] = (char)number;
   atomic_fetch_add(number == SIGALRM ? &timed : &sent, 1);
   errno = EBADMSG;
   errno = saved_errno;
@@ -25,17 +23,14 @@ static void on_signal(int number) {
 
 static void *work(void *seed) {
   uint64_t random = random_seed((size_t)seed);
-  while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-    shadow_step(&random);
-  }
+  while (!atomic_load_explicit(&stop, memory_order_relaxed)) shadow_step(&random);
   return NULL;
 }
 
 static void *send_to_all(void *workers) {
   while (!atomic_load(&stop)) {
-    for (size_t i = 0; i < WORKERS; i++) {
+    for (size_t i = 0; i < WORKERS; i++)
       CHECK(pthread_kill(((pthread_t *)workers)[i], SIGUSR1) == 0);
-    }
     usleep(TIMER_US);
   }
   return NULL;
@@ -46,22 +41,16 @@ int main(int argc, char **argv) {
   pthread_t workers[WORKERS];
   struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: calls are cut short too */
   CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
-  for (size_t i = 0; i < WORKERS; i++) {
-    workers[i] = thread_start(work, (void *)i);
-  }
+  for (size_t i = 0; i < WORKERS; i++) workers[i] = thread_start(work, (void *)i);
   pthread_t sender = thread_start(send_to_all, workers);
   struct itimerval often = {{0, TIMER_US}, {0, TIMER_US}}, never = {{0, 0}, {0, 0}};
   CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
   struct timespec rest = {strtol(argv[1], NULL, 10) / 1000,
                           strtol(argv[1], NULL, 10) % 1000 * 1000000};
-  while (nanosleep(&rest, &rest) != 0) {
-    CHECK(errno == EINTR);
-  }
+  while (nanosleep(&rest, &rest) != 0) CHECK(errno == EINTR);
   atomic_store(&stop, true);
   thread_join(sender);
-  for (size_t i = 0; i < WORKERS; i++) {
-    thread_join(workers[i]);
-  }
+  for (size_t i = 0; i < WORKERS; i++) thread_join(workers[i]);
   CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
   shadow_release_all();
   unsigned long signals = atomic_load(&sent) + atomic_load(&timed);

@@ -75,9 +75,7 @@ static void try_daemon(void) {
 
 int main(void) {
   pthread_t workers[WORKERS];
-  for (size_t i = 0; i < WORKERS; i++) {
-    workers[i] = thread_start(work, NULL);
-  }
+  for (size_t i = 0; i < WORKERS; i++) workers[i] = thread_start(work, NULL);
   for (int round = 0; round < ROUNDS; round++) {
     try_vfork();
     try_posix_spawn();
@@ -86,8 +84,6 @@ int main(void) {
     CHECK(system("exit 5") == 5 << 8);
   }
   atomic_store(&stop, true);
-  for (size_t i = 0; i < WORKERS; i++) {
-    thread_join(workers[i]);
-  }
+  for (size_t i = 0; i < WORKERS; i++) thread_join(workers[i]);
   return 0;
 }

@@ -19,9 +19,7 @@ static atomic_bool filled, stop;
 static void *own(void *unused) {
   blocks_fill(&owned);
   atomic_store(&filled, true);
-  while (strcmp(owner_then, "sleeping") == 0) {
-    pause();
-  }
+  while (strcmp(owner_then, "sleeping") == 0) pause();
   while (strcmp(owner_then, "awake") == 0 && !atomic_load(&stop)) {
     free(malloc(owned.size));
     sleep_ms(1);
@@ -44,9 +42,7 @@ int main(int argc, char **argv) {
   size_t resident = other_size > page_bytes() ? in_pages(other_size) : other_size;
   size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * resident / other_size * 4 / 3 + 8;
   pthread_t owner = thread_start(own, NULL);
-  while (!atomic_load(&filled)) {
-    sleep_ms(1);
-  }
+  while (!atomic_load(&filled)) sleep_ms(1);
   if (strcmp(owner_then, "ended") == 0) {
     thread_join(owner);
   }

@@ -15,9 +15,8 @@ static void require_closed(volatile const char *address) {
 }
 
 static void require_content(const char *block, size_t mib) {
-  for (size_t i = 0; i < mib; i++) {
+  for (size_t i = 0; i < mib; i++)
     CHECK(block[i * MIB] == (char)(i + 1) && block[(i + 1) * MIB - 1] == (char)(i + 1));
-  }
 }
 
 static void vector(void) {

@@ -14,15 +14,12 @@ static size_t place_of(size_t index, size_t bytes) { return bytes / TOUCHED * in
 
 static void touch(char *block, size_t bytes) {
   CHECK(block != NULL);
-  for (size_t i = 0; i < TOUCHED; i++) {
-    block[place_of(i, bytes)] = (char)(i + 1);
-  }
+  for (size_t i = 0; i < TOUCHED; i++) block[place_of(i, bytes)] = (char)(i + 1);
 }
 
 static void require_touched(const char *block, size_t bytes, size_t until) {
-  for (size_t i = 0; i < TOUCHED && place_of(i, bytes) < until; i++) {
+  for (size_t i = 0; i < TOUCHED && place_of(i, bytes) < until; i++)
     CHECK(block[place_of(i, bytes)] == (char)(i + 1));
-  }
 }
 
 static size_t start_bytes, start_faults, counted;
@@ -68,9 +65,7 @@ WAY(zeroed) {
   for (size_t round = 1; round <= 20; round++) {
     char *block = calloc(huge / 8, 8);
     CHECK(block != NULL);
-    for (size_t i = 0; i < TOUCHED; i++) {
-      CHECK(block[place_of(i, huge)] == 0);
-    }
+    for (size_t i = 0; i < TOUCHED; i++) CHECK(block[place_of(i, huge)] == 0);
     touch(block, huge);
     require_little(round);
     free(block);
@@ -86,9 +81,7 @@ WAY(zeroed_while_another_lives) {
   free(block);
   block = calloc(400 * GIB, 1);
   CHECK(block != NULL);
-  for (size_t i = 0; i < TOUCHED; i++) {
-    CHECK(block[place_of(i, 400 * GIB)] == 0);
-  }
+  for (size_t i = 0; i < TOUCHED; i++) CHECK(block[place_of(i, 400 * GIB)] == 0);
   require_touched(other, huge, huge);
   require_little(3);
   free(block);
@@ -116,9 +109,7 @@ WAY(zeroed_and_prefaulted) {
 
 static void *sleep_on(void *unused) {
   (void)unused;
-  for (;;) {
-    pause();
-  }
+  for (;;) pause();
 }
 
 /* In a program with threads what was freed waits for its age. */
@@ -169,20 +160,14 @@ WAY(many) {
     touch(blocks[i], 50 * GIB);
   }
   require_little(BLOCKS);
-  for (size_t i = 0; i < BLOCKS; i += 2) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < BLOCKS; i += 2) free(blocks[i]);
   for (size_t i = 0; i < BLOCKS; i += 2) { /* smaller ones in their places */
     blocks[i] = malloc(20 * GIB);
     touch(blocks[i], 20 * GIB);
   }
-  for (size_t i = 1; i < BLOCKS; i += 2) {
-    require_touched(blocks[i], 50 * GIB, 50 * GIB);
-  }
+  for (size_t i = 1; i < BLOCKS; i += 2) require_touched(blocks[i], 50 * GIB, 50 * GIB);
   require_little(2 * BLOCKS);
-  for (size_t i = 0; i < BLOCKS; i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);
   require_all_back();
 }
 
@@ -226,12 +211,9 @@ static void *take_and_free(void *number) {
 
 WAY(by_threads) {
   pthread_t threads[THREADS];
-  for (size_t i = 0; i < THREADS; i++) {
+  for (size_t i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], NULL, take_and_free, (void *)i) == 0);
-  }
-  for (size_t i = 0; i < THREADS; i++) {
-    CHECK(pthread_join(threads[i], NULL) == 0);
-  }
+  for (size_t i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
   CHECK(rss_above_mib(start_bytes) <= 8 * THREADS);
 }
 

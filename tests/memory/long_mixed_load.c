@@ -15,16 +15,13 @@ static atomic_bool stop;
 
 static void *live(void *seed) {
   uint64_t random = random_seed((size_t)seed);
-  for (size_t i = 0; i < STEPS_A_LIFE && !atomic_load(&stop); i++) {
-    shadow_step(&random);
-  }
+  for (size_t i = 0; i < STEPS_A_LIFE && !atomic_load(&stop); i++) shadow_step(&random);
   return NULL;
 }
 
 static void *keep_living(void *number) {
-  for (size_t life = 0; !atomic_load(&stop); life++) {
+  for (size_t life = 0; !atomic_load(&stop); life++)
     thread_run(live, (void *)((size_t)number + life * WORKERS));
-  }
   return NULL;
 }
 
@@ -35,9 +32,7 @@ static size_t map_count(void) {
   int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   CHECK(fd >= 0);
   while ((length = read(fd, text, sizeof text)) > 0) {
-    for (ssize_t i = 0; i < length; i++) {
-      count += text[i] == '\n';
-    }
+    for (ssize_t i = 0; i < length; i++) count += text[i] == '\n';
   }
   close(fd);
   return count;
@@ -65,9 +60,7 @@ int main(int argc, char **argv) {
          peak_live = 0;
   size_t start_bytes = rss_bytes();
   pthread_t workers[WORKERS];
-  for (size_t i = 0; i < WORKERS; i++) {
-    workers[i] = thread_start(keep_living, (void *)i);
-  }
+  for (size_t i = 0; i < WORKERS; i++) workers[i] = thread_start(keep_living, (void *)i);
   for (size_t sample = 0; sample < samples; sample++) {
     sleep_ms(SAMPLE_MS);
     size_t now_maps = map_count(), rss = rss_bytes(), live = live_bytes();
@@ -78,9 +71,7 @@ int main(int argc, char **argv) {
     }
   }
   atomic_store(&stop, true);
-  for (size_t i = 0; i < WORKERS; i++) {
-    thread_join(workers[i]);
-  }
+  for (size_t i = 0; i < WORKERS; i++) thread_join(workers[i]);
   for (size_t i = 0; i < SLOTS; i++) {
     if (slots[i].block != NULL && i % KEEP_EVERY != 0) {
       release(&slots[i]);

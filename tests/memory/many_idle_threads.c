@@ -17,9 +17,7 @@ static void *body(void *unused) {
     blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
   atomic_fetch_add(&done, 1);
-  for (;;) {
-    pause();
-  }
+  for (;;) pause();
   return NULL;
 }
 
@@ -30,9 +28,7 @@ int main(void) {
     pthread_t thread;
     CHECK(pthread_create(&thread, &small_stack, body, NULL) == 0);
   }
-  while (atomic_load(&done) < THREADS) {
-    sleep_ms(5);
-  }
+  while (atomic_load(&done) < THREADS) sleep_ms(5);
   sleep_ms(2 * DECAY_MS);
   free(malloc(2 * MIB));
   size_t kept_mib = rss_above_mib(start_bytes), limit_mib = (size_t)THREADS * KEPT_EACH_KIB / 1024;

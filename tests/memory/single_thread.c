@@ -28,9 +28,7 @@ static void fill(size_t total_bytes, size_t largest) {
     size_t size = SMALLEST + random_below(&seed, largest - SMALLEST + 1);
     char *block = malloc(size);
     CHECK(block != NULL);
-    for (size_t at = 0; at < size; at += TOUCH_EVERY_BYTES) {
-      block[at] = 1;
-    }
+    for (size_t at = 0; at < size; at += TOUCH_EVERY_BYTES) block[at] = 1;
     block[size - 1] = 1;
     table.at[table.count] = block;
     bytes += size;
@@ -56,12 +54,8 @@ static void free_all_but_one_in(size_t survives_in) {
 
 static void serve(void) {
   char *volatile request[REQUEST_BLOCKS];
-  for (size_t i = 0; i < REQUEST_BLOCKS; i++) {
-    request[i] = malloc(SMALLEST + i * 50);
-  }
-  for (size_t i = 0; i < REQUEST_BLOCKS; i++) {
-    free(request[i]);
-  }
+  for (size_t i = 0; i < REQUEST_BLOCKS; i++) request[i] = malloc(SMALLEST + i * 50);
+  for (size_t i = 0; i < REQUEST_BLOCKS; i++) free(request[i]);
 }
 
 static void require_at_most(size_t start_bytes, size_t limit_mib) {
@@ -124,9 +118,7 @@ static double swing(void) {
       CHECK(request[i] != NULL);
       request[i][0] = 1;
     }
-    for (size_t i = 0; i < SWING_BLOCKS; i++) {
-      free(request[i]);
-    }
+    for (size_t i = 0; i < SWING_BLOCKS; i++) free(request[i]);
   }
   return processor_seconds() - begin;
 }

@@ -20,9 +20,7 @@ static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 
 static void wait_for(atomic_bool *flag) {
   pthread_mutex_lock(&lock);
-  while (!atomic_load(flag)) {
-    pthread_cond_wait(&change, &lock);
-  }
+  while (!atomic_load(flag)) pthread_cond_wait(&change, &lock);
   pthread_mutex_unlock(&lock);
 }
 
@@ -63,9 +61,7 @@ static void *body(void *unused) {
 }
 
 static void wait_until_begun(unsigned count) {
-  while (atomic_load(&begun) < count) {
-    sleep_ms(5);
-  }
+  while (atomic_load(&begun) < count) sleep_ms(5);
 }
 
 int main(int argc, char **argv) {
@@ -98,8 +94,6 @@ int main(int argc, char **argv) {
   CHECK_MSG(kept_bytes / threads <= limit_bytes, "%zu bytes for each idle thread",
             kept_bytes / threads);
   let(&may_end);
-  for (unsigned i = 0; i < threads; i++) {
-    thread_join(started[i]);
-  }
+  for (unsigned i = 0; i < threads; i++) thread_join(started[i]);
   return 0;
 }

@@ -32,9 +32,7 @@ static size_t samples_kib[SAMPLES_MAX]; /* not from malloc: it would grow what i
 
 static void *live(void *seed) {
   uint64_t random = random_seed((size_t)seed);
-  for (size_t i = 0; i < STEPS; i++) {
-    shadow_step(&random);
-  }
+  for (size_t i = 0; i < STEPS; i++) shadow_step(&random);
   return NULL;
 }
 
@@ -42,9 +40,7 @@ static void *live(void *seed) {
 static void child(size_t seed) {
   alarm(CHILD_LIMIT_S);
   uint64_t random = random_seed(seed);
-  for (size_t i = 0; i < CHILD_STEPS; i++) {
-    shadow_step(&random);
-  }
+  for (size_t i = 0; i < CHILD_STEPS; i++) shadow_step(&random);
   thread_join(thread_start(live, (void *)seed));
   _exit(0);
 }
@@ -70,15 +66,12 @@ static size_t play_round(size_t seed, uint64_t *random) {
   for (size_t life = 0; life < LIVES; life++) {
     pthread_t running[THREADS_MAX];
     size_t threads = random_between(random, 2, THREADS_MAX);
-    for (size_t i = 0; i < threads; i++) {
+    for (size_t i = 0; i < threads; i++)
       running[i] = thread_start(live, (void *)(seed + life * THREADS_MAX + i));
-    }
     if (life == LIVES / 2) {
       fork_once(seed);
     }
-    for (size_t i = 0; i < threads; i++) {
-      thread_join(running[i]);
-    }
+    for (size_t i = 0; i < threads; i++) thread_join(running[i]);
     calls += threads * STEPS;
   }
   thread_run(release_all, NULL);
@@ -111,9 +104,7 @@ static int compare_doubles(const void *left, const void *right) {
 static double drift_kib(const size_t *samples, size_t count) {
   static double rises[SAMPLES_MAX];
   size_t apart = count / 2, pairs = count - apart;
-  for (size_t i = 0; i < pairs; i++) {
-    rises[i] = (double)samples[i + apart] - (double)samples[i];
-  }
+  for (size_t i = 0; i < pairs; i++) rises[i] = (double)samples[i + apart] - (double)samples[i];
   qsort(rises, pairs, sizeof *rises, compare_doubles);
   return rises[pairs / 2] / (double)apart * (double)(count - 1);
 }
@@ -143,9 +134,7 @@ int main(int argc, char **argv) {
   printf("%zu rounds, %zu calls, %zu forks, %zu KiB resident, %.0f KiB drift\n", rounds, calls,
          rounds, samples_kib[rounds - 1], drift);
   if (getenv("SOAK_SAMPLES") != NULL) {
-    for (size_t i = 0; i < rounds; i++) {
-      printf("%zu\n", samples_kib[i]);
-    }
+    for (size_t i = 0; i < rounds; i++) printf("%zu\n", samples_kib[i]);
   }
   fflush(stdout); /* the figures come before any complaint */
   CHECK_MSG(drift < (rounds < ROUNDS_LONG ? SHORT_DRIFT_MAX_KIB : DRIFT_MAX_KIB),
