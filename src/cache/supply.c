@@ -87,14 +87,19 @@ INLINE struct slab *find_route_p(struct supply *supply) {
 
 /* ---- the pool ---------------------------------------------------------------------------------------------- */
 
-static struct slab *own(struct supply *supply, struct slab *slab) {
+/* A class with many slabs grows on: one call for a slab's pages, not a fault each. At most one part in as many is resident and unused. */
+enum { SLABS_TO_POPULATE = 32, POPULATED_MAX_BYTES = 2048 };
+
+RESIDENT static struct slab *acquire(struct supply *supply, enum pool_reach reach) {
+  bool grows = load_relaxed(&bin_of(supply)->slab_count) >= SLABS_TO_POPULATE;
+  if (grows && class_bytes(supply->class) <= POPULATED_MAX_BYTES) reach |= POOL_POPULATED;
+  struct slab *slab = acquire_slab(supply->class, reach, &supply->owner->counters);
   if (slab) slab_own(slab, supply->owner);
   return slab;
 }
 
-RESIDENT static struct slab *find_pool(struct supply *supply) {
-  return own(supply, acquire_slab(supply->class, POOL_WITHIN, &supply->owner->counters));
-}
+INLINE struct slab *find_pool(struct supply *supply) { return acquire(supply, POOL_WITHIN); }
+INLINE struct slab *find_system(struct supply *supply) { return acquire(supply, POOL_SYSTEM); }
 
 /* Frees memory of the heap's own caches before the system is asked. NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
@@ -105,10 +110,6 @@ RESIDENT static struct slab *find_relieved(struct supply *supply) {
   flush_resting(heap);
   owner_begin_work(supply->owner);
   return supply_climb(supply);
-}
-
-RESIDENT static struct slab *find_system(struct supply *supply) {
-  return own(supply, acquire_slab(supply->class, POOL_SYSTEM, &supply->owner->counters));
 }
 
 /* ---- the climb --------------------------------------------------------------------------------------------- */

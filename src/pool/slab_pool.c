@@ -137,6 +137,8 @@ RESIDENT struct slot_run acquire_slots(unsigned class, enum pool_reach reach,
   if (run.superslab || !(reach & (POOL_FRESH | POOL_SYSTEM)) || !commit_take(bytes)) return run;
   run = acquire_untouched(slot_count, bytes, reach, counters);
   if (!run.superslab) commit_give(bytes);
+  if (run.superslab && reach & POOL_POPULATED)
+    os_populate((void *)(chunk_address(run.superslab->chunk) + run.first * GRANULE_BYTES), bytes);
   return run;
 }
 

@@ -20,7 +20,8 @@ enum pool_reach {
   POOL_FRESH = 2,   /* slots without pages, and wholly free SuperSlabs with pages */
   POOL_SYSTEM = 4,  /* SuperSlabs without pages, and new ones */
   POOL_WITHIN = POOL_TOUCHED | POOL_FRESH,
-  POOL_ALL = POOL_WITHIN | POOL_SYSTEM
+  POOL_ALL = POOL_WITHIN | POOL_SYSTEM,
+  POOL_POPULATED = 8 /* if slots have no pages, these are made resident at once */
 };
 
 /* Slots for a slab of the class, the caller's alone; none when none is in reach, or memory is refused. */

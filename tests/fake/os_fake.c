@@ -330,7 +330,10 @@ bool os_purge(void *address, size_t bytes) {
   return true;
 }
 
-void os_populate(void *address, size_t bytes) { check_preconditions(address, bytes); }
+void os_populate(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  fetch_add_relaxed(&os_fake.populated_bytes, bytes);
+}
 
 size_t os_resident_bytes(void *address, size_t bytes) {
   check_preconditions(address, bytes);

@@ -69,6 +69,7 @@ struct os_fake {
   ATOMIC(uint64_t) refused_calls;
   ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */
   ATOMIC(uint64_t) files_read;
+  ATOMIC(uint64_t) populated_bytes;
   ATOMIC(uint64_t) huge_advices; /* calls of os_advise_huge */
   ATOMIC(uint64_t)
   huge_page_leaks; /* a part of 2 MiB went back that may have a huge page: it may come again */

@@ -12,6 +12,8 @@ static struct slab *pass(void) {
   return slab;
 }
 
+static void *taken_blocks[OWNER_BLOCKS_MAX];
+
 static unsigned fill(struct supply *supply) {
   supply->taken = 0;
   latch_take(&mine);
@@ -135,4 +137,28 @@ CHILD_TEST(no_memory) {
   REQUIRE(!pass() && counted(&mine, COUNT_refill_new) == 0);
   os_fake_fail_none();
   REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 1);
+}
+
+static void grow(unsigned class, unsigned slabs) {
+  struct supply supply = {.owner = &mine, .class = class, .users = FOR_MAGAZINE};
+  for (; slabs; slabs--) {
+    latch_take(&mine);
+    struct slab *slab = supply_climb(&supply);
+    REQUIRE(slab && slab_take(slab, &mine, taken_blocks, slab->capacity) == slab->capacity);
+    latch_give(&mine);
+  }
+}
+
+/* Of a class with many slabs, whose blocks are small, each fresh one gets its pages at once; a slab that was in use has them. */
+CHILD_TEST(populate_what_grows) {
+  enum { MANY = 32 };
+  owners_set_up();
+  grow(CLASS_64, MANY);
+  grow(CLASS_4K, MANY + 2);
+  REQUIRE(load_relaxed(&os_fake.populated_bytes) == 0);
+  grow(CLASS_64, 2);
+  REQUIRE(load_relaxed(&os_fake.populated_bytes) == 2 * GRANULE_BYTES);
+  release_slab(acquire_slab(CLASS_64, POOL_ALL, &other.counters), 0, &other.counters);
+  grow(CLASS_64, 1);
+  REQUIRE(load_relaxed(&os_fake.populated_bytes) == 2 * GRANULE_BYTES);
 }
