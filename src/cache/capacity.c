@@ -83,6 +83,7 @@ RESIDENT void capacity_close(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   add_capacity(heap, class, -(int64_t)magazine_capacity(magazine));
   magazine_set_end(magazine, magazine_base(magazine));
+  *magazine_base(magazine) = NULL; /* no block was the first yet: heap/free.c */
 }
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */

@@ -12,9 +12,8 @@
 /* The bytes in the magazines now, of any heap. Walks them all. */
 int64_t capacity_cached_bytes(const struct heap *heap);
 
-/* Gives each magazine its first array; it has no room for a block before its first miss. */
+/* Gives each magazine its first array. An empty magazine may be closed, without room for a block; it opens at its next miss. */
 void capacity_init(struct heap *heap);
-/* An empty magazine has no room until its next miss, as at first. */
 void capacity_close(struct heap *heap, unsigned class);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
 void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);

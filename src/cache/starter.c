@@ -9,12 +9,12 @@ static ATOMIC(struct heap *) starters[STARTERS];
 
 static struct heap *make_starter(unsigned at) {
   struct heap *made = heap_make(), *first = NULL;
-  if (!made) return NULL;
-  if (cas_strong_acq_rel(&starters[at], &first, made)) return made; /* release: the new heap */
+  if (!made || cas_strong_acq_rel(&starters[at], &first, made)) return made; /* release: the heap */
   parked_add(made); /* another thread made one first */
   return first;
 }
 
+bool starter_is_there(void) { return load_relaxed(&starters[0]); }
 /* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(unsigned at) { return load_acquire(&starters[at]); }
 

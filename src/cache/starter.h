@@ -9,8 +9,8 @@
 
 /* The starter heap, with its latch; NULL without memory, or while others keep it. */
 struct heap *starter_enter(void);
-/* For a heap without slabs of the class: makes the starter heap's slab its own and current, or returns
- * NULL. Blocks of that slab that other threads hold come back to the new owner. Wants the heap's latch. */
+bool starter_is_there(void); /* a thread without a heap has called */
+/* Makes a slab of a starter heap the heap's own and current one: its first of the class; or NULL. Wants the heap's latch. */
 struct slab *starter_take_along(struct heap *heap, unsigned class);
 /* In a forked child: the starter heaps are treated like those of threads that the fork did not copy. */
 void starter_after_fork(void);

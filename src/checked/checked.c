@@ -51,8 +51,7 @@ unsigned checked_class_of(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* A block becomes the program's. False when a thread that checks it from beside holds it for a moment; a fork may make that moment
- * last. */
+/* A block becomes the program's. False when a thread that checks it from beside holds it for a moment; a fork may make that moment last. */
 INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum maker maker,
                           bool is_shared) {
   quarantine_check_untouched(block, class);

@@ -18,8 +18,7 @@
 /* Called once, when the options have been read. */
 void checked_init(void);
 
-/* The slab class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none: then it is a
- * range. */
+/* The slab class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none: then it is a range. */
 unsigned checked_class_of(size_t size, size_t alignment);
 /* A block, or NULL. */
 void *checked_allocate(struct heap *heap, struct allocation *allocation);

@@ -4,9 +4,8 @@
 #include "config/options.h"
 #include "map/window.h"
 
-/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are left out where hakmem does not
- * replace malloc. The program's linker has chosen, or the dynamic linker before any code ran: no call is made here, no lock is waited
- * for. */
+/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are left out where hakmem does not replace
+ * malloc. The program's linker has chosen, or the dynamic linker before any code ran: no call is made here, no lock is waited for. */
 #define DECLARE(member, name) extern char name[] WEAK, hak_##member[] WEAK HIDDEN;
 CALLED_OPERATORS(DECLARE)
 

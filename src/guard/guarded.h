@@ -58,8 +58,7 @@ INLINE bool guarded_covers(uintptr_t address) {
 
 /* Whether there are slots for such a block. */
 bool guarded_fits(size_t size, size_t alignment);
-/* A guarded block that fits, or 0: no slot is free, or the system refuses.  `is_at_end` says on which
- * side the guard is near. */
+/* A guarded block that fits, or 0: no slot is free, or the system refuses.  `is_at_end` says on which side the guard is near. */
 uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_at_end);
 
 /* The tenths of the slots that have live blocks, approximately. */

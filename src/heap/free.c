@@ -19,8 +19,12 @@
 #include "reclaim/idle.h"
 #include "slab/batch_free.h"
 
+/* The first block of a class goes home, however often: its slab knows if it was freed before, as a thread without a heap may have done. */
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
+  void **at = magazine->top;
+  bool is_first = !magazine_capacity(magazine) && os_is_multi_threaded() && (!*at || *at == block);
+  if (UNLIKELY(is_first) && starter_give(class, *at = block)) return;
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* The flush may have freed the block: then it was freed twice. */
   if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))
@@ -101,9 +105,8 @@ RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker 
   if (UNLIKELY(heap_of_thread == &empty_heap) && early_call(map_slab_class(entry), 0, block))
     return;
   struct heap *heap = heap_of_this_thread();
-  if (UNLIKELY(!heap || block == early_freed)) { /* ended, without memory; freed twice? */
-    if (!heap || !starter_give(map_slab_class(entry), block))
-      batch_free(NULL, &block, 1, heap_counters(heap));
+  if (UNLIKELY(!heap)) { /* the thread's heap is gone, or cannot be made: straight home */
+    batch_free(NULL, &block, 1, &stray_counters);
     reclaim_when_due(heap_of_thread);
   } else {
     free_into_magazine(heap, entry, block);

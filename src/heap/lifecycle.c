@@ -116,13 +116,10 @@ INLINE void forget_name(struct heap *heap) {
   named_drop(named);
 }
 
-static THREAD_LOCAL uint8_t early_calls, early_class; /* of early_freed */
-THREAD_LOCAL void *early_freed;
-
+static THREAD_LOCAL uint8_t early_calls, early_free_class; /* plus one, of the block freed last */
 RESIDENT static struct heap *begin(struct heap *heap) {
   if (!heap) return NULL;
-  if (early_freed)
-    capacity_close(heap, early_class); /* it must not be kept, if it is freed again */
+  if (early_free_class) capacity_close(heap, early_free_class - 1u);
   heap->exit_round = heap->share_decisions = 0;
   forget_name(heap); /* in a forked child: the name of its lost thread */
   /* 0 identifies the first thread, and saves every small process a system call. */
@@ -142,19 +139,18 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   return begin(heap_borrow());
 }
 
-/* A heap without a thread costs nothing. A free makes one later than a malloc does: that heap would keep a block of a shared slab. */
+/* A parked heap costs nothing. A free makes a heap later than a malloc does: that heap would keep a block of a shared slab. */
 RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
-  enum { CALLS = 64, FREES = 192 };
-  if (early_calls >= (freed ? FREES : CALLS) || !os_is_multi_threaded() || !owners_first())
-    return NULL;
+  const unsigned most = freed ? 192 : 64;
+  if (early_calls >= most || !os_is_multi_threaded() || !owners_first()) return NULL;
   os_settle_copy();
   heaps_at_fork();
   if (window.hardened_class || options.guard || sampler_is_wanted(&empty_heap.sampler) ||
       (!early_calls++ && begin(parked_take())))
     return NULL;
+  if (freed) early_free_class = (uint8_t)(class + 1);
   void *block = freed ? starter_give(class, freed) : starter_take(class, bytes);
-  if (freed) early_freed = block, early_class = (uint8_t) class;
-  helper_start_when_worth();
+  if (!freed) helper_start_when_worth(); /* the C library frees under a lock that it needs */
   reclaim_when_due(heap_of_thread);
   return block;
 }

@@ -18,10 +18,8 @@ bool library_ready(void);
 /* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
-/* The first calls of a thread, which has no heap: many threads make few, and a heap costs each of them two pages (cache/starter.h). Takes a
- * block of a slab class, or frees one; NULL if the thread needs a heap. */
+/* The first calls of a thread, which need no heap (cache/starter.h): takes a block of a slab class, or frees one. NULL: it needs one. */
 void *early_call(unsigned class, size_t bytes, void *freed);
-extern THREAD_LOCAL void *early_freed; /* the last */
 
 /* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without memory. */
 struct heap *heap_borrow(void);

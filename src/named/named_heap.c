@@ -57,8 +57,7 @@ static uint32_t find_number(void) {
   return 0;
 }
 
-/* Records of the first group are made one by one, as most programs have few; later ones as a group, whose pages can be purged together.
- * */
+/* Records of the first group are made one by one, as most programs have few; later ones as a group, whose pages can be purged together. */
 static bool make_records(struct named_row *row, uint32_t number) {
   uint32_t first = number < GROUP_HEAPS ? number : number - number % GROUP_HEAPS;
   uint32_t count = number < GROUP_HEAPS ? 1 : GROUP_HEAPS;

@@ -7,7 +7,7 @@
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
-#include "cache/heap.h"
+#include "cache/starter.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "os/lock.h"
@@ -46,7 +46,7 @@ static bool is_over(void) {
   if (threads == 0) return load_relaxed(&has_begun);
   if (options.helper_thread == HELPER_ALWAYS) return false;
   if (os_is_confined()) return false; /* a filter may kill a thread that ends */
-  return threads == 1 && !has_work();
+  return threads == 1 && !starter_is_there() && !has_work();
 }
 
 /* Rests as `how` says, unless there is a reason not to. */

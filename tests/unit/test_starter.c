@@ -177,6 +177,21 @@ TEST(need_a_heap) {
     assert_child_succeeds(need_a_heap, &need);
 }
 
+static void *free_only(void *blocks) {
+  for (unsigned index = 0; index < 4; index++) hak_free(((void **)blocks)[index]);
+  return NULL;
+}
+
+/* The C library frees while it holds a lock that starting a thread needs. */
+CHILD_TEST(start_no_thread_in_a_free) {
+  static void *blocks[4];
+  start_library_with_threads();
+  for (unsigned index = 0; index < 4; index++) blocks[index] = must_malloc(64);
+  options.helper_thread = 1;
+  on_a_thread(free_only, blocks);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
+}
+
 /* The first thread, and a process of one thread, never share. */
 CHILD_TEST(leave_the_first_alone) {
   start_library_with_threads();
