@@ -85,9 +85,11 @@ static struct hak_heap *take_record(void) {
   if (!load_relaxed(place) && !make_records(row, number)) return NULL;
   if (!is_usable(row, group)) return NULL;
   struct hak_heap *heap = load_relaxed(place);
-  heap->owner.number = number;
-  heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_class;
-  heap->owner.name = heap->name;
+  if (heap->owner.number != number) { /* not at each use: a round that is late reads them */
+    heap->owner.number = number;
+    heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_class;
+    heap->owner.name = heap->name;
+  }
   heap->serial = ++serials;
   ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];
   /* release: the record and its number; pairs with named_next. */
