@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from results import captured
 
-STATIC_TLS_MAX_BYTES = 32
-DEBUG_TLS_MAX_BYTES = 40
+STATIC_TLS_MAX_BYTES = 18
+DEBUG_TLS_MAX_BYTES = 24
 # What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
 SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns", "prctl"}
 

@@ -143,8 +143,8 @@ def test_what_is_lost_is_named(watched: dict[str, str], answer: Any) -> None:  #
     assert answer["verdict"].startswith("leak (leaky.c:")
     assert "KiB/s; none of its" in answer["verdict"]
     assert answer["verdict"].count("unreachable") == 1
-    # On a busy machine no two scans may agree.
-    assert answer["definite"]["blocks"] > 100 or "changes faster than it can be scanned" in watched["lost"]
+    is_settled = "changes faster than it can be scanned" not in watched["lost"]  # it may be on a busy machine
+    assert answer["definite" if is_settled else "perhaps"]["blocks"] > 100
 
 
 def test_sessions_that_replace_older_ones_are_not_named(answer: Any) -> None:  # noqa: ANN401

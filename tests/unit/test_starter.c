@@ -98,6 +98,22 @@ CHILD_TEST(take_the_shared_slab_along) {
   hak_free(first); /* the slab is the starter heap's no longer */
 }
 
+static void *take_300(void *block) {
+  *(void **)block = must_malloc(300);
+  return NULL;
+}
+
+/* A class that fits requests of threads' starts would cost each thread a slab. */
+CHILD_TEST(share_a_fitted_class) {
+  void *one = NULL, *other = NULL;
+  start_library_with_threads();
+  REQUIRE(class_make_fitted(304));
+  on_a_thread(take_300, &one);
+  on_a_thread(take_300, &other);
+  REQUIRE(hak_malloc_usable_size(one) == 304 && owner_of(one) == owner_of(other));
+  REQUIRE(counted(COUNT_refill_starter) == 2);
+}
+
 static const struct owner *home;
 
 /* A block that it gets is nobody's neighbour: the one that it was handed goes home. */
