@@ -13,10 +13,10 @@ void batch_flush_whole(struct heap *heap, unsigned class);
 /* The same under the latch. */
 void batch_flush_all(struct heap *heap, unsigned class);
 
-/* Sends home a block of a thread without a heap (cache/starter.h), and returns it; NULL while others keep the starter heaps. */
-void *starter_give(unsigned class, void *block);
 /* The same of blocks that a refill has just brought: no page becomes free. */
 void batch_undo_refill(struct heap *heap, unsigned class);
+/* Sends one block home by a starter heap (cache/starter.h), and returns it; NULL while others keep those. */
+void *starter_give(unsigned class, void *block);
 
 /* Before the system is asked for a SuperSlab (docs/decisions/0022): a magazine of a class that the program no longer uses can hold a
  * block of each of many slabs, which keeps them from the pool.  Empties those of classes that served nothing since the last time, and

@@ -7,7 +7,7 @@
 
 #include "cache/heap.h"
 
-/* The starter heap, with its latch; NULL without memory, or while others keep it. */
+/* A starter heap, with its latch; NULL without memory, or while others keep it. */
 struct heap *starter_enter(void);
 bool starter_is_there(void); /* a thread without a heap has called */
 /* Makes a slab of a starter heap the heap's own and current one: its first of the class; or NULL. Wants the heap's latch. */

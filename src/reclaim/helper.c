@@ -46,7 +46,7 @@ static bool is_over(void) {
   if (threads == 0) return load_relaxed(&has_begun);
   if (options.helper_thread == HELPER_ALWAYS) return false;
   if (os_is_confined()) return false; /* a filter may kill a thread that ends */
-  return threads == 1 && !starter_is_there() && !has_work();
+  return threads == 1 && !starter_is_there() && !has_work(); /* others may have no heap */
 }
 
 /* Rests as `how` says, unless there is a reason not to. */
