@@ -7,14 +7,16 @@
 /* Live owners, and queued slabs of one, that one slow path scans. */
 enum { ROUTE_P_PROBES = 8 };
 
-/* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
-static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+/* Both latches are held. Moves an unlisted slab, `queued` or not, to its new owner; NULL stays NULL. */
+static struct slab *take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+  if (!slab) return NULL;
   ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);
+  return slab;
 }
 
 RESIDENT bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
@@ -30,17 +32,11 @@ RESIDENT bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns)
 /* ---- ended and dormant owners ---------------------------------------------------------------------- */
 
 /* Drains the owner's queue of the class until a slab with free blocks turns up. */
-static void refill_partial(struct owner *ended, unsigned class) {
-  while (!ended->bins[class].partial) {
-    struct slab *slab = pending_next(ended, class);
-    if (!slab) return;
-    pending_drain(slab, ended);
-  }
-}
-
 static struct slab *detach_listed(struct owner *ended, unsigned class) {
-  refill_partial(ended, class);
-  struct slab *slab = ended->bins[class].partial;
+  struct slab *slab;
+  while (!ended->bins[class].partial && (slab = pending_next(ended, class)))
+    pending_drain(slab, ended);
+  slab = ended->bins[class].partial;
   if (slab) slab_unlist(slab, ended);
   return slab;
 }
@@ -66,26 +62,19 @@ static bool is_adoptable(const struct owner *candidate) {
 static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class,
                                bool *was_busy) {
   if (!is_adoptable(ended)) return NULL;
-  if (!latch_try(ended)) {
-    *was_busy = true;
-    return NULL;
-  }
-  struct slab *slab = is_adoptable(ended) ? detach_slab(ended, class) : NULL;
-  if (slab) take_over(slab, ended, owner);
+  if (!latch_try(ended)) return *was_busy = true, NULL;
+  struct slab *slab =
+      is_adoptable(ended) ? take_over(detach_slab(ended, class), ended, owner) : NULL;
   latch_give(ended);
   return slab;
 }
 
 RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
-  struct slab *slab = detach_slab(shared, class);
-  if (slab) take_over(slab, shared, owner);
-  return slab;
+  return take_over(detach_slab(shared, class), shared, owner);
 }
 
 struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class) {
-  struct slab *slab = detach_listed(shared, class);
-  if (slab) take_over(slab, shared, owner);
-  return slab;
+  return take_over(detach_listed(shared, class), shared, owner);
 }
 
 /* Owners that one visit scans: a thousand threads may have ended.  The next visit goes on from there. */
@@ -171,8 +160,7 @@ static bool may_adopt(const struct wish *wish) {
 static struct slab *adopt_queued(const struct wish *wish) {
   struct owner *candidate = wish->candidate;
   if (!may_adopt(wish) || !latch_try(candidate)) return NULL;
-  struct slab *slab = choose_queued(wish);
-  if (slab) take_over(slab, candidate, wish->owner);
+  struct slab *slab = take_over(choose_queued(wish), candidate, wish->owner);
   latch_give(candidate);
   return slab;
 }
@@ -209,10 +197,9 @@ static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_m
 
 size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1) {
-    for (struct slab *slab; slabs_max; slabs_max--) {
-      if (!(slab = pending_next(owner, lowest_bit(ready)))) break;
+    struct slab *slab;
+    for (; slabs_max && (slab = pending_next(owner, lowest_bit(ready))); slabs_max--)
       pending_drain(slab, owner);
-    }
   }
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     if (owner->bins[class].free_count) slabs_max = release_listed(owner, class, slabs_max);
