@@ -19,6 +19,7 @@ uint64_t os_now_ns(void) { return SINCE_BOOT_NS + clock_now(); }
 uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
 uint64_t os_processor_ms(void) { return core_count * os_now_coarse_ms(); }
 unsigned os_processor_count(void) { return core_count; }
+unsigned os_processor(void) { return running_core(); }
 bool os_is_multi_threaded(void) { return true; }
 uint32_t os_thread_id(void) { return thread_id(); }
 void os_yield(void) { pass_time(SLEEP_NS); }

@@ -3,9 +3,10 @@
 #include "cache/parked.h"
 #include "slab/adopt.h"
 
-/* The second is made when the holder of the first one's latch was preempted, and so on: a thousand threads may start meanwhile. */
-enum { STARTERS = 4, SPINS = 64, YIELDS = 8 };
-static ATOMIC(struct heap *) starters[STARTERS];
+/* By group of processors, as the latch's line is every new thread's. The next one's is tried, too, as the latch's holder may have been
+ * preempted while a thousand threads start. */
+enum { STARTERS = 16, TRIED = 4, GROUP_PROCESSORS = 16, SPINS = 64, YIELDS = 8 };
+RARE_DATA static ATOMIC(struct heap *) starters[STARTERS];
 
 static struct heap *make_starter(unsigned at) {
   struct heap *made = heap_make(), *first = NULL;
@@ -14,13 +15,18 @@ static struct heap *make_starter(unsigned at) {
   return first;
 }
 
-bool starter_is_there(void) { return load_relaxed(&starters[0]); }
 /* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(unsigned at) { return load_acquire(&starters[at]); }
+bool starter_is_there(void) {
+  unsigned at = 0;
+  while (at < STARTERS && !starter_if_any(at)) at++;
+  return at < STARTERS;
+}
 
 /* A holder needs less than a microsecond, or was preempted: then it gets this thread's processor a few times. */
 RESIDENT struct heap *starter_enter(void) {
-  for (unsigned at = 0; at < STARTERS; at++) {
+  for (unsigned group = os_processor() / GROUP_PROCESSORS, tried = 0; tried < TRIED; tried++) {
+    unsigned at = (group + tried) % STARTERS;
     struct heap *shared = starter_if_any(at);
     if (!shared) shared = make_starter(at);
     for (unsigned attempt = 0; shared && attempt < SPINS + YIELDS; attempt++) {

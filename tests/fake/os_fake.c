@@ -455,6 +455,7 @@ uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }
 uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
 uint64_t os_processor_ms(void) { return os_fake.processor_ms; }
 void os_yield(void) { sched_yield(); }
+unsigned os_processor(void) { return os_fake.processor; }
 
 void os_sleep_ms(uint64_t milliseconds) {
   (void)milliseconds; /* time is the test's: only let others run */

@@ -49,6 +49,7 @@ struct os_fake {
   bool is_overcommit_strict;
   bool are_huge_pages_always;
   bool is_multi_threaded;
+  unsigned processor; /* which runs all threads */
   bool is_confined;
   size_t page_bytes;
   uint64_t random; /* the next number of os_random; then counts up */

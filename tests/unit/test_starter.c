@@ -114,6 +114,45 @@ CHILD_TEST(share_a_fitted_class) {
   REQUIRE(counted(COUNT_refill_starter) == 2);
 }
 
+static void *take_64(void *block) {
+  *(void **)block = must_malloc(64);
+  return NULL;
+}
+
+/* Many cores would take the latch's line from each other. */
+CHILD_TEST(share_within_a_group_of_processors) {
+  enum { AGAIN = 16 * 16 }; /* more processors than groups */
+  const unsigned processors[] = {16, 31, 32, 0, AGAIN};
+  void *blocks[5];
+  start_library_with_threads();
+  REQUIRE(!starter_is_there());
+  for (unsigned index = 0; index < 5; index++) {
+    os_fake.processor = processors[index];
+    on_a_thread(take_64, &blocks[index]);
+    REQUIRE(starter_is_there()); /* whichever is made first */
+  }
+  REQUIRE(owner_of(blocks[0]) == owner_of(blocks[1]) && owner_of(blocks[3]) == owner_of(blocks[4]));
+  REQUIRE(owner_of(blocks[0]) != owner_of(blocks[2]) && owner_of(blocks[0]) != owner_of(blocks[3]));
+  REQUIRE(owner_of(blocks[2]) != owner_of(blocks[3]));
+}
+
+static void *go_on_as(void *latch_of) {
+  struct heap *held = latch_of;
+  latch_take(&held->owner); /* its holder is preempted */
+  const struct owner *next = owner_of(must_malloc(64));
+  latch_give(&held->owner);
+  REQUIRE(next != &held->owner);
+  return NULL;
+}
+
+CHILD_TEST(go_on_beside_a_preempted_one) {
+  void *block = NULL;
+  start_library_with_threads();
+  os_fake.processor = 255; /* of the last group, after which comes the first */
+  on_a_thread(take_64, &block);
+  on_a_thread(go_on_as, heap_of_owner(load_relaxed(&slab_of_block((uintptr_t)block)->owner)));
+}
+
 static const struct owner *home;
 
 /* A block that it gets is nobody's neighbour: the one that it was handed goes home. */

@@ -136,6 +136,7 @@ uint64_t os_now_ns(void) { return model_os.now_ns; }
 uint64_t os_now_coarse_ms(void) { return model_os.now_ns / 1000000; }
 uint64_t os_processor_ms(void) { return 0; }
 void os_yield(void) { model_pause(); }
+unsigned os_processor(void) { return 0; }
 bool os_fence_other_threads(void) { return false; }
 void os_sleep_ms(uint64_t milliseconds) {
   (void)milliseconds;
