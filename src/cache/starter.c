@@ -41,7 +41,8 @@ RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
   struct slab *slab = NULL;
   for (unsigned at = 0; at < STARTERS && !slab; at++) {
     struct heap *shared = starter_if_any(at);
-    if (!shared || !latch_try(&shared->owner)) continue;
+    if (!shared || !load_relaxed(&shared->owner.bins[class].slab_count)) continue;
+    if (!latch_try(&shared->owner)) continue;
     slab = adopt_from_shared(&shared->owner, &heap->owner, class);
     latch_give(&shared->owner);
   }

@@ -166,17 +166,16 @@ static struct slab *adopt_queued(const struct wish *wish) {
 }
 
 struct slab *adopt_route_p(struct owner *owner, unsigned class) {
-  struct wish wish = {owner, owner_after(owner), class, 0};
-  for (unsigned probe = 0; wish.candidate != owner && probe < ROUTE_P_PROBES; probe++) {
-    if (load_relaxed(&wish.candidate->ready_mask) >> class & 1) {
-      if (!wish.now_ns) wish.now_ns = os_now_ns();
-      struct slab *slab = adopt_queued(&wish);
-      if (slab && pending_drain(slab, owner)) {
-        count(&owner->counters, COUNT_route_p_allowed);
-        return slab;
-      }
-    }
+  struct wish wish = {owner, owner, class, 0};
+  for (unsigned probe = 0; probe < ROUTE_P_PROBES; probe++) {
     wish.candidate = owner_after(wish.candidate);
+    if (wish.candidate == owner) break;
+    if (!(load_relaxed(&wish.candidate->ready_mask) >> class & 1)) continue;
+    if (!wish.now_ns) wish.now_ns = os_now_ns();
+    struct slab *slab = adopt_queued(&wish);
+    if (!slab || !pending_drain(slab, owner)) continue;
+    count(&owner->counters, COUNT_route_p_allowed);
+    return slab;
   }
   return NULL;
 }
