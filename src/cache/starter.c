@@ -3,9 +3,9 @@
 #include "cache/parked.h"
 #include "slab/adopt.h"
 
-/* By group of processors, as the latch's line is every new thread's. The next one's is tried, too, as the latch's holder may have been
+/* By group of processors, as the latch's line is every new thread's. The next ones are tried, too, as the latch's holder may have been
  * preempted while a thousand threads start. */
-enum { STARTERS = 16, TRIED = 4, GROUP_PROCESSORS = 16, SPINS = 64, YIELDS = 8 };
+enum { STARTERS = 16, GROUP_PROCESSORS = 16, SPINS = 64, YIELDS = 8 };
 RARE_DATA static ATOMIC(struct heap *) starters[STARTERS];
 
 static struct heap *make_starter(unsigned at) {
@@ -25,7 +25,7 @@ bool starter_is_there(void) {
 
 /* A holder needs less than a microsecond, or was preempted: then it gets this thread's processor a few times. */
 RESIDENT struct heap *starter_enter(void) {
-  for (unsigned group = os_processor() / GROUP_PROCESSORS, tried = 0; tried < TRIED; tried++) {
+  for (unsigned group = os_processor() / GROUP_PROCESSORS, tried = 0; tried < STARTERS; tried++) {
     unsigned at = (group + tried) % STARTERS;
     struct heap *shared = starter_if_any(at);
     if (!shared) shared = make_starter(at);
