@@ -40,6 +40,7 @@ CALLS = {
     "munmap": "munmap",
     "sbrk": "brk",
     "sched_getaffinity": "sched_getaffinity",
+    "sched_getcpu": "getcpu",
     "sigaction": "rt_sigaction",
     "pthread_sigmask": "rt_sigprocmask",
     "pthread_create": "clone3",
