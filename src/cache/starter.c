@@ -3,8 +3,7 @@
 #include "cache/parked.h"
 #include "slab/adopt.h"
 
-/* By group of processors, as the latch's line is every new thread's. The next ones are tried, too, as the latch's holder may have been
- * preempted while a thousand threads start. */
+/* By group of processors, as the latch's line is every new thread's; the others serve while the latch's holder is preempted. */
 enum { STARTERS = 16, GROUP_PROCESSORS = 16, SPINS = 64, YIELDS = 8 };
 RARE_DATA static ATOMIC(struct heap *) starters[STARTERS];
 

@@ -182,7 +182,8 @@ static uint64_t passes_after(const struct heap *heap, const struct idle *idle, u
 }
 
 static void wait(struct heap *heap, const struct idle *idle, uint64_t now_ms) {
-  uint64_t passed_ms = now_ms - load_relaxed(&looked_ms);
+  uint64_t before_ms = load_relaxed(&looked_ms);
+  uint64_t passed_ms = before_ms ? now_ms - before_ms : os_processor_ms();
   if (passed_ms || is_nearly_all(idle))
     store_relaxed(&passes_left, passes_after(heap, idle, passed_ms));
   store_relaxed(&looked_ms, now_ms);

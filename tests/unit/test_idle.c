@@ -68,6 +68,19 @@ CHILD_TEST(wait_no_longer_than_it_is_old) {
   REQUIRE(!heap_is_diverted(heap_of_thread));
 }
 
+/* A hundredth of its time: when it begins to wait, of the little that it has run, not of the time since the machine's start. */
+CHILD_TEST(wait_at_little_cost) {
+  begin();
+  os_fake_advance_ms(86400000);
+  os_fake.processor_ms = 20;
+  options.big_cache_bytes = 128 * MIB;
+  take(others, MANY);
+  unsigned passes = 0;
+  for (unsigned index = 0; index < MANY * 3 / 4; hak_free(others[index++]))
+    passes += heap_waits(heap_of_thread);
+  REQUIRE(passes && passes <= 4000);
+}
+
 REPORT_TEST(find_a_double_free_while_memory_waits, "hakmem: double free of 0x") {
   give_all_and_wait();
   void *block = must_malloc(BLOCK_BYTES);

@@ -114,11 +114,6 @@ CHILD_TEST(share_a_fitted_class) {
   REQUIRE(counted(COUNT_refill_starter) == 2);
 }
 
-static void *take_64(void *block) {
-  *(void **)block = must_malloc(64);
-  return NULL;
-}
-
 /* Many cores would take the latch's line from each other. */
 CHILD_TEST(share_within_a_group_of_processors) {
   enum { AGAIN = 16 * 16 }; /* more processors than groups */
@@ -128,7 +123,7 @@ CHILD_TEST(share_within_a_group_of_processors) {
   REQUIRE(!starter_is_there());
   for (unsigned index = 0; index < 5; index++) {
     os_fake.processor = processors[index];
-    on_a_thread(take_64, &blocks[index]);
+    on_a_thread(take_300, &blocks[index]);
     REQUIRE(starter_is_there()); /* whichever is made first */
   }
   REQUIRE(owner_of(blocks[0]) == owner_of(blocks[1]) && owner_of(blocks[3]) == owner_of(blocks[4]));
@@ -149,7 +144,7 @@ CHILD_TEST(go_on_beside_a_preempted_one) {
   void *block = NULL;
   start_library_with_threads();
   os_fake.processor = 255; /* of the last group, after which comes the first */
-  on_a_thread(take_64, &block);
+  on_a_thread(take_300, &block);
   on_a_thread(go_on_as, heap_of_owner(load_relaxed(&slab_of_block((uintptr_t)block)->owner)));
 }
 
