@@ -12,7 +12,6 @@
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
 #define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)
-
 /* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
 #define ROOMY_MIN_BYTES ((size_t)192 << 10)
 
@@ -48,8 +47,6 @@ void *family_zeroed(void *block, const struct allocation *allocation) {
 
 /* ---- realloc ------------------------------------------------------------------------------------------ */
 
-static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
-
 /* A block that moves does not go to the heap in use, whose blocks may be freed all at once. */
 NOINLINE static void *malloc_target(const void *block, size_t size, uint32_t site,
                                     bool is_growing) {
@@ -66,13 +63,12 @@ NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t
   return moved;
 }
 
-RESIDENT static void *move(void *block, enum kind kind, size_t size, size_t keep_bytes,
-                           uint32_t site) {
+INLINE void *move(void *block, enum kind kind, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_named = kind >= KIND_named_slab && kind <= KIND_hardened_named_range;
   bool is_growing =
-      !is_named && size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
+      !is_named && size > keep_bytes && keep_bytes > MID_MAX_BYTES && size > ROOMY_MIN_BYTES;
   bool is_other = is_growing || UNLIKELY(is_named || heap_of_thread->used);
-  int errno_before = errno;
+  int errno_before = size == keep_bytes ? errno : 0;
   void *target =
       is_other ? malloc_target(block, size, site, is_growing) : family_malloc_site(size, site);
   void *moved = target && keep_bytes >= MOVE_PAGES_MIN_BYTES && !is_named
@@ -84,12 +80,8 @@ RESIDENT static void *move(void *block, enum kind kind, size_t size, size_t keep
   return moved;
 }
 
-RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
-  if (!block) return family_malloc_site(size, site);
-  if (UNLIKELY(size == 0)) {
-    heap_free(block);
-    return NULL;
-  }
+NOINLINE static void *realloc_any(void *block, size_t size, uint32_t site) {
+  if (size == 0) return heap_free(block), NULL;
   if (UNLIKELY(size > REQUEST_MAX_BYTES)) return fail_with(ENOMEM);
   size_t usable_bytes;
   enum kind kind = heap_ask(block, "realloc", &usable_bytes);
@@ -99,9 +91,19 @@ RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (UNLIKELY(is_known)) heap_become_mallocs(block);
   if (is_known ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
     return kind == KIND_slab ? block : sampling_note_kept(block, size);
-  bool may_resize = is_known || (is_range(usable_bytes) && is_range(size));
+  bool may_resize = is_known || (usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES);
   if (may_resize && heap_resize(block, size)) return block;
   return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
+}
+
+/* Most blocks are the thread's own, in a slab. */
+RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
+  if (!block) return family_malloc_site(size, site);
+  size_t usable_bytes;
+  if (UNLIKELY(!size || size > REQUEST_MAX_BYTES || !heap_ask_quickly(block, &usable_bytes)))
+    return realloc_any(block, size, site);
+  if (heap_shrinks_in_place(size, usable_bytes)) return block;
+  return move(block, KIND_slab, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
 RESIDENT void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {

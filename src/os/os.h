@@ -123,7 +123,7 @@ uint64_t os_now_coarse_ms(void);
 /* Processor time of the whole process; a system call. */
 uint64_t os_processor_ms(void);
 void os_yield(void);
-/* The number of the processor that runs this thread, or ran it a moment ago; 0 where the kernel does not tell. */
+/* The number of the processor that runs this thread, or ran it a moment ago; the same for all where the kernel does not tell. */
 unsigned os_processor(void);
 /* Returns after every other thread of the process has passed a full memory barrier. False when the kernel cannot; the first call readies it. */
 bool os_fence_other_threads(void);

@@ -207,8 +207,7 @@ static void sleep_ns(uint64_t ns) {
 void os_yield(void) { sleep_ns(1); }
 unsigned os_processor(void) {
   KEEP_ERRNO();
-  int number = os_is_confined() ? 0 : sched_getcpu();
-  return number < 0 ? 0 : (unsigned)number;
+  return os_is_confined() ? 0 : (unsigned)sched_getcpu();
 }
 
 void os_sleep_ms(uint64_t milliseconds) { sleep_ns(milliseconds * NS_PER_MS); }

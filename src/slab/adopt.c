@@ -262,7 +262,6 @@ static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms
   }
 }
 
-/* False while the owner runs and may idle later. */
 bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
   if (is_running && !owner_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
