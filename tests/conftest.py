@@ -53,11 +53,7 @@ def _usual_signals() -> None:
 
 
 def run_group(
-    cmd: Command,
-    environment: Mapping[str, str],
-    timeout: float,
-    stdin: str | None,
-    cwd: Path | None,
+    cmd: Command, environment: Mapping[str, str], timeout: float, stdin: str | None, cwd: Path | None
 ) -> Result:
     """Runs `cmd` in a process group of its own, so that a timeout ends all of its processes."""
     if target.NAME:

@@ -22,31 +22,23 @@ static void throw_on_second() {
   }
 }
 
-template <typename Allocate>
-static void check_gives_up(Allocate allocate) {
+template <typename Thrown, typename Allocate>
+static void check_throws(std::new_handler handler, int expected_calls, Allocate allocate) {
   calls = 0;
-  std::set_new_handler(give_up_after_three);
+  std::set_new_handler(handler);
   bool caught = false;
   try {
     allocate();
-  } catch (const std::bad_alloc &) {
+  } catch (const Thrown &) {
     caught = true;
   }
-  CHECK(caught && calls == 3);
+  CHECK(caught && calls == expected_calls);
+  std::set_new_handler(nullptr);
 }
 
 template <typename Allocate>
-static void check_throws(Allocate allocate) {
-  calls = 0;
-  std::set_new_handler(throw_on_second);
-  bool caught = false;
-  try {
-    allocate();
-  } catch (const Gave_up &) {
-    caught = true;
-  }
-  CHECK(caught && calls == 2);
-  std::set_new_handler(nullptr);
+static void check_gives_up(Allocate allocate) {
+  check_throws<std::bad_alloc>(give_up_after_three, 3, allocate);
 }
 
 // The nothrow forms call it too, and turn its bad_alloc into nullptr.
@@ -69,8 +61,8 @@ int main() {
   check_gives_up([] { return ::operator new[](impossible_bytes); });
   check_gives_up([] { return ::operator new(impossible_bytes, wide); });
   check_gives_up([] { return ::operator new[](impossible_bytes, wide); });
-  check_throws([] { return ::operator new(impossible_bytes); });
-  check_throws([] { return ::operator new(impossible_bytes, wide); });
+  check_throws<Gave_up>(throw_on_second, 2, [] { return ::operator new(impossible_bytes); });
+  check_throws<Gave_up>(throw_on_second, 2, [] { return ::operator new(impossible_bytes, wide); });
   check_nothrow([] { return ::operator new(impossible_bytes, std::nothrow); });
   check_nothrow([] { return ::operator new[](impossible_bytes, std::nothrow); });
   check_nothrow([] { return ::operator new(impossible_bytes, wide, std::nothrow); });

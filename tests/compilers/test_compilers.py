@@ -74,11 +74,7 @@ class Tried:
     def build(self, kind: str, *targets: str) -> str:
         """The name of the tree below the sources, built so that a warning is an error."""
         tree = f"build/{self.compiler.name}-{kind.lower()}"
-        settings = {
-            "CMAKE_C_COMPILER": self.compiler.name,
-            "CMAKE_BUILD_TYPE": kind,
-            "HAK_WERROR": "ON",
-        }
+        settings = {"CMAKE_C_COMPILER": self.compiler.name, "CMAKE_BUILD_TYPE": kind, "HAK_WERROR": "ON"}
         self.must("cmake", "-S", ".", "-B", tree, "-G", "Ninja", *(f"-D{n}={v}" for n, v in settings.items()))
         self.must("cmake", "--build", tree, *(("--target", *targets) if targets else ()))
         return tree

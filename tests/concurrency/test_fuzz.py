@@ -23,16 +23,8 @@ CASES = {
     ),
     "route-s-only": ("preload-debug", ["9", "4", "4", "50000"], {"HAKMEM_ROUTE_P": "0"}),
     "hardened": ("preload-debug", ["12", "4", "4", "10000"], {"HAKMEM_HARDEN": "2"}),
-    "guarded": (
-        "preload-debug",
-        ["13", "4", "4", "10000"],
-        {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "5"},
-    ),
-    "no-caches": (
-        "preload-debug",
-        ["11", "4", "4", "25000"],
-        {"HAKMEM_BIG_CACHE_BYTES": "0"},
-    ),
+    "guarded": ("preload-debug", ["13", "4", "4", "10000"], {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "5"}),
+    "no-caches": ("preload-debug", ["11", "4", "4", "25000"], {"HAKMEM_BIG_CACHE_BYTES": "0"}),
 }
 
 

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hakmem.profile.estimate import (
-    Z_SIGNIFICANT,
-    Estimate,
-    difference_interval,
-    difference_z,
-    probability,
-)
+from hakmem.profile.estimate import Z_SIGNIFICANT, Estimate, difference_interval, difference_z, probability
 from hakmem.profile.model import Mode, Profile, Sample
 from hakmem.profile.sites import Site, SiteTable, site_table, sums_of
 from profiles.worlds import RATE_BYTES, Load, counts_of, drawn, profile_of, stack_of

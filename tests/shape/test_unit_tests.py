@@ -43,7 +43,7 @@ ELSEWHERE = {
             "os/os_linux_modules.c",
             "os/os_linux_move.c",
             "os/os_linux_symbols.c",
-        ],
+        ]
     },
     "parts of one subject: their law is that of the whole, which has the test": {
         "tests/unit/test_magazine.c": [
@@ -54,12 +54,7 @@ ELSEWHERE = {
             "heap/free.c",
             "slab/batch_free.c",
         ],
-        "tests/unit/test_lifecycle.c": [
-            "cache/caches.c",
-            "cache/heap.c",
-            "cache/lost.c",
-            "cache/parked.c",
-        ],
+        "tests/unit/test_lifecycle.c": ["cache/caches.c", "cache/heap.c", "cache/lost.c", "cache/parked.c"],
         "tests/unit/test_checked.c": ["cache/quarantine.c", "hardened/beside.c", "checked/checked_range.c"],
         "tests/unit/test_guarded.c": ["cache/divert.c", "guard/guard_sampler.c"],
         "tests/misuse/test_soon.py": ["cache/glance.c"],

@@ -80,11 +80,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "verdict"),
-    [
-        ("[always] madvise never", "ok"),
-        ("always [madvise] never", "ok"),
-        ("always madvise [never]", "ok"),
-    ],
+    [("[always] madvise never", "ok"), ("always [madvise] never", "ok"), ("always madvise [never]", "ok")],
 )
 def test_huge_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, verdict: str) -> None:
     write(tmp_path, {"enabled": mode})

@@ -100,8 +100,7 @@ def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool:
 
     ours = names_of(metrics, lambda name: of_process(metrics[name], known.pid))
     theirs = names_of(
-        expected,
-        lambda name: any(s.labels.get("pid") == str(known.pid) for s in expected[name].samples),
+        expected, lambda name: any(s.labels.get("pid") == str(known.pid) for s in expected[name].samples)
     )
     assert ours == theirs
     for name in ours - {"hakmem_info"}:

@@ -266,10 +266,7 @@ def test_sums_are_those_of_the_processes(pair: list[subprocess.Popen[str]], grou
 
 @pytest.mark.parametrize("grouping", [Grouping(), Grouping("command"), Grouping("container", 1)], ids=str)
 def test_a_process_that_ends_meanwhile_is_left_out(
-    pair: list[subprocess.Popen[str]],
-    lib: Path,
-    grouping: Grouping,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: list[subprocess.Popen[str]], lib: Path, grouping: Grouping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found, and gone before anything else is asked, or right after its memory was read."""
     for before in (True, False):

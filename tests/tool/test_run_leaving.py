@@ -20,11 +20,7 @@ LEAVING = [
         "killed by signal 15 (Terminated)",
         -15,
     ),
-    (
-        ["sh", "-c", "exec env -u LD_PRELOAD sleep 3"],
-        "or executed a program without hakmem",
-        0,
-    ),
+    (["sh", "-c", "exec env -u LD_PRELOAD sleep 3"], "or executed a program without hakmem", 0),
 ]
 
 

@@ -39,8 +39,7 @@ def run(*command: str | Path) -> Result:
 
 
 @pytest.mark.parametrize(
-    "flags",
-    ["-O0", "-O2", "-O2 -mbranch-protection=standard", "-O2 -static -Wl,--eh-frame-hdr"],
+    "flags", ["-O0", "-O2", "-O2 -mbranch-protection=standard", "-O2 -static -Wl,--eh-frame-hdr"]
 )
 def test_aarch64(flags: str, unwinder_of: Archives, tmp_path: Path) -> None:
     """Signed return addresses, signal frames without a table, leaf functions."""
