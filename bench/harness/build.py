@@ -28,6 +28,12 @@ def build_launcher() -> Path:
     return _build(OUTPUT / "launch", [REAL / "launch.c"], [])
 
 
+@cache
+def build_slow_clock() -> Path:
+    """The library of bench/real/slow_clock.c, to be preloaded."""
+    return _build(OUTPUT / "slow_clock.so", [REAL / "slow_clock.c"], ["-shared", "-fPIC"])
+
+
 def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:
     return compile_anew(executable, [*inputs, Path(__file__)], [*FLAGS, *more_flags])
 

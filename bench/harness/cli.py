@@ -12,15 +12,18 @@ from pathlib import Path
 
 from rich.console import Console
 
+from . import instructions
 from .allocators import DEBIAN, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
 from .campaign import Plan, run_campaign, step_count
+from .execute import RunError
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown, to_tsv
 from .paths import LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
 from .progress import steps
+from .real_program import CommandProgram
 from .report import write_report
 from .scaling import scaling_workloads
 from .selection import ALL, matches_any, select
@@ -86,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
     add("--scaling", action="store_true",
         help="some loads on one thread to twice the processors; results: build/bench/scaling")  # fmt: skip
+    add("--instructions", action="store_true",
+        help="the allocators' instructions in the real programs, counted by callgrind")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the whole result")
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
@@ -143,6 +148,30 @@ def _estimate(plan: Plan) -> str:
         f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators, {plan.rounds} rounds: "
         f"about {minutes:.0f} minutes, at most {plan.minutes:g}"
     )
+
+
+def _count(plan: Plan, options: argparse.Namespace) -> int:
+    """Counts the instructions in each real program that is a command; returns the exit status."""
+    if sentence := instructions.missing():
+        _tell(sentence)
+        return 1
+    allocators = plan.allocators
+    if all(each.library for each in allocators):
+        allocators = [*allocators, Allocator("glibc", None, "libc6")]
+    rows, good = [], True
+    for program in plan.workloads:
+        if isinstance(program, CommandProgram):
+            _tell(f"{program.name} under callgrind")
+            try:
+                rows.append(instructions.count_row(program, allocators, _tell))
+            except RunError as error:
+                good = False
+                _tell(f"{program.name}: {error}")
+    if rows and options.tsv:
+        print(instructions.to_tsv(rows), end="")
+    elif rows:
+        output_console().print(instructions.to_table(rows))
+    return 0 if rows and good else 1
 
 
 def _list(plan: Plan, missing: list[str], console: Console) -> None:
@@ -206,6 +235,8 @@ def main(arguments: list[str]) -> int:
     if options.list:
         _list(plan, missing, output_console())
         return 0
+    if options.instructions:
+        return _count(plan, options)
     machine = describe_machine()  # first: later the load would be our own
     try:
         with steps(step_count(plan)) as step:

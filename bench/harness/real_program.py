@@ -74,11 +74,11 @@ class RealProgram(ABC):
     def prepare(self, length: Length) -> None:
         build_launcher()
         self.write_inputs(self.size(length))
-        self.write_inputs(self._proof_size())
+        self.write_inputs(self.proof_size())
 
     def prove(self, allocator: Allocator) -> None:
         with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
-            self.run(allocator, self._proof_size(), proof_variables(Path(name)))
+            self.run(allocator, self.proof_size(), proof_variables(Path(name)))
             check_bindings(Path(name), allocator)
 
     def timed(self, allocator: Allocator, length: Length) -> Sample:
@@ -87,7 +87,7 @@ class RealProgram(ABC):
     def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:  # noqa: ARG002
         return None
 
-    def _proof_size(self) -> int:
+    def proof_size(self) -> int:
         return max(1, self.quick // PROOF_PART)
 
     @abstractmethod
@@ -124,15 +124,18 @@ class CommandProgram(RealProgram):
     def write_inputs(self, size: int) -> None:
         _job(self, size)
 
-    def run(self, allocator: Allocator, size: int, more_variables: dict[str, str]) -> Sample:
+    def run(
+        self, allocator: Allocator, size: int, more_variables: dict[str, str], wrapper: tuple[str, ...] = ()
+    ) -> Sample:
+        """`wrapper`: the words before the command's, of a program that runs it."""
         job = _job(self, size)
         if job.before is not None:
             job.before()
-        variables = SHARED_VARIABLES | job.variables | more_variables | preload_variables(allocator)
+        variables = SHARED_VARIABLES | job.variables | preload_variables(allocator) | more_variables
         words = [str(build_launcher()), "-C", str(_folder(self, size))]
         words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
         words += ["-i", str(job.input)] if job.input is not None else []
-        return numbers_of(run_for_result([*words, *job.command], user_environment()))
+        return numbers_of(run_for_result([*words, *wrapper, *job.command], user_environment()))
 
 
 def _folder(program: RealProgram, size: int) -> Path:

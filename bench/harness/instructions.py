@@ -1,0 +1,177 @@
+"""Instructions of the real programs, counted by callgrind: they show more than time on a noisy machine.
+
+The same input gives the same count on any machine within a hundredth.  What counts as the allocator's are the
+instructions in its libraries, of glibc those in the functions of malloc; memcpy and memset count as the
+program's for all.  A call is one malloc, calloc, realloc or aligned allocation, with its free."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from .allocators import Allocator
+from .build import build_slow_clock
+from .execute import RunError
+from .real_program import CommandProgram, find_program
+from .workload import Length
+
+LIBC = "libc.so.6"
+OF_MALLOC = re.compile(
+    r"(?:__)?(?:libc_)?(?:malloc|free|cfree|calloc|realloc|reallocarray|memalign|valloc|pvalloc|aligned_alloc|posix_memalign)"
+    r"|_int_(?:malloc|free|realloc|memalign)\w*|_mid_memalign|(?:malloc|tcache|ptmalloc|arena|heap|alloc)_\w+"
+    r"|sysmalloc\w*|systrim\w*|unlink_chunk|(?:munmap|mremap)_chunk|(?:new|delete)_heap|int_mallinfo|free_perturb"
+)
+ALLOCATING = {
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "aligned_alloc",
+    "posix_memalign",
+}
+VALGRIND = ("valgrind", "--tool=callgrind", "--trace-children=yes", "--dump-line=no", "-q")
+
+
+@dataclass
+class Profile:
+    """The own instructions of each function, by file and name, and how often each was called."""
+
+    own: Counter[tuple[str, str]]
+    calls: Counter[tuple[str, str]]
+
+
+def read_profile(text: str, into: Profile) -> None:
+    """Adds one file of callgrind's (its manual, "Callgrind Format Specification")."""
+    names: dict[tuple[str, str], str] = {}
+    here = {"ob": "", "fn": ""}
+    callee: tuple[str, str] = ("", "")
+    is_of_callee = False
+
+    def name_of(kind: str, value: str) -> str:
+        number, _, name = value.partition(" ")
+        if name:
+            names[kind, number] = name
+        return names.get((kind, number), value)
+
+    for line in text.partition("\nevents:")[2].splitlines()[1:]:
+        if line and line[0] in "0123456789+-*":
+            if not is_of_callee:
+                into.own[here["ob"], here["fn"]] += int(line.split()[1])
+            is_of_callee = False
+            continue
+        key, _, value = line.partition("=")
+        if key in ("ob", "fn"):
+            here[key] = name_of(key, value)
+            callee = (here["ob"], "")
+        elif key == "cob":
+            callee = (name_of("ob", value), "")
+        elif key == "cfn":
+            callee = (callee[0] or here["ob"], name_of("fn", value))
+        elif key == "calls":
+            into.calls[callee] += int(value.split()[0])
+            is_of_callee, callee = True, (here["ob"], "")
+
+
+def profile_of(program: CommandProgram, allocator: Allocator) -> Profile:
+    """Runs a tenth of the quick work.  Raises RunError."""
+    found = Profile(Counter(), Counter())
+    with tempfile.TemporaryDirectory(prefix="hakmem-callgrind-") as folder:
+        wrapper = (*VALGRIND, f"--callgrind-out-file={folder}/%p")
+        preloaded = {"LD_PRELOAD": f"{allocator.preload}:{build_slow_clock()}"}
+        program.run(allocator, program.proof_size(), preloaded, wrapper)
+        for path in Path(folder).iterdir():
+            read_profile(path.read_text(errors="replace"), found)
+    return found
+
+
+def plain(function: str) -> str:
+    """Without a version, the number of a recursion, or the name of a part that the compiler split off."""
+    return re.split(r"[@'.]", function, maxsplit=1)[0]
+
+
+def own_instructions(profile: Profile, allocator: Allocator) -> int:
+    if allocator.library is None:
+        return sum(
+            count
+            for (file, function), count in profile.own.items()
+            if Path(file).name == LIBC and OF_MALLOC.fullmatch(plain(function))
+        )
+    libraries = [allocator.library, *map(allocator.library.with_name, allocator.needed)]
+    files = {each.resolve().name for each in libraries}
+    return sum(count for where, count in profile.own.items() if _is_in(*where, files))
+
+
+def _is_in(file: str, function: str, names: set[str]) -> bool:
+    """hakmem has a section besides .text: there callgrind knows the functions' names, but not the file."""
+    return Path(file).name in names or (file == "???" and not function.startswith("0x"))
+
+
+def allocating_calls(profile: Profile) -> int:
+    """In a run on glibc, whose functions have one name each."""
+    return sum(
+        count
+        for (file, function), count in profile.calls.items()
+        if Path(file).name == LIBC and plain(function) in ALLOCATING
+    )
+
+
+# ---- the table --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    program: str
+    calls: int
+    own: dict[str, float | None]  # instructions a call, by allocator; None: it does not run there
+
+
+def missing() -> str:
+    return "" if find_program("valgrind") else "valgrind is not installed: Debian package valgrind"
+
+
+def count_row(program: CommandProgram, allocators: Sequence[Allocator], tell: Callable[[str], None]) -> Row:
+    """glibc is among the allocators: its run counts the calls.  Raises RunError if that run fails."""
+    program.prepare(Length(seconds=0.0, quick=True))
+    glibc = next(each for each in allocators if each.library is None)
+    first = profile_of(program, glibc)
+    calls = allocating_calls(first)
+    if not calls:
+        raise RunError("callgrind saw no call of malloc")
+    own: dict[str, float | None] = {}
+    for allocator in allocators:
+        try:
+            profile = first if allocator is glibc else profile_of(program, allocator)
+            own[allocator.name] = own_instructions(profile, allocator) / calls
+        except RunError as error:
+            own[allocator.name] = None
+            tell(f"{program.name}, {allocator.name}: {error}")
+    return Row(program.name, calls, own)
+
+
+def _texts(row: Row) -> list[str]:
+    figures = ("-" if value is None else f"{value:.1f}" for value in row.own.values())
+    return [row.program, str(row.calls), *figures]
+
+
+def to_tsv(rows: list[Row]) -> str:
+    """As docs/performance/instructions.tsv has it."""
+    lines = [["program", "calls", *rows[0].own], *map(_texts, rows)]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def to_table(rows: list[Row]) -> Table:
+    table = Table(title="Instructions in the allocator, a call of malloc with its free", title_justify="left")
+    table.add_column("program", no_wrap=True)
+    for name in ("calls", *rows[0].own):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_texts(row))
+    return table
