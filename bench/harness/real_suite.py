@@ -15,6 +15,7 @@ from .real_program import CommandProgram, Job, RealProgram
 from .redis_server import RedisServer
 
 PYTHON = "/usr/bin/python3"  # Debian's: a version manager's wrapper would start other processes
+IMAGEMAGICK = "convert-im6.q16"  # its convert
 GIT_VARIABLES = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_COUNT": "2",
@@ -30,6 +31,32 @@ def _python(_folder: Path, rounds: int) -> Job:
     return Job([PYTHON, "-s", "-P", str(REAL / "objects.py"), str(rounds)], variables)
 
 
+def _own_python(_folder: Path, rounds: int) -> Job:
+    """With CPython's own allocator of small objects before malloc."""
+    return Job([PYTHON, "-s", "-P", str(REAL / "objects.py"), str(rounds)], {"PYTHONHASHSEED": "0"})
+
+
+def _python_texts(_folder: Path, rounds: int) -> Job:
+    variables = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+    return Job([PYTHON, "-s", "-P", str(REAL / "texts.py"), str(rounds)], variables)
+
+
+def _ruby(_folder: Path, rounds: int) -> Job:
+    return Job(["ruby", "--disable=gems", str(REAL / "objects.rb"), str(rounds)])
+
+
+def _node(_folder: Path, rounds: int) -> Job:
+    return Job(["node", str(REAL / "buffers.mjs"), str(rounds)])
+
+
+def _gawk(_folder: Path, rounds: int) -> Job:
+    return Job(["gawk", "-v", f"rounds={rounds}", "-f", str(REAL / "words.awk")])
+
+
+def _perl_texts(_folder: Path, rounds: int) -> Job:
+    return Job(["perl", str(REAL / "texts.pl"), str(rounds)], {"PERL_HASH_SEED": "0"})
+
+
 def _perl(_folder: Path, rounds: int) -> Job:
     return Job(["perl", str(REAL / "hashes.pl"), str(rounds)], {"PERL_HASH_SEED": "0"})
 
@@ -43,9 +70,17 @@ def _sqlite(_folder: Path, rows: int) -> Job:
     return Job(["sqlite3", "-batch", "-bail", "-cmd", size, ":memory:"], input=REAL / "rows.sql")
 
 
-def _compiler(_folder: Path, width: int) -> Job:
+def _compile(compiler: str, width: int) -> Job:
     source = str(REAL / "templates.cpp")
-    return Job(["g++", "-std=c++17", "-O1", f"-DWIDTH={width}", "-c", source, "-o", "templates.o"])
+    return Job([compiler, "-std=c++17", "-O1", f"-DWIDTH={width}", "-c", source, "-o", "templates.o"])
+
+
+def _gcc(_folder: Path, width: int) -> Job:
+    return _compile("g++", width)
+
+
+def _clang(_folder: Path, width: int) -> Job:
+    return _compile("clang++", width)
 
 
 def _jq(folder: Path, items: int) -> Job:
@@ -56,6 +91,23 @@ def _jq(folder: Path, items: int) -> Job:
 def _xml(folder: Path, items: int) -> Job:
     make_once(folder / "items.xml", items, write_xml)
     return Job(["xmllint", "--xpath", "count(//item[@owner mod 7 = 0]/tag)", "items.xml"])
+
+
+def _xslt(folder: Path, items: int) -> Job:
+    make_once(folder / "items.xml", items, write_xml)
+    return Job(["xsltproc", "-o", "list.xml", str(REAL / "items.xsl"), "items.xml"])
+
+
+def _image(_folder: Path, width: int) -> Job:
+    steps = "-resize 50% -blur 0x2 -rotate 7 -modulate 110,90"
+    made = ["-limit", "thread", "2", "-seed", "1", "-size", f"{width}x{width}", "plasma:tomato-steelblue"]
+    return Job([IMAGEMAGICK, *made, *steps.split(), "-colors", "64", "image.png"])
+
+
+def _video(_folder: Path, frames: int) -> Job:
+    made = ["-f", "lavfi", "-i", f"testsrc2=size=640x360:rate=25:duration={frames / 25}"]
+    coded = ["-threads", "2", "-c:v", "mpeg4", "video.avi"]
+    return Job(["ffmpeg", "-nostdin", "-v", "error", "-y", *made, *coded])
 
 
 def _xz(folder: Path, kib: int) -> Job:
@@ -102,7 +154,17 @@ REAL_SUITE: tuple[RealProgram, ...] = (
     CommandProgram("real-lua", "lua5.4", "lua5.4", 200, 60, make=_lua),
     CommandProgram("real-jq", "jq", "jq", 40_000, 12_000, make=_jq),
     CommandProgram("real-xmllint", "xmllint", "libxml2-utils", 120_000, 30_000, make=_xml),
-    CommandProgram("real-g++", "g++", "g++", 4, 1, 1.2, make=_compiler),
+    CommandProgram("real-g++", "g++", "g++", 4, 1, 1.2, make=_gcc),
+    CommandProgram("real-clang", "clang++", "clang", 4, 1, 1.2, make=_clang),
     CommandProgram("real-git-gc", "git", "git", 150, 40, make=_git),
+    CommandProgram("real-python-own", PYTHON, "python3", 20, 6, make=_own_python),
+    CommandProgram("real-python-texts", PYTHON, "python3", 15, 5, make=_python_texts),
+    CommandProgram("real-perl-texts", "perl", "perl", 56, 18, make=_perl_texts),
+    CommandProgram("real-ruby", "ruby", "ruby", 28, 8, make=_ruby),
+    CommandProgram("real-node", "node", "nodejs", 70, 22, make=_node),
+    CommandProgram("real-gawk", "gawk", "gawk", 12, 4, make=_gawk),
+    CommandProgram("real-xsltproc", "xsltproc", "xsltproc", 110_000, 35_000, make=_xslt),
+    CommandProgram("real-imagemagick", IMAGEMAGICK, "imagemagick", 1_200, 600, make=_image),
+    CommandProgram("real-ffmpeg", "ffmpeg", "ffmpeg", 1_000, 320, make=_video),
     CommandProgram("real-xz", "xz", "xz-utils", 18 * 1024, 6 * 1024, make=_xz),
 )
