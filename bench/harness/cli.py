@@ -235,10 +235,10 @@ def main(arguments: list[str]) -> int:
     if options.list:
         _list(plan, missing, output_console())
         return 0
-    if options.instructions:
-        return _count(plan, options)
     machine = describe_machine()  # first: later the load would be our own
     try:
+        if options.instructions:
+            return _count(plan, options)
         with steps(step_count(plan)) as step:
             outcome = run_campaign(plan, step)
     except BuildError as error:

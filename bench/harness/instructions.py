@@ -2,7 +2,9 @@
 
 The same input gives the same count on any machine within a hundredth.  What counts as the allocator's are the
 instructions in its libraries, of glibc those in the functions of malloc; memcpy and memset count as the
-program's for all.  A call is one malloc, calloc, realloc or aligned allocation, with its free."""
+program's for all.  A call is one malloc, calloc, realloc or aligned allocation, with its free.
+
+Not for programs whose children end without exec: there callgrind repeats their parents' counts."""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ ALLOCATING = {
     "aligned_alloc",
     "posix_memalign",
 }
-VALGRIND = ("valgrind", "--tool=callgrind", "--trace-children=yes", "--dump-line=no", "-q")
+VALGRIND = ("valgrind", "--tool=callgrind", "--trace-children=yes", "-q")
 
 
 @dataclass
@@ -46,6 +48,10 @@ class Profile:
 
     own: Counter[tuple[str, str]]
     calls: Counter[tuple[str, str]]
+
+
+def _is_allocating(file: str, function: str) -> bool:
+    return Path(file).name == LIBC and plain(function) in ALLOCATING
 
 
 def read_profile(text: str, into: Profile) -> None:
@@ -76,12 +82,16 @@ def read_profile(text: str, into: Profile) -> None:
         elif key == "cfn":
             callee = (callee[0] or here["ob"], name_of("fn", value))
         elif key == "calls":
-            into.calls[callee] += int(value.split()[0])
+            if not _is_allocating(here["ob"], here["fn"]):  # realloc(NULL, size) calls malloc
+                into.calls[callee] += int(value.split()[0])
             is_of_callee, callee = True, (here["ob"], "")
 
 
 def profile_of(program: CommandProgram, allocator: Allocator) -> Profile:
     """Runs a tenth of the quick work.  Raises RunError."""
+    code = allocator.library.read_bytes() if allocator.library else b""
+    if b".text.first" in code and b".symtab" not in code:
+        raise RunError(f"{allocator.library} has no symbols, by which its functions are known")
     found = Profile(Counter(), Counter())
     with tempfile.TemporaryDirectory(prefix="hakmem-callgrind-") as folder:
         wrapper = (*VALGRIND, f"--callgrind-out-file={folder}/%p")
@@ -115,12 +125,8 @@ def _is_in(file: str, function: str, names: set[str]) -> bool:
 
 
 def allocating_calls(profile: Profile) -> int:
-    """In a run on glibc, whose functions have one name each."""
-    return sum(
-        count
-        for (file, function), count in profile.calls.items()
-        if Path(file).name == LIBC and plain(function) in ALLOCATING
-    )
+    """Counts them in a run on glibc, whose functions have one name each."""
+    return sum(count for where, count in profile.calls.items() if _is_allocating(*where))
 
 
 # ---- the table --------------------------------------------------------------------------------------
