@@ -43,6 +43,9 @@ class Allocator:
         return not self.name.startswith("hakmem")
 
 
+GLIBC = Allocator("glibc", None, "libc6")
+
+
 @dataclass(frozen=True)
 class Peer:
     """Where a peer comes from."""
@@ -116,7 +119,7 @@ def find_allocators(
     is built without `tell`, which is called with a line before each."""
     found = {"hakmem": Allocator("hakmem", HAKMEM_LIBRARY)} if HAKMEM_LIBRARY.exists() else {}
     missing = [] if found or "hakmem" in added else ["hakmem is not built: run `make`"]
-    found["glibc"] = Allocator("glibc", None, "libc6")
+    found["glibc"] = GLIBC
     names = [name for name in peer_names(kind) if name not in added and (not wanted or name in wanted)]
     if kind == DEBIAN:
         peers, without = _find_packaged(names)

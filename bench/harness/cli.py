@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from . import instructions
-from .allocators import DEBIAN, PEER_KINDS, Allocator, find_allocators, peer_names
+from .allocators import DEBIAN, GLIBC, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
 from .campaign import Plan, run_campaign, step_count
@@ -157,7 +157,7 @@ def _count(plan: Plan, options: argparse.Namespace) -> int:
         return 1
     allocators = plan.allocators
     if all(each.library for each in allocators):
-        allocators = [*allocators, Allocator("glibc", None, "libc6")]
+        allocators = [*allocators, GLIBC]
     rows, good = [], True
     for program in plan.workloads:
         if isinstance(program, CommandProgram):
@@ -235,10 +235,10 @@ def main(arguments: list[str]) -> int:
     if options.list:
         _list(plan, missing, output_console())
         return 0
-    machine = describe_machine()  # first: later the load would be our own
     try:
         if options.instructions:
             return _count(plan, options)
+        machine = describe_machine()  # first: later the load would be our own
         with steps(step_count(plan)) as step:
             outcome = run_campaign(plan, step)
     except BuildError as error:

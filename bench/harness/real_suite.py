@@ -26,19 +26,23 @@ GIT_VARIABLES = {
 }
 
 
+def _script(name: str, rounds: int, **variables: str) -> Job:
+    """A script for CPython."""
+    words = [PYTHON, "-s", "-P", str(REAL / name), str(rounds)]
+    return Job(words, {"PYTHONHASHSEED": "0", **variables})
+
+
 def _python(_folder: Path, rounds: int) -> Job:
-    variables = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    return Job([PYTHON, "-s", "-P", str(REAL / "objects.py"), str(rounds)], variables)
+    return _script("objects.py", rounds, PYTHONMALLOC="malloc")
 
 
 def _own_python(_folder: Path, rounds: int) -> Job:
     """With CPython's own allocator of small objects before malloc."""
-    return Job([PYTHON, "-s", "-P", str(REAL / "objects.py"), str(rounds)], {"PYTHONHASHSEED": "0"})
+    return _script("objects.py", rounds)
 
 
 def _python_texts(_folder: Path, rounds: int) -> Job:
-    variables = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    return Job([PYTHON, "-s", "-P", str(REAL / "texts.py"), str(rounds)], variables)
+    return _script("texts.py", rounds, PYTHONMALLOC="malloc")
 
 
 def _ruby(_folder: Path, rounds: int) -> Job:
