@@ -24,12 +24,6 @@ static void adopt(void) {
   latch_give(&two);
 }
 
-static void park(void) {
-  latch_take(&one);
-  owner_park(&one);
-  latch_give(&one);
-}
-
 /* Free blocks of an owner that ended are found by the next who looks. */
 static void check_hint(void) {
   bool is_adopted = load_relaxed(&slab->owner) == &two;
@@ -74,8 +68,7 @@ static const struct model_mutant ending_mutants[] = {
     {"an old `orphan_mask`", {{"orphan_mask_add", "load", "orphan_mask", MODEL_WEAKEN, 0}}},
     {"an old state under the cleared bit", {{"is_adoptable", "load", "state", MODEL_WEAKEN, 0}}},
     {"an old mask under a cleared bit", {{"pending_next", "load", "ready_mask", MODEL_WEAKEN, 0}}},
-    {"the bit cleared late", {{"adopt_next", "and", "orphan_mask", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"the bit cleared late", {{"adopt_next", "and", "orphan_mask", MODEL_WEAKEN, 0}}}};
 
 /* ---- the owner comes back (its heap is taken over) while its slab is adopted -------------------------------------- */
 
@@ -113,15 +106,14 @@ static void check_come_back(void) {
   check_hint();
 }
 
-static const struct model_mutant latch_mutants[] = {
+static const struct model_mutant every_latch_mutant[] = {
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the latch without release",
      {{"latch_give", "store", "latch", MODEL_WEAKEN, 0},
       {"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {"queued slabs not sent on",
-     {{"pending_drain", "load", "owner", MODEL_NOTHING, (uintptr_t)&one}}},
-    {NULL, {{0}}}};
+     {{"pending_drain", "load", "owner", MODEL_NOTHING, (uintptr_t)&one}}}};
 
 /* ---- Route P: from an owner that is alive ------------------------------------------------------------------------------ */
 
@@ -179,11 +171,6 @@ static void check_sweep(void) {
   MODEL_REQUIRE(slab->free_local == SLAB_BLOCKS);
 }
 
-static const struct model_mutant sweep_mutants[] = {
-    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
-
 /* ---- two adopters and the supply ladder; the block that makes the slab worth it comes meanwhile ------------------------------ */
 
 static struct owner three = {.number = 3, .tag = 3u << MAP_TAG_SHIFT};
@@ -222,18 +209,17 @@ static void check_supply(void) {
 
 static const struct model_mutant supply_mutants[] = {
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"a busy owner forgotten", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"a busy owner forgotten", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}}};
 
-SCENARIO("adopt-ending", .set_up = set_up_ending, .threads = {park, free_block_0, adopt},
-         .check = check_ending, .mutants = ending_mutants);
+SCENARIO("adopt-ending", .set_up = set_up_ending, .threads = {park_one, free_block_0, adopt},
+         .check = check_ending, MUTANTS(ending_mutants));
 SCENARIO("adopt-come-back", .set_up = set_up_ended, .threads = {come_back, free_block_0, adopt},
-         .check = check_come_back, .mutants = latch_mutants);
+         .check = check_come_back, MUTANTS(every_latch_mutant));
 SCENARIO("adopt-route-p", .set_up = set_up_route_p,
          .threads = {work, free_block_0, adopt_idle, free_block_1}, .check = check_route_p,
-         .mutants = latch_mutants);
+         MUTANTS(every_latch_mutant));
 SCENARIO("adopt-sweep", .set_up = set_up_sweep, .threads = {work, free_block_0, sweep},
-         .check = check_sweep, .mutants = sweep_mutants);
+         .check = check_sweep, MUTANTS(latch_mutants));
 SCENARIO("adopt-gate", .set_up = set_up_supply,
          .threads = {pass_supply_two, pass_supply_three, free_block_0}, .check = check_supply,
-         .mutants = supply_mutants);
+         MUTANTS(supply_mutants));

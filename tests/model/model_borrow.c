@@ -82,16 +82,10 @@ static const struct model_mutant lender_mutants[] = {
     {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {"`queued` cleared late", {{"pending_drain", "store", "queued", MODEL_WEAKEN, 0}}},
-    {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}}};
 
 /* ---- the lender ends meanwhile: what is left must be found by who adopts --------------------------------------- */
 
-static void park(void) {
-  latch_take(&one);
-  owner_park(&one);
-  latch_give(&one);
-}
 static void check_ending(void) {
   require_ready(&one);
   require_owned(slab, &one, 0xFC | all_got());
@@ -104,8 +98,7 @@ static void check_ending(void) {
 static const struct model_mutant ending_mutants[] = {
     {"the state changed late", {{"change_state", "store", "state", MODEL_WEAKEN, 0}}},
     {"an old state", {{"pending_push", "load", "state", MODEL_WEAKEN, 0}}},
-    {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}}};
 
 /* ---- two that borrow from each other, each with its own latch held ---------------------------------------------- */
 
@@ -147,11 +140,6 @@ static void check_each_other(void) {
   MODEL_REQUIRE(other_slab->local[0] == (1u ^ borrowed_by_one));
 }
 
-static const struct model_mutant each_other_mutants[] = {
-    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
-
 /* ---- blocks that the lender has freed itself ------------------------------------------------------------------ */
 
 static void set_up_listed(void) {
@@ -181,17 +169,16 @@ static void check_listed(void) {
 static const struct model_mutant listed_mutants[] = {
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
-    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}}};
 
 SCENARIO("borrow-listed", .set_up = set_up_listed, .threads = {free_and_take, borrow},
-         .check = check_listed, .mutants = listed_mutants);
+         .check = check_listed, MUTANTS(listed_mutants));
 SCENARIO("borrow-return", .set_up = set_up_lender,
          .threads = {work, free_block_0, borrow_and_return, free_block_1}, .check = check_lender,
-         .mutants = lender_mutants);
+         MUTANTS(lender_mutants));
 SCENARIO("borrow-ending", .set_up = set_up_lender,
-         .threads = {park, free_block_0, borrow, free_block_1}, .check = check_ending,
-         .mutants = ending_mutants);
+         .threads = {park_one, free_block_0, borrow, free_block_1}, .check = check_ending,
+         MUTANTS(ending_mutants));
 SCENARIO("borrow-each-other", .set_up = set_up_each_other,
          .threads = {borrow_from_two, free_block_0, borrow_from_one}, .check = check_each_other,
-         .mutants = each_other_mutants);
+         MUTANTS(latch_mutants));

@@ -79,14 +79,9 @@ static void check_shrunk(void) {
   MODEL_REQUIRE(taken_granules() + dirty_granules() == WHOLE - PART);
 }
 
-static const struct model_mutant mutants[] = {
-    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
-
 SCENARIO("cut-take", .set_up = set_up_free, .threads = {take_part, take_part}, .check = check_taken,
-         .always = no_spinning, .mutants = mutants);
+         .always = no_spinning, MUTANTS(lock_mutants));
 SCENARIO("cut-extend", .set_up = set_up_free, .threads = {extend_left, take_part},
-         .check = check_extended, .always = no_spinning, .mutants = mutants);
+         .check = check_extended, .always = no_spinning, MUTANTS(lock_mutants));
 SCENARIO("cut-shrink", .set_up = set_up, .threads = {shrink_whole, take_part_if_any},
-         .check = check_shrunk, .always = no_spinning, .mutants = mutants);
+         .check = check_shrunk, .always = no_spinning, MUTANTS(lock_mutants));

@@ -30,9 +30,8 @@ static const struct model_mutant mutants[] = {
      {{"class_make_fitted", "exchange", "is_making", MODEL_SPLIT, 0}}},
     {"an old class", {{"class_make_fitted", "exchange", "is_making", MODEL_WEAKEN, 0}}},
     {"the next class before this one",
-     {{"class_make_fitted", "store", "is_making", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+     {{"class_make_fitted", "store", "is_making", MODEL_WEAKEN, 0}}}};
 
 SCENARIO("fitted", .set_up = set_up, .threads = {make, make_another, look}, .check = check,
-         .mutants = mutants);
+         MUTANTS(mutants));
 SCENARIO("fitted-same", .set_up = set_up, .threads = {make, make, make_another}, .check = check);

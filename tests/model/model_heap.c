@@ -22,10 +22,14 @@ static bool refill(struct heap *heap, unsigned class) {
   return is_filled;
 }
 
-static void set_up_heap(void) {
+static void set_up_nothing(void) {
   options.route_p = false;
   options.helper_thread = 0;
   options.window_gib = 1;
+}
+
+static void set_up_heap(void) {
+  set_up_nothing();
   MODEL_REQUIRE(library_ready());
   first_heap = heap_borrow();
   MODEL_REQUIRE(first_heap);
@@ -215,7 +219,7 @@ static void check_life(void) {
 
 /* In order: with older values, too, there are more schedules than can be tried.  What a weak latch breaks "heap-leave" finds. */
 static const struct model_mutant life_mutants[] = {
-    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
 /* ---- new threads' first blocks: the heap that they share -------------------------------------- */
 
@@ -245,16 +249,9 @@ static void check_starter(void) {
 static const struct model_mutant starter_mutants[] = {
     {"made in two steps", {{"make_starter", "cas", "starter", MODEL_SPLIT, 0}}},
     {"found without acquire", {{"starter_if_any", "load", "starter", MODEL_WEAKEN, 0}}},
-    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
 /* ---- the first calls of a process ------------------------------------------------------------------------------------ */
-
-static void set_up_nothing(void) {
-  options.route_p = false;
-  options.helper_thread = 0;
-  options.window_gib = 1;
-}
 
 /* Sees what another thread may have set up. */
 static void first_call(void) {
@@ -264,45 +261,36 @@ static void first_call(void) {
 
 static const struct model_mutant start_mutants[] = {
     {"ready without release", {{"library_ready", "store", "is_library_ready", MODEL_WEAKEN, 0}}},
-    {"started in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
-
-/* Threads that wait for the lock of the list of heaps sleep at once (lock-two, lock-three look closer). */
-static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
-                                                {0}};
+    {"started in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant mutants[] = {
     {"the list of heaps without a lock", {{"word_try", "cas", "word", MODEL_NOTHING, 0}}},
     {"the lock without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
-    {"not on offer", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"not on offer", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}}};
 
 static const struct model_mutant recycling_mutants[] = {
-    {"the list of heaps without a lock", {{"word_try", "cas", "word", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"the list of heaps without a lock", {{"word_try", "cas", "word", MODEL_NOTHING, 0}}}};
 
 static const struct model_mutant made_mutants[] = {
     {"registered without release", {{"owner_register", "cas", "all_owners", MODEL_WEAKEN, 0}}},
-    {"registered in two steps", {{"owner_register", "cas", "all_owners", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"registered in two steps", {{"owner_register", "cas", "all_owners", MODEL_SPLIT, 0}}}};
 
 SCENARIO("heap-leave", .set_up = set_up_live_blocks, .threads = {leave, free_without_heap, begin},
-         .check = check_heaps, .always = no_spinning, .mutants = mutants);
+         .check = check_heaps, .always = no_spinning, MUTANTS(mutants));
 SCENARIO("heap-begin", .set_up = set_up_parked, .threads = {begin_and_leave, begin},
-         .check = check_heaps, .always = no_spinning, .mutants = recycling_mutants);
+         .check = check_heaps, .always = no_spinning, MUTANTS(recycling_mutants));
 SCENARIO("heap-made", .set_up = set_up_live_blocks, .threads = {only_begin, only_begin, walk},
-         .check = check_made, .always = no_spinning, .mutants = made_mutants);
+         .check = check_made, .always = no_spinning, MUTANTS(made_mutants));
 SCENARIO("heap-dormant", .set_up = set_up_dormant, .threads = {refill_tiny, adopt_tiny},
          .always = no_spinning);
 SCENARIO("heap-life", .set_up = set_up_life, .threads = {end_the_first, live}, .check = check_life,
-         .in_order = true, .always = no_spinning, .mutants = life_mutants);
+         .in_order = true, .always = no_spinning, MUTANTS(life_mutants));
 SCENARIO("heap-starter", .set_up = set_up_heap, .threads = {use_starter, use_starter},
-         .check = check_starter, .in_order = true, .always = no_spinning,
-         .mutants = starter_mutants);
+         .check = check_starter, .in_order = true, .always = no_spinning, MUTANTS(starter_mutants));
 SCENARIO("heap-start", .set_up = set_up_nothing, .threads = {first_call, first_call},
-         .always = no_spinning, .mutants = start_mutants);
+         .always = no_spinning, MUTANTS(start_mutants));
 /* Without its first mutant, which needs old values. */
 SCENARIO("heap-start-three", .set_up = set_up_nothing,
          .threads = {first_call, first_call, first_call}, .in_order = true, .always = no_spinning,
-         .mutants = start_mutants + 1);
+         .mutants = start_mutants + 1, .mutant_count = 1);

@@ -59,15 +59,14 @@ static const struct model_mutant mutants[] = {
     {"an old word below", {{"lower_if_gone", "load", "words", MODEL_WEAKEN, 0}}},
     {"cleared late", {{"lower", "and", "words", MODEL_WEAKEN, 0}}},
     {"cleared in two steps", {{"lower", "and", "words", MODEL_SPLIT, 0}}},
-    {"an old word above", {{"raise", "load", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"an old word above", {{"raise", "load", "word", MODEL_WEAKEN, 0}}}};
 
 static const struct model_mutant first_mutants[] = {
-    {"set in two steps", {{"raise", "or", "word", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"set in two steps", {{"raise", "or", "word", MODEL_SPLIT, 0}}}};
 
 SCENARIO("index-beside", .set_up = set_up_open, .threads = {close_and_search, open_beside},
-         .check = check, .mutants = mutants);
+         .check = check, MUTANTS(mutants));
 SCENARIO("index-above", .set_up = set_up_open, .threads = {close_and_search, open_above},
          .check = check);
 SCENARIO("index-first", .set_up = set_up, .threads = {open_first, open_above, search},
-         .check = check, .mutants = first_mutants);
+         .check = check, MUTANTS(first_mutants));

@@ -28,10 +28,9 @@ static void check(void) { MODEL_REQUIRE(load_relaxed(&lock.word) == 0); }
 static const struct model_mutant mutants[] = {
     {"taken in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"taken without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
-    {"given without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"given without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}}};
 
 SCENARIO("lock-two", .set_up = set_up, .threads = {enter_twice, enter_twice}, .check = check,
-         .mutants = mutants);
+         MUTANTS(mutants));
 SCENARIO("lock-three", .set_up = set_up, .threads = {enter, enter, enter}, .check = check,
-         .mutants = mutants);
+         MUTANTS(mutants));

@@ -63,12 +63,20 @@ static void check_slots(uint32_t live) {
   MODEL_REQUIRE(taken == ALL_SLOTS);
 }
 
-/* All eight runs of a SuperSlab are taken, one of them is EMPTY. */
-static void set_up_full_superslab(void) {
+static void prepare(unsigned count, unsigned class) {
   set_up_pool();
   store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < RUNS; index++)
-    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
+  for (unsigned index = 0; index < count; index++)
+    prepared[index] = acquire_slab(class, POOL_ALL, &strays[0]);
+}
+
+static void release_prepared(unsigned from, unsigned to) {
+  for (unsigned index = from; index < to; index++) release_slab(prepared[index], 0, &strays[0]);
+}
+
+/* All eight runs of a SuperSlab are taken, one of them is EMPTY. */
+static void set_up_full_superslab(void) {
+  prepare(RUNS, CLASS_32K);
   MODEL_REQUIRE(superslab_of(prepared[0]) == superslab_of(prepared[RUNS - 1]));
   release_slab(prepared[0], 0, &strays[0]);
 }
@@ -103,21 +111,15 @@ static const struct model_mutant slot_mutants[] = {
     {"slots taken without acquire",
      {{"take_run_of", "cas", "slots", MODEL_WEAKEN, 0},
       {"take_run_of", "load", "slots", MODEL_WEAKEN, 0},
-      {"find_below", "load", "words", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+      {"find_below", "load", "words", MODEL_WEAKEN, 0}}}};
 
 /* ---- the last run comes back: the SuperSlab is kept; another is wanted ---------------------------------------------- */
 
 static void set_up_last_runs(void) {
-  set_up_pool();
-  store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < 3; index++)
-    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
+  prepare(RUNS + 1, CLASS_32K);
   /* Another SuperSlab has what the class keeps. */
-  for (unsigned index = 3; index < RUNS + 1; index++)
-    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
   release_slab(prepared[RUNS], 0, &strays[0]);
-  for (unsigned index = 3; index < RUNS; index++) release_slab(prepared[index], 0, &strays[0]);
+  release_prepared(3, RUNS);
   release_slab(prepared[2], 0, &strays[0]);
 }
 
@@ -140,18 +142,15 @@ static void check_superslabs(void) {
 }
 
 static const struct model_mutant superslab_mutants[] = {
-    {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}}};
 
 /* ---- kept SuperSlabs are wanted ------------------------------------------------------------------------------------- */
 
 /* One is kept once its last slab comes back, and the other has no UNUSED slot. */
 static void set_up_kept_soon(void) {
-  set_up_pool();
-  store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < 2 * RUNS; index++)
-    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
+  prepare(2 * RUNS, CLASS_32K);
   release_slab(prepared[2 * RUNS - 1], 0, &strays[0]);
-  for (unsigned index = 1; index < RUNS; index++) release_slab(prepared[index], 0, &strays[0]);
+  release_prepared(1, RUNS);
 }
 
 static void set_up_kept(void) {
@@ -166,16 +165,13 @@ static void acquire_fresh(void) {
 }
 
 static const struct model_mutant kept_mutants[] = {
-    {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}}};
 
 /* ---- EMPTY slabs of one class ------------------------------------------------------------------------ */
 
 static void set_up_empty(void) {
-  set_up_pool();
-  store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < 3; index++)
-    prepared[index] = acquire_slab(CLASS_8K, POOL_ALL, &strays[0]);
-  for (unsigned index = 0; index < 3; index++) release_slab(prepared[index], 0, &strays[0]);
+  prepare(3, CLASS_8K);
+  release_prepared(0, 3);
 }
 
 static void acquire_and_release(void) {
@@ -211,8 +207,7 @@ static const struct model_mutant empty_mutants_of_two[] = {
     {"popped in two steps", {{"empty_slabs_pop", "cas", "place", MODEL_SPLIT, 0}}},
     {"pushed in two steps", {{"empty_slabs_push", "cas", "place", MODEL_SPLIT, 0}}},
     {"pushed without release", {{"empty_slabs_push", "cas", "place", MODEL_WEAKEN, 0}}},
-    {"popped without acquire", {{"empty_slabs_pop", "cas", "place", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"popped without acquire", {{"empty_slabs_pop", "cas", "place", MODEL_WEAKEN, 0}}}};
 
 /* ---- a round of purging among them --------------------------------------------------------------------------------------- */
 
@@ -247,30 +242,28 @@ static void release_and_acquire_empty(void) {
 }
 
 static const struct model_mutant empty_mutants[] = {
-    {"the EMPTY one taken in two steps", {{"empty_slabs_pop", "cas", "place", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"the EMPTY one taken in two steps", {{"empty_slabs_pop", "cas", "place", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant purge_mutants[] = {
     {"purged without holding", {{"slots_hold", "and", "slots", MODEL_NOTHING, UINT64_MAX}}},
-    {"held in two steps", {{"slots_hold", "and", "slots", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"held in two steps", {{"slots_hold", "and", "slots", MODEL_SPLIT, 0}}}};
 
 SCENARIO("pool-slots", .set_up = set_up_one_unused,
          .threads = {release_1, acquire_other, acquire_other}, .check = check_from_2,
-         .mutants = slot_mutants);
+         MUTANTS(slot_mutants));
 SCENARIO("pool-superslab", .set_up = set_up_last_runs,
          .threads = {release_0, release_1, acquire_other}, .check = check_superslabs,
-         .mutants = superslab_mutants);
+         MUTANTS(superslab_mutants));
 SCENARIO("pool-kept", .set_up = set_up_kept, .threads = {acquire_fresh, acquire_fresh},
-         .check = check_superslabs, .mutants = kept_mutants);
+         .check = check_superslabs, MUTANTS(kept_mutants));
 SCENARIO("pool-kept-soon", .set_up = set_up_kept_soon, .threads = {release_0, acquire_fresh},
          .check = check_superslabs);
 SCENARIO("pool-empty", .set_up = set_up_empty,
          .threads = {acquire_and_release, acquire_two_release_one}, .check = check_empty,
-         .mutants = empty_mutants_of_two);
+         MUTANTS(empty_mutants_of_two));
 SCENARIO("pool-purge", .set_up = set_up_purge, .threads = {purge, release_and_acquire},
-         .check = check_from_2, .mutants = purge_mutants);
+         .check = check_from_2, MUTANTS(purge_mutants));
 SCENARIO("pool-purge-three", .set_up = set_up_purge, .threads = {purge, release_1, acquire_other},
          .check = check_from_2, .in_order = true);
 SCENARIO("pool-purge-empty", .set_up = set_up_purge, .threads = {purge, release_and_acquire_empty},
-         .check = check_from_2, .mutants = empty_mutants);
+         .check = check_from_2, MUTANTS(empty_mutants));

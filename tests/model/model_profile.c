@@ -49,7 +49,7 @@ static void check_removed(void) {
 }
 
 static const struct model_mutant remove_mutants[] = {
-    {"removed in two steps", {{"samples_remove", "cas", "key", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"removed in two steps", {{"samples_remove", "cas", "key", MODEL_SPLIT, 0}}}};
 
 /* A freed block's place is another's at once, or its own again. */
 static void remove_and_add(void) {
@@ -64,7 +64,7 @@ static void check_both(void) {
 }
 
 static const struct model_mutant add_mutants[] = {
-    {"a place claimed in two steps", {{"claim", "cas", "keys", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"a place claimed in two steps", {{"claim", "cas", "keys", MODEL_SPLIT, 0}}}};
 
 /* ---- the tables of stacks ---------------------------------------------------------------------------------------- */
 
@@ -116,12 +116,10 @@ static void check_two_sites(void) { MODEL_REQUIRE(found_site[0] != found_site[1]
 static const struct model_mutant site_mutants[] = {
     {"put in its row in two steps", {{"sites_find", "cas", "row", MODEL_SPLIT, 0}}},
     {"in its row before it is written", {{"sites_find", "cas", "row", MODEL_WEAKEN, 0}}},
-    {"added in two steps", {{"add_real", "cas", "sum", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"added in two steps", {{"add_real", "cas", "sum", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant first_site_mutants[] = {
-    {"numbered in two steps", {{"take_number", "cas", "site_count", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"numbered in two steps", {{"take_number", "cas", "site_count", MODEL_SPLIT, 0}}}};
 
 /* ---- slabs of samples ------------------------------------------------------------------------------------------- */
 
@@ -159,16 +157,15 @@ static void check_taken(void) {
 
 static const struct model_mutant slab_mutants[] = {
     {"a block taken in two steps", {{"take_from", "and", "remote", MODEL_SPLIT, 0}}},
-    {"collected in two steps", {{"collect_all", "exchange", "remote", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"collected in two steps", {{"collect_all", "exchange", "remote", MODEL_SPLIT, 0}}}};
 
 SCENARIO("profile-remove", .set_up = set_up_sample, .threads = {remove_first, remove_first},
-         .check = check_removed, .mutants = remove_mutants);
+         .check = check_removed, MUTANTS(remove_mutants));
 SCENARIO("profile-add", .set_up = set_up_sample, .threads = {remove_and_add, add_second},
-         .check = check_both, .mutants = add_mutants);
+         .check = check_both, MUTANTS(add_mutants));
 SCENARIO("profile-site", .set_up = set_up_tables, .threads = {note_stack, note_stack},
-         .check = check_site, .mutants = site_mutants);
+         .check = check_site, MUTANTS(site_mutants));
 SCENARIO("profile-first-site", .set_up = set_up_first, .threads = {note_stack, note_other},
-         .check = check_two_sites, .in_order = true, .mutants = first_site_mutants);
+         .check = check_two_sites, .in_order = true, MUTANTS(first_site_mutants));
 SCENARIO("profile-release", .set_up = set_up_slab, .threads = {give_last, take_one},
-         .check = check_taken, .in_order = true, .mutants = slab_mutants);
+         .check = check_taken, .in_order = true, MUTANTS(slab_mutants));

@@ -51,11 +51,10 @@ static void require_dirty(size_t granule, size_t granules) {
   if (granules) MODEL_REQUIRE(range_take_used(&request, mine()) == granule);
 }
 
-static const struct model_mutant lock_mutants[] = {
+static const struct model_mutant every_lock_mutant[] = {
     {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the lock without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
-    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}}};
 
 /* ---- neighbours are freed and merge, and somebody wants one ---------------------------------------------------- */
 
@@ -127,11 +126,6 @@ static void check_purged(void) {
                 sizes.mapped_bytes);
 }
 
-static const struct model_mutant purge_mutants[] = {
-    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
-
 /* ---- two threads free one Large block ------------------------------------------------------------------------------ */
 
 static uintptr_t block;
@@ -160,7 +154,7 @@ static void check_freed_once(void) {
 }
 
 static const struct model_mutant twice_mutants[] = {
-    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}};
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
@@ -262,46 +256,43 @@ static void check_listed(void) {
 static const struct model_mutant magazine_mutants[] = {
     {"entered in two steps", {{"range_magazines_enter", "exchange", "is_used", MODEL_WEAKEN, 0}}},
     {"left before the change", {{"range_magazines_leave", "store", "is_used", MODEL_WEAKEN, 0}}},
-    {"opened before the change", {{"empty_closed", "store", "is_closed", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"opened before the change", {{"empty_closed", "store", "is_closed", MODEL_WEAKEN, 0}}}};
 
 static const struct model_mutant two_mutants[] = {
-    {"closed in two steps", {{"close_one", "cas", "is_closed", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"closed in two steps", {{"close_one", "cas", "is_closed", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant listed_mutants[] = {
     {"joined in two steps", {{"list", "cas", "joined", MODEL_SPLIT, 0}}},
     {"joined before the link", {{"list", "cas", "joined", MODEL_WEAKEN, 0}}},
     {"taken in two steps", {{"close_listed", "exchange", "joined", MODEL_SPLIT, 0}}},
-    {"taken before the link", {{"close_listed", "exchange", "joined", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"taken before the link", {{"close_listed", "exchange", "joined", MODEL_WEAKEN, 0}}}};
 
 static const struct model_mutant visit_mutants[] = {
     {"visited by two", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
-    {"given before the rest is written", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"given before the rest is written", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}}};
 
 SCENARIO("range-merge", .set_up = set_up, .threads = {free_left, free_right, take_one},
-         .check = check_merged, .always = no_spinning, .mutants = lock_mutants);
+         .check = check_merged, .always = no_spinning, MUTANTS(every_lock_mutant));
 SCENARIO("range-extend", .set_up = set_up, .threads = {extend_left, free_right, take_one},
-         .check = check_extended, .always = no_spinning, .mutants = lock_mutants);
+         .check = check_extended, .always = no_spinning, MUTANTS(every_lock_mutant));
 SCENARIO("range-purge", .set_up = set_up_purge, .threads = {purge, take_one}, .check = check_purged,
-         .always = no_spinning, .mutants = purge_mutants);
+         .always = no_spinning, MUTANTS(lock_mutants));
 SCENARIO("range-purge-merge", .set_up = set_up_purge, .threads = {purge, free_right},
-         .check = check_purged, .always = no_spinning, .mutants = purge_mutants);
+         .check = check_purged, .always = no_spinning, MUTANTS(lock_mutants));
 SCENARIO("range-twice", .set_up = set_up_block, .threads = {free_block, free_block},
-         .check = check_freed_once, .always = no_spinning, .mutants = twice_mutants);
+         .check = check_freed_once, .always = no_spinning, MUTANTS(twice_mutants));
 SCENARIO("range-cache", .set_up = set_up, .threads = {keep, find, purge_old}, .check = check_cache,
-         .always = no_spinning, .mutants = lock_mutants);
+         .always = no_spinning, MUTANTS(every_lock_mutant));
 SCENARIO("range-magazine", .set_up = set_up_magazines, .threads = {keep_and_take, purge_old},
-         .check = check_magazine, .always = no_spinning, .mutants = magazine_mutants);
+         .check = check_magazine, .always = no_spinning, MUTANTS(magazine_mutants));
 SCENARIO("range-magazine-two", .set_up = set_up_magazines,
          .threads = {keep_own, purge_old, purge_old}, .check = check_magazine,
-         .always = no_spinning, .mutants = two_mutants);
+         .always = no_spinning, MUTANTS(two_mutants));
 SCENARIO("range-magazine-listed", .set_up = set_up_magazines, .threads = {keep_and_take, visit},
-         .check = check_magazine, .always = no_spinning, .mutants = magazine_mutants);
+         .check = check_magazine, .always = no_spinning, MUTANTS(magazine_mutants));
 SCENARIO("range-magazine-joined", .set_up = set_up_two, .threads = {keep_own, keep_far, visit},
-         .check = check_listed, .always = no_spinning, .mutants = listed_mutants);
+         .check = check_listed, .always = no_spinning, MUTANTS(listed_mutants));
 SCENARIO("range-magazine-visited", .set_up = set_up_kept, .threads = {visit, visit},
-         .check = check_listed, .in_order = true, .always = no_spinning, .mutants = visit_mutants);
+         .check = check_listed, .in_order = true, .always = no_spinning, MUTANTS(visit_mutants));
 SCENARIO("range-cache-young", .set_up = set_up, .threads = {keep, find, purge_young},
-         .check = check_cache, .always = no_spinning, .mutants = lock_mutants);
+         .check = check_cache, .always = no_spinning, MUTANTS(every_lock_mutant));

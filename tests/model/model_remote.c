@@ -17,11 +17,14 @@ static void free_block_0(void) { free_remotely(slab, 1); }
 static void free_block_1(void) { free_remotely(slab, 2); }
 
 /* As the supply ladder does: the current slab's remote frees, whether it is queued or not. */
-static void collect_and_drain(void) {
+static void collect_and_drain_once(void) {
   latch_take(&one);
   slab_collect(slab, &one);
   pending_drain_class(&one, CLASS_32K, 1);
   latch_give(&one);
+}
+static void collect_and_drain(void) {
+  collect_and_drain_once();
   drain();
 }
 
@@ -36,13 +39,6 @@ static void check_edge(void) {
 
 /* The same with a third thread that frees, in order. */
 static void free_block_2(void) { free_remotely(slab, 4); }
-
-static void collect_and_drain_once(void) {
-  latch_take(&one);
-  slab_collect(slab, &one);
-  pending_drain_class(&one, CLASS_32K, 1);
-  latch_give(&one);
-}
 
 static void check_three(void) {
   require_ready(&one);
@@ -60,8 +56,7 @@ static const struct model_mutant edge_mutants[] = {
     {"`remote` emptied in two steps", {{"slab_collect", "exchange", "remote", MODEL_SPLIT, 0}}},
     {"`remote` set in two steps", {{"slab_free_remote", "or", "remote", MODEL_SPLIT, 0}}},
     {"drained but still queued", {{"pending_drain", "store", "queued", MODEL_NOTHING, 0}}},
-    {"the bit in `ready_mask` not set", {{"pending_push", "or", "ready_mask", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"the bit in `ready_mask` not set", {{"pending_push", "or", "ready_mask", MODEL_NOTHING, 0}}}};
 
 /* ---- a slab of two bitmap words -------------------------------------------------------------------------------- */
 
@@ -95,8 +90,7 @@ static void check_words(void) {
 static const struct model_mutant words_mutants[] = {
     {"an old `queued`", {{"slab_free_remote", "load", "queued", MODEL_WEAKEN, 0}}},
     {"`queued` cleared late", {{"pending_drain", "store", "queued", MODEL_WEAKEN, 0}}},
-    {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}},
-    {NULL, {{0}}}};
+    {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}}};
 
 /* ---- two slabs of one queue ------------------------------------------------------------------------------------ */
 
@@ -137,8 +131,7 @@ static const struct model_mutant queue_mutants[] = {
     {"pushed before the link", {{"pending_push", "cas", "pending", MODEL_WEAKEN, 0}}},
     {"taken before what was pushed", {{"pending_next", "exchange", "pending", MODEL_WEAKEN, 0}}},
     {"taken in two steps", {{"pending_next", "exchange", "pending", MODEL_SPLIT, 0}}},
-    {"what was queued since forgotten", {{"pending_next", "or", "ready_mask", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"what was queued since forgotten", {{"pending_next", "or", "ready_mask", MODEL_NOTHING, 0}}}};
 
 /* ---- the last blocks come while the owner releases the slab, and another owns it anew ------------------------ */
 
@@ -190,8 +183,7 @@ static const struct model_mutant release_mutants[] = {
     {"the late one sees an old owner", {{"pending_enqueue", "load", "owner", MODEL_WEAKEN, 0}}},
     {"the new owner written late", {{"slab_own", "store", "owner", MODEL_WEAKEN, 0}}},
     {"an old `queued`", {{"slab_free_remote", "load", "queued", MODEL_WEAKEN, 0}}},
-    {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}}};
 
 /* ---- the same, and the slab stays in the pool ------------------------------------------------------------------- */
 
@@ -215,23 +207,22 @@ static const struct model_mutant pool_mutants[] = {
      {{"slab_try_release", "exchange", "queued", MODEL_NOTHING, 0},
       {"slab_try_release", "load", "queued", MODEL_NOTHING, 0},
       {"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
-    {"nobody lets go", {{"pending_enqueue", "store", "queued", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"nobody lets go", {{"pending_enqueue", "store", "queued", MODEL_NOTHING, 0}}}};
 
 SCENARIO("remote-edge", .set_up = set_up_current_slab,
          .threads = {free_block_0, free_block_1, collect_and_drain}, .check = check_edge,
-         .mutants = edge_mutants);
+         MUTANTS(edge_mutants));
 SCENARIO("remote-words", .set_up = set_up_words,
          .threads = {free_in_word_0, free_in_word_1, drain_words}, .check = check_words,
-         .mutants = words_mutants);
+         MUTANTS(words_mutants));
 SCENARIO("remote-three", .set_up = set_up_current_slab,
          .threads = {free_block_0, free_block_1, free_block_2, collect_and_drain_once},
          .check = check_three, .in_order = true);
 SCENARIO("remote-queue", .set_up = set_up_two_slabs,
          .threads = {free_block_0, free_of_second, drain_two}, .check = check_two,
-         .mutants = queue_mutants);
+         MUTANTS(queue_mutants));
 SCENARIO("remote-release", .set_up = set_up_release,
          .threads = {free_block_0, free_block_1, release_and_own_again}, .check = check_release,
-         .mutants = release_mutants);
+         MUTANTS(release_mutants));
 SCENARIO("remote-pool", .set_up = set_up_release, .threads = {free_block_0, free_block_1, release},
-         .check = check_released, .mutants = pool_mutants);
+         .check = check_released, MUTANTS(pool_mutants));

@@ -32,10 +32,9 @@ static const struct model_mutant mutants[] = {
     {"announced late", {{"rest", "store", "purge_helper_waits", MODEL_WEAKEN, 0}}},
     {"an old announcement", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_WEAKEN, 0}}},
     {"nobody is woken", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_NOTHING, 0}}},
-    {"not announced", {{"rest", "store", "purge_helper_waits", MODEL_NOTHING, 0}}},
-    {NULL, {{0}}}};
+    {"not announced", {{"rest", "store", "purge_helper_waits", MODEL_NOTHING, 0}}}};
 
 SCENARIO("wake-two", .set_up = set_up, .threads = {help, want, want}, .check = check,
-         .mutants = mutants);
+         MUTANTS(mutants));
 SCENARIO("wake-round", .set_up = set_up, .threads = {help, want, begin_round}, .check = check,
-         .mutants = mutants);
+         MUTANTS(mutants));

@@ -38,8 +38,8 @@ static inline void require_laws(void) {
     MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
 }
 
-/* Threads that wait sleep at once. */
-static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
-                                                {0}};
+static const struct model_mutant lock_mutants[] = {
+    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}}};
 
 #endif

@@ -64,6 +64,13 @@ static inline void drain_owner(struct owner *owner) {
   latch_give(owner);
 }
 
+/* As the end of its thread. */
+static inline void park_one(void) {
+  latch_take(&one);
+  owner_park(&one);
+  latch_give(&one);
+}
+
 static inline bool is_in_queue(const struct slab *slab, const struct slab *queued) {
   bool is_found = false;
   for (unsigned length = 0; queued; queued = load_relaxed(&queued->pending_next)) {
@@ -117,5 +124,9 @@ static inline void require_in_pool(const struct slab *slab) {
   MODEL_REQUIRE(!is_queued_with(slab, &one) && !is_queued_with(slab, &two));
   MODEL_REQUIRE(load_relaxed(&slab->remote[0]) == 0);
 }
+
+static const struct model_mutant latch_mutants[] = {
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}}};
 
 #endif

@@ -1,19 +1,10 @@
 /* Foreign code maps memory where a SuperSlab or a range has given its addresses back (src/pool). */
 #include <sys/mman.h>
 
-#include "child.h"
-#include "fake/os_fake.h"
-#include "map/metadata.h"
-#include "pool/range.h"
+#include "ranges.h"
 #include "slab/record.h"
 
 enum { CLASS_32K = 40, SUPERSLABS = 40, RUNS = SLOTS_PER_SUPERSLAB / 4, PAGE = 4096 };
-
-static struct counters counters;
-
-static void set_up(void) {
-  REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); /* first, or between ranges */
-}
 
 static void map_foreign(uintptr_t at) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -100,72 +91,61 @@ CHILD_TEST(all_superslabs) {
 
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
-static size_t take(size_t granules) {
-  struct range_request request = {granules, 1, 0, 0};
-  size_t first = range_take(&request, &counters);
+static size_t take_and_touch(size_t granules) {
+  size_t first = take(granules);
   REQUIRE(first != NO_GRANULE);
-  memset((void *)granule_address(first), 1, 1);
-  memset((void *)(granule_address(first + granules) - 1), 1, 1);
+  bytes_of(first)[0] = 1;
+  bytes_of(first + granules)[-1] = 1;
   return first;
-}
-
-static void give(size_t first) { range_give(first, (uint32_t)os_now_coarse_ms(), &counters); }
-
-static uint64_t mapped_bytes(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.mapped_bytes;
 }
 
 /* One page in the middle of a large range: all but its granule serves on. */
 CHILD_TEST(page_in_range) {
   set_up();
-  enum { GRANULES = 1000, FOREIGN = 777 };
-  size_t range = take(GRANULES);
+  enum { WHOLE = 1000, FOREIGN = 777 };
+  size_t range = take_and_touch(WHOLE);
   give(range);
   press();
-  REQUIRE(mapped_bytes() == 0);
+  REQUIRE(measure().mapped_bytes == 0);
   uintptr_t page = granule_address(range + FOREIGN) + 5 * PAGE;
   map_foreign(page);
   size_t frontier = load_relaxed(&window.frontier_chunk);
-  size_t other = take(GRANULES); /* does not fit: fresh ones */
-  REQUIRE(other >= range + GRANULES && load_relaxed(&window.frontier_chunk) > frontier);
+  size_t other = take_and_touch(WHOLE); /* does not fit: fresh ones */
+  REQUIRE(other >= range + WHOLE && load_relaxed(&window.frontier_chunk) > frontier);
   frontier = load_relaxed(&window.frontier_chunk);
-  REQUIRE(take(FOREIGN) == range);
-  REQUIRE(take(GRANULES - FOREIGN - 1) == range + FOREIGN + 1);
+  REQUIRE(take_and_touch(FOREIGN) == range);
+  REQUIRE(take_and_touch(WHOLE - FOREIGN - 1) == range + FOREIGN + 1);
   REQUIRE(load_relaxed(&window.frontier_chunk) == frontier);
   uint64_t calls = map_calls();
-  REQUIRE(take(1) != range + FOREIGN && map_calls() <= calls + 1); /* it is not tried … */
+  REQUIRE(take_and_touch(1) != range + FOREIGN && map_calls() <= calls + 1); /* it is not tried … */
   os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
   /* … before it is time, and then with an end; the CLEAN ones come first. */
-  while (mapped_bytes() != 0) {
-    struct range_sizes sizes;
-    range_measure(&sizes);
-    if (!sizes.clean_bytes) break;
-    take(1);
+  while (measure().mapped_bytes != 0) {
+    if (!measure().clean_bytes) break;
+    take_and_touch(1);
   }
-  size_t last = take(1);
+  size_t last = take_and_touch(1);
   REQUIRE(last != range + FOREIGN);
   unmap_foreign(page);
   os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
-  for (unsigned left = 0; left < 40 && last != range + FOREIGN; left++) last = take(1);
+  for (unsigned left = 0; left < 40 && last != range + FOREIGN; left++) last = take_and_touch(1);
   REQUIRE(last == range + FOREIGN);
 }
 
 /* Many: each call asks the system a bounded number of times, and nothing is lost for good. */
 CHILD_TEST(many_pages_in_ranges) {
   set_up();
-  enum { RANGES = 50, GRANULES = 64, EVERY = 7 };
+  enum { RANGES = 50, EACH = 64, EVERY = 7 };
   size_t ranges[RANGES];
-  for (size_t index = 0; index < RANGES; index++) ranges[index] = take(GRANULES);
+  for (size_t index = 0; index < RANGES; index++) ranges[index] = take_and_touch(EACH);
   for (size_t index = 0; index < RANGES; index++) give(ranges[index]);
   press();
-  size_t first = ranges[0], end = ranges[RANGES - 1] + GRANULES;
+  size_t first = ranges[0], end = ranges[RANGES - 1] + EACH;
   for (size_t granule = first; granule < end; granule += EVERY)
     map_foreign(granule_address(granule) + 3 * PAGE);
   for (size_t round = 0; round < 200; round++) {
     uint64_t calls = map_calls();
-    size_t granules = 1 + round % 40, taken = take(granules);
+    size_t granules = 1 + round % 40, taken = take_and_touch(granules);
     REQUIRE(map_calls() <= calls + 8);
     for (size_t granule = first; granule < end; granule += EVERY)
       REQUIRE(granule < taken || granule >= taken + granules);
@@ -180,16 +160,15 @@ CHILD_TEST(many_pages_in_ranges) {
 /* A chunk that was refused after it was mapped is given back once: a foreign mapping there then stays. */
 CHILD_TEST(refused_after_mapping) {
   set_up();
-  size_t range = take(1);
+  size_t range = take_and_touch(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
   os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
-  struct range_request request = {(size_t)2000 * GRANULES_PER_CHUNK, 1, 0, 0};
-  REQUIRE(range_take(&request, &counters) == NO_GRANULE); /* its map entries are refused */
+  REQUIRE(take((size_t)2000 * GRANULES_PER_CHUNK) == NO_GRANULE); /* its map entries are refused */
   os_fake_fail_none();
   map_foreign(next);
   press();
   give(range);
   press();
-  REQUIRE(take(40) != NO_GRANULE && acquire_slab(CLASS_32K, POOL_ALL, &counters));
+  REQUIRE(take_and_touch(40) != NO_GRANULE && acquire_slab(CLASS_32K, POOL_ALL, &counters));
   unmap_foreign(next);
 }

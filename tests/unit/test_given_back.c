@@ -7,10 +7,6 @@ enum { CHUNK_GRANULES = GRANULES_PER_CHUNK };
 static uint64_t given(void) { return load_relaxed(&totals.purged_bytes) >> GRANULE_SHIFT; }
 static uint64_t used_again(void) { return load_relaxed(&totals.refaulted_bytes) >> GRANULE_SHIFT; }
 
-static size_t take_range(size_t granules) {
-  return range_take(&(struct range_request){granules, 1, 0, 0}, &counters);
-}
-
 static void give_all_back(bool give_addresses) {
   struct purge purge = PURGE_EVERYTHING;
   purge.now_ms = (uint32_t)os_now_coarse_ms();
@@ -22,35 +18,35 @@ static void give_all_back(bool give_addresses) {
 /* Of a chunk eight granules were used; all of it is unmapped, and taken again. */
 CHILD_TEST(unmap) {
   set_up();
-  range_give(take_range(8), 0, &counters);
+  range_give(take(8), 0, &counters);
   give_all_back(true);
   REQUIRE(given() == 8 && used_again() == 0);
-  REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
+  REQUIRE(take(CHUNK_GRANULES) != NO_GRANULE);
   REQUIRE(given() == 8 && used_again() == 8);
 }
 
 /* What cannot be mapped again is not used again, however often that is tried. */
 CHILD_TEST(map_in_vain) {
   set_up();
-  range_give(take_range(CHUNK_GRANULES), 0, &counters);
+  range_give(take(CHUNK_GRANULES), 0, &counters);
   give_all_back(true);
   os_fake.failing_kinds = OS_CALLS_ALL;
   os_fake.fail_first = 1;
   os_fake.fail_last = UINT64_MAX;
-  for (unsigned attempt = 0; attempt < 5; attempt++) REQUIRE(take_range(4) == NO_GRANULE);
+  for (unsigned attempt = 0; attempt < 5; attempt++) REQUIRE(take(4) == NO_GRANULE);
   os_fake.failing_kinds = 0;
-  REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
+  REQUIRE(take(CHUNK_GRANULES) != NO_GRANULE);
   REQUIRE(given() == CHUNK_GRANULES && used_again() <= CHUNK_GRANULES);
 }
 
 /* Pages that were moved in are mapped anew. */
 CHILD_TEST(remap) {
   set_up();
-  size_t granule = take_range(8);
+  size_t granule = take(8);
   range_note_moved(granule);
   range_give(granule, 0, &counters);
   give_all_back(false);
-  REQUIRE(take_range(8) == granule);
+  REQUIRE(take(8) == granule);
   REQUIRE(given() == 8 && used_again() == 8);
 }
 

@@ -1,34 +1,8 @@
 /* src/pool/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
 #include "pool/range.h"
 
-#include <pthread.h>
-#include <semaphore.h>
-#include <sys/mman.h>
-
-#include "child.h"
 #include "config/options.h"
-#include "fake/os_fake.h"
-#include "map/metadata.h"
-
-static struct counters counters;
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
-
-/* Used memory first, as the tiers above do. */
-static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
-  struct range_request request = {granules, alignment_granules, home, 0};
-  return range_take(&request, &counters);
-}
-
-static size_t take(size_t granules) { return take_from(granules, 1, 0); }
-static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
-static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
-
-static struct range_sizes measure(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes;
-}
+#include "ranges.h"
 
 static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
@@ -37,11 +11,6 @@ static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
                         .give_addresses = give_addresses};
   range_purge(&purge, &counters);
   return purge.purged_bytes;
-}
-
-static void require_laws(void) {
-  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
-    REQUIRE(arena_is_valid(arena, EVERY_RANGE));
 }
 
 /* ---- split and merge -------------------------------------------------------------------------------- */
@@ -318,11 +287,6 @@ CHILD_TEST(refused) {
 
 enum { LIVE_MAX = 300, STEPS = 60000 };
 
-struct live {
-  size_t granule, granules;
-  unsigned char mark;
-};
-
 /* First and last byte of every granule carry the range's mark: overlaps and lost content show. */
 static void set_marks(struct live *live, size_t from, unsigned char mark) {
   live->mark = mark;
@@ -344,10 +308,7 @@ static struct live take_random(uint64_t *random) {
   size_t granules = 1 + random_below(random, random_below(random, 8) ? 16 : 100);
   size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 6));
   unsigned home = (unsigned)random_below(random, 4);
-  struct live live = {.granule = take_from(granules, alignment_granules, home),
-                      .granules = granules};
-  REQUIRE(live.granule != NO_GRANULE);
-  REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
+  struct live live = take_live(granules, alignment_granules, home);
   if (range_info(live.granule)->is_zero)
     for (size_t at = 0; at < granules; at++) REQUIRE(bytes_of(live.granule + at)[0] == 0);
   set_marks(&live, 0, (unsigned char)(1 + random_below(random, 255)));
@@ -401,31 +362,11 @@ CHILD_TEST(model) {
 /* ---- fork -------------------------------------------------------------------------------------------- */
 
 enum { LONG_GRANULES = 8 * GRANULES_PER_CHUNK };
-static sem_t is_cut_off;
-
-static void stop_here(int signal) {
-  (void)signal;
-  sem_post(&is_cut_off);
-  for (;;) pause();
-}
 
 /* Its last granule's record, which is written under the arena's lock, lies in a page that may not be written. */
 static void *give_until_stopped(void *granule) {
   give((size_t)granule);
   return NULL;
-}
-
-static void protect_record(size_t granule, int protection) {
-  uintptr_t record = (uintptr_t)range_info(granule), page_bytes = os_page_bytes();
-  REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
-}
-
-static void cut_off_while_giving(size_t granule) {
-  pthread_t thread;
-  REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
-  protect_record(granule + LONG_GRANULES - 1, PROT_READ);
-  REQUIRE(pthread_create(&thread, NULL, give_until_stopped, (void *)granule) == 0);
-  REQUIRE(sem_wait(&is_cut_off) == 0);
 }
 
 /* In the child the arena's lists are half changed, and no thread will release its lock. */
@@ -473,7 +414,7 @@ CHILD_TEST(set_aside_in_a_child) {
   size_t given = take(LONG_GRANULES);
   bytes_of(live)[0] = 7;
   size_t mapped_bytes = measure().mapped_bytes;
-  cut_off_while_giving(given);
+  cut_off_at(given + LONG_GRANULES - 1, PROT_READ, give_until_stopped, (void *)given);
   pid_t child = fork();
   if (child == 0) _exit(go_on_in_the_child(live, given, mapped_bytes));
   require_child_succeeded(child);

@@ -6,35 +6,16 @@
 #include "heaps.h"
 #include "large/big.h"
 #include "map/commit.h"
-#include "map/metadata.h"
-#include "pool/range.h"
+#include "ranges.h"
 
 #define GIB ((size_t)1 << 30)
-enum { CHUNKS = 512, GRANULES = CHUNKS * (int)GRANULES_PER_CHUNK }; /* 1 GiB */
+enum { CHUNKS = 512, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK }; /* 1 GiB */
 static const size_t inside = 300 * (size_t)GRANULES_PER_CHUNK + 5;
-
-static struct counters counters;
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
-
-static size_t take_aligned(size_t granules, size_t alignment_granules) {
-  struct range_request request = {granules, alignment_granules, 0, 0};
-  return range_take(&request, &counters);
-}
-
-static size_t take(size_t granules) { return take_aligned(granules, 1); }
-static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
-static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
 
 static void purge(bool give_addresses) {
   struct purge everything = PURGE_EVERYTHING;
   everything.give_addresses = give_addresses;
   range_purge(&everything, &counters);
-}
-
-static void require_laws(void) {
-  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
-    REQUIRE(arena_is_valid(arena, EVERY_RANGE));
 }
 
 static bool has_records(size_t granule) { return range_record_if_any(granule) != NULL; }
@@ -57,8 +38,8 @@ static uint64_t records_of(size_t granules) {
 CHILD_TEST(known_of_a_huge_range) {
   set_up();
   uint64_t of_three_chunks = records_of(3 * GRANULES_PER_CHUNK);
-  REQUIRE(of_three_chunks && records_of(GRANULES) == of_three_chunks);
-  REQUIRE(records_of(16 * (size_t)GRANULES) == of_three_chunks);
+  REQUIRE(of_three_chunks && records_of(WHOLE) == of_three_chunks);
+  REQUIRE(records_of(16 * (size_t)WHOLE) == of_three_chunks);
   require_laws();
 }
 
@@ -75,10 +56,10 @@ CHILD_TEST(known_of_small_ones) {
 CHILD_TEST(known_in_hardened_mode) {
   set_up();
   window.hardened_class = MAP_CLASS_HARDENED;
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   owner_map_set(first, MAP_ENTRY_BIG_LIVE);
   range_note_begin(first, first);
-  for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK)
+  for (size_t at = first; at < first + WHOLE; at += GRANULES_PER_CHUNK)
     REQUIRE(range_covering(at, 256) == first);
   REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
 }
@@ -95,7 +76,7 @@ CHILD_TEST(known_behind_a_freed_block) {
   owner_map_set(first, MAP_ENTRY_BIG_FREE);
   give(first);
   give(before);
-  size_t younger = take_aligned(4 * PART, PART);
+  size_t younger = take_from(4 * PART, PART, 0);
   REQUIRE(younger > first && younger < first + PART);
   owner_map_set(younger, MAP_ENTRY_BIG_LIVE);
   for (size_t at = younger; at < younger + 4 * PART; at++)
@@ -107,10 +88,10 @@ CHILD_TEST(known_behind_a_freed_block) {
 /* Parts of it serve other requests, and it is whole again afterwards. */
 CHILD_TEST(cut_and_merge) {
   set_up();
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   REQUIRE(!has_records(first + inside));
   give(first);
-  size_t small = take(3), large = take(inside), rest = take(GRANULES - 3 - inside);
+  size_t small = take(3), large = take(inside), rest = take(WHOLE - 3 - inside);
   REQUIRE(small == first && large == first + 3 && rest == large + inside);
   REQUIRE(has_records(rest - 1) && has_records(rest) &&
           !has_records(rest + 4 * GRANULES_PER_CHUNK));
@@ -119,13 +100,13 @@ CHILD_TEST(cut_and_merge) {
   give(small);
   give(rest);
   require_laws();
-  REQUIRE(take(GRANULES) == first && range_info(first)->granules == GRANULES);
+  REQUIRE(take(WHOLE) == first && range_info(first)->granules == WHOLE);
 }
 
 /* At a chunk's border two chunks get records. */
 CHILD_TEST(cut_between_chunks) {
   set_up();
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   give(first);
   size_t border = (first / GRANULES_PER_CHUNK + 100) * GRANULES_PER_CHUNK;
   size_t part = take(border - first), next = take(1);
@@ -137,31 +118,31 @@ CHILD_TEST(cut_between_chunks) {
 /* A place in its middle: both sides stay free. */
 CHILD_TEST(cut_for_an_alignment) {
   set_up();
-  size_t first = take(2 * GRANULES);
+  size_t first = take(2 * WHOLE);
   give(first);
-  size_t alignment = GRANULES / 2, aligned = take_aligned(7, alignment);
+  size_t alignment = WHOLE / 2, aligned = take_from(7, alignment, 0);
   REQUIRE(granule_address(aligned) % (alignment * GRANULE_BYTES) == 0);
-  REQUIRE(aligned > first && aligned < first + 2 * GRANULES);
+  REQUIRE(aligned > first && aligned < first + 2 * WHOLE);
   require_laws();
   give(aligned);
   require_laws();
-  REQUIRE(take(2 * GRANULES) == first);
+  REQUIRE(take(2 * WHOLE) == first);
 }
 
 CHILD_TEST(cut_refused) {
   set_up();
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   memset(bytes_of(first), 7, GRANULE_BYTES);
   give(first);
   refuse_records(true);
   REQUIRE(take(inside) == NO_GRANULE);
   require_laws();
-  REQUIRE(take(GRANULES) == first); /* whole it can be had */
-  REQUIRE(!range_shrink(first, inside, &counters) && range_info(first)->granules == GRANULES);
+  REQUIRE(take(WHOLE) == first); /* whole it can be had */
+  REQUIRE(!range_shrink(first, inside, &counters) && range_info(first)->granules == WHOLE);
   refuse_records(false);
   REQUIRE(range_shrink(first, inside, &counters) && range_info(first)->granules == inside);
   require_laws();
-  REQUIRE(take(GRANULES - inside) == first + inside && *bytes_of(first) == 7);
+  REQUIRE(take(WHOLE - inside) == first + inside && *bytes_of(first) == 7);
 }
 
 /* ---- growing ------------------------------------------------------------------------------------------------ */
@@ -169,7 +150,7 @@ CHILD_TEST(cut_refused) {
 /* Into a huge neighbour, of which the rest stays as it was. */
 CHILD_TEST(extend_into) {
   set_up();
-  size_t left = take(2 * GRANULES_PER_CHUNK), right = take(GRANULES);
+  size_t left = take(2 * GRANULES_PER_CHUNK), right = take(WHOLE);
   REQUIRE(right == left + 2 * GRANULES_PER_CHUNK);
   give(right);
   purge(false);
@@ -186,7 +167,7 @@ CHILD_TEST(extend_into) {
   uint64_t grown = load_relaxed(&totals.committed_bytes) - committed;
   REQUIRE(grown >= inside * GRANULE_BYTES && grown < inside * GRANULE_BYTES + GRANULE_BYTES);
   require_laws();
-  REQUIRE(take(GRANULES - inside) == right + inside && range_info(right + inside)->is_zero);
+  REQUIRE(take(WHOLE - inside) == right + inside && range_info(right + inside)->is_zero);
 }
 
 /* ---- giving back ---------------------------------------------------------------------------------------------- */
@@ -198,44 +179,44 @@ static uint64_t refaulted_granules(void) {
 /* Purged memory counts once when it is used again, and untouched memory does not. */
 CHILD_TEST(used_again) {
   set_up();
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   REQUIRE(range_shrink(first, inside, &counters));
-  give(take(GRANULES - inside));
+  give(take(WHOLE - inside));
   purge(false);
   REQUIRE(refaulted_granules() == 0);
   REQUIRE(range_extend(first, inside + 10, &counters) && refaulted_granules() == 10);
-  size_t rest = take(GRANULES - inside - 10);
-  REQUIRE(rest == first + inside + 10 && refaulted_granules() == GRANULES - inside);
+  size_t rest = take(WHOLE - inside - 10);
+  REQUIRE(rest == first + inside + 10 && refaulted_granules() == WHOLE - inside);
   give(rest);
-  REQUIRE(take(GRANULES - inside - 10) == rest && refaulted_granules() == GRANULES - inside);
+  REQUIRE(take(WHOLE - inside - 10) == rest && refaulted_granules() == WHOLE - inside);
 }
 
 /* A foreign mapping lies in the middle of its addresses: halves serve on. */
 CHILD_TEST(occupied_in_the_middle) {
   set_up();
-  size_t first = take(GRANULES);
+  size_t first = take(WHOLE);
   give(first);
   purge(true);
   void *wall = bytes_of(first + inside);
   REQUIRE(os_map_at(wall, GRANULE_BYTES) == OS_MAPPED);
-  REQUIRE(take(GRANULES) != first && arenas_bytes_of(RANGE_OCCUPIED) == GRANULE_BYTES);
+  REQUIRE(take(WHOLE) != first && arenas_bytes_of(RANGE_OCCUPIED) == GRANULE_BYTES);
   require_laws();
-  REQUIRE(take(GRANULES / 2) == first); /* 300 chunks of 512 */
+  REQUIRE(take(WHOLE / 2) == first); /* 300 chunks of 512 */
 }
 
 /* The map of owners gives its pages back with the blocks that began there. */
 CHILD_TEST(old_heads_are_forgotten) {
   set_up();
-  size_t first = take(GRANULES);
-  const size_t heads[] = {first + 1, first + 4000, first + inside, first + GRANULES - 1};
+  size_t first = take(WHOLE);
+  const size_t heads[] = {first + 1, first + 4000, first + inside, first + WHOLE - 1};
   for (unsigned refused = 0; refused < 2; refused++) {
     for (unsigned index = 0; index < 4; index++) owner_map_set(heads[index], 0x123);
     owner_map_set(first - 1, 0x123);
-    owner_map_set(first + GRANULES, 0x123);
+    owner_map_set(first + WHOLE, 0x123);
     if (refused) os_fake_fail(1u << OS_CALL_PURGE, 1, 1);
-    owner_map_clear(first, GRANULES);
-    for (size_t at = first; at < first + GRANULES; at++) REQUIRE(!window.owner_map[at]);
-    REQUIRE(window.owner_map[first - 1] && window.owner_map[first + GRANULES]);
+    owner_map_clear(first, WHOLE);
+    for (size_t at = first; at < first + WHOLE; at++) REQUIRE(!window.owner_map[at]);
+    REQUIRE(window.owner_map[first - 1] && window.owner_map[first + WHOLE]);
     REQUIRE(os_fake.refused[OS_CALL_PURGE] == refused);
   }
 }
@@ -293,11 +274,6 @@ CHILD_TEST(resize) {
 
 enum { LIVE_MAX = 40, STEPS = 20000, MARKS = 16 };
 
-struct live {
-  size_t granule, granules;
-  unsigned char mark;
-};
-
 /* A few bytes of it, the first and the last among them. */
 static unsigned char *mark_of(const struct live *live, size_t index) {
   size_t last = (live->granules << GRANULE_SHIFT) - 1;
@@ -323,11 +299,7 @@ static size_t random_granules(uint64_t *random) {
 static struct live take_random(uint64_t *random) {
   size_t granules = random_granules(random);
   size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 8));
-  struct range_request request = {granules, alignment_granules, (unsigned)random_below(random, 4),
-                                  0};
-  struct live live = {.granule = range_take(&request, &counters), .granules = granules};
-  REQUIRE(live.granule != NO_GRANULE);
-  REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
+  struct live live = take_live(granules, alignment_granules, (unsigned)random_below(random, 4));
   if (range_info(live.granule)->is_zero)
     for (size_t index = 0; index < MARKS; index++) REQUIRE(*mark_of(&live, index) == 0);
   return live;

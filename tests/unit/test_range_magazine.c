@@ -2,8 +2,6 @@
 #include "large/range_magazine.h"
 
 #include <sched.h>
-#include <semaphore.h>
-#include <sys/mman.h>
 
 #include "cache/divert.h"
 #include "heaps.h"
@@ -121,27 +119,6 @@ CHILD_TEST(go_on_after_a_child_of_vfork) {
   REQUIRE(dirty_granules() == GRANULES && !load_relaxed(&own->is_closed));
 }
 
-/* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
-CHILD_TEST(empty_many) {
-  enum { MANY = 100 };
-  struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
-  set_up();
-  step.calls_left = 96;
-  struct range_magazines *all[MANY];
-  for (unsigned index = 0; index < MANY; index++) {
-    REQUIRE((all[index] = range_magazines_make()));
-    REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
-  }
-  range_magazines_purge(&step, &counters);
-  REQUIRE(step.is_cut && dirty_granules() < MANY * GRANULES);
-  range_magazines_purge(&step, &counters);
-  REQUIRE(dirty_granules() == MANY * GRANULES);
-  for (unsigned index = 0; index < MANY; index++)
-    REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
-  range_magazines_purge(&everything, &counters);
-  REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
-}
-
 static struct range_magazines *make_with_one(uint32_t age_ms) {
   struct range_magazines *made = range_magazines_make();
   size_t granule = fresh(7);
@@ -156,6 +133,21 @@ static bool purge_step(void) {
   step.calls_left = 96;
   range_magazines_purge(&step, &counters);
   return step.is_cut;
+}
+
+/* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
+CHILD_TEST(empty_many) {
+  enum { MANY = 100 };
+  struct purge everything = PURGE_EVERYTHING;
+  set_up();
+  struct range_magazines *all[MANY];
+  for (unsigned index = 0; index < MANY; index++) all[index] = make_with_one(0);
+  REQUIRE(purge_step() && dirty_granules() < MANY * GRANULES);
+  REQUIRE(!purge_step() && dirty_granules() == MANY * GRANULES);
+  for (unsigned index = 0; index < MANY; index++)
+    REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
 }
 
 /* The pages of these records, but for the first and the last, which hold others, too.  They may lie in two chunks. */
@@ -205,13 +197,11 @@ CHILD_TEST(pass_by_those_that_hold_nothing) {
 /* A round without bounds comes to all, wherever others have stopped, and however many calls it has done before. */
 CHILD_TEST(empty_all_from_the_middle) {
   enum { MANY = 200 };
-  struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
+  struct purge everything = PURGE_EVERYTHING;
   set_up();
-  step.calls_left = 96;
   struct range_magazines *all[MANY];
   for (unsigned index = 0; index < MANY; index++) all[index] = make_with_one(0);
-  range_magazines_purge(&step, &counters);
-  REQUIRE(step.is_cut);
+  REQUIRE(purge_step());
   for (unsigned index = 0; index < MANY; index++)
     if (!load_relaxed(&all[index]->bytes))
       REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
@@ -325,7 +315,7 @@ CHILD_TEST(merge_for_another_class) {
   while (look().committed_bytes == before && count < BLOCKS)
     blocks[count++] = must_malloc(500 << 10);
   REQUIRE(count >= 12 && count < BLOCKS); /* of 64 times 128 KiB */
-  REQUIRE(take(CLASS, 7) == NO_GRANULE);
+  REQUIRE(take_cached(CLASS, 7) == NO_GRANULE);
 }
 
 /* A freed block is nobody's until it is taken again: no free of it goes unnoticed. */
@@ -381,32 +371,19 @@ CHILD_TEST(free_at_once) {
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
-static sem_t is_cut_off;
-
-static void stop_here(int signal_number) {
-  (void)signal_number;
-  sem_post(&is_cut_off);
-  for (;;) pause();
-}
-
 static void *purge_until_stopped(void *unused) {
   struct purge everything = PURGE_EVERYTHING;
   range_cache_purge(&everything, &counters);
   return unused;
 }
 
-static void protect_record(size_t granule, int protection) {
-  uintptr_t record = (uintptr_t)range_info(granule), page_bytes = os_page_bytes();
-  REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
-}
-
 static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
   signal(SIGSEGV, SIG_DFL);
   protect_record(lost, PROT_READ | PROT_WRITE);
   range_magazines_after_fork();
-  REQUIRE(take(CLASS, 7) == NO_GRANULE);
+  REQUIRE(take_cached(CLASS, 7) == NO_GRANULE);
   range_cache_give(fresh(7), CLASS, &counters);
-  REQUIRE(take(CLASS, 7) != NO_GRANULE);
+  REQUIRE(take_cached(CLASS, 7) != NO_GRANULE);
   REQUIRE(range_magazine_take(used, CLASS, 0) != NO_GRANULE);
   return 0;
 }
@@ -427,7 +404,6 @@ CHILD_TEST(count_anew_in_a_child) {
 
 /* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
 CHILD_TEST(go_on_in_a_child) {
-  pthread_t thread;
   set_up();
   os_fake.is_multi_threaded = true;
   struct range_magazines *used = range_magazines_make();
@@ -435,10 +411,7 @@ CHILD_TEST(go_on_in_a_child) {
   fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   size_t lost = fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   range_cache_give(lost, CLASS, &counters);
-  REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
-  protect_record(lost, PROT_NONE);
-  REQUIRE(pthread_create(&thread, NULL, purge_until_stopped, NULL) == 0);
-  REQUIRE(sem_wait(&is_cut_off) == 0);
+  cut_off_at(lost, PROT_NONE, purge_until_stopped, NULL);
   pid_t child = fork();
   if (child == 0) _exit(go_on_in_the_child(lost, used));
   require_child_succeeded(child);

@@ -6,7 +6,8 @@
 
 static bool run_mutants(const struct model_scenario *which) {
   bool all_found = true;
-  for (const struct model_mutant *broken = which->mutants; broken && broken->what; broken++) {
+  for (size_t index = 0; index < which->mutant_count; index++) {
+    const struct model_mutant *broken = &which->mutants[index];
     struct model_result result = {0};
     bool is_found = model_run(which, broken, &result) && result.is_violated;
     printf("model: %s, broken (%s): %s %lu schedules\n", which->name, broken->what,

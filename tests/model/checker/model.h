@@ -30,7 +30,7 @@ struct model_rule {
 
 enum { MODEL_RULES_MAX = 4 };
 struct model_mutant {
-  const char *what; /* one line; NULL ends the list */
+  const char *what; /* one line */
   struct model_rule rules[MODEL_RULES_MAX];
 };
 
@@ -42,6 +42,7 @@ struct model_scenario {
   bool in_order; /* loads return the newest value, whatever their order: for large scenarios */
   const struct model_rule *always; /* ends with an empty one; NULL for none */
   const struct model_mutant *mutants;
+  size_t mutant_count;
   uint64_t (*outcome)(void); /* after each run: how it ended, for the checker's own tests */
   bool is_unreduced;         /* every order of all steps, dependent or not */
 };
@@ -62,6 +63,13 @@ bool model_run(const struct model_scenario *scenario, const struct model_mutant 
   static const struct model_scenario scenario_##line = {.name = title, __VA_ARGS__}; \
   MODEL_ROW static const struct model_scenario *const row_##line = &scenario_##line
 #define MODEL_ROW __attribute__((used, no_reorder, section("model_scenarios")))
+
+/* Its broken variants: a whole array. */
+#define MUTANTS(array) .mutants = array, .mutant_count = sizeof(array) / sizeof *(array)
+
+/* For .always: threads that wait for a lock sleep at once (lock-two, lock-three look closer). */
+static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
+                                                {0}};
 
 /* A scenario's assertion. */
 void model_fail(const char *what, const char *file, int line);

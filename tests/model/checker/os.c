@@ -117,7 +117,7 @@ uint64_t os_limit(enum os_limit which) {
   return UINT64_MAX;
 }
 bool os_overcommit_is_strict(void) { return false; }
-bool os_huge_pages_always(void) { return false; }
+enum os_huge_mode os_huge_mode(void) { return OS_HUGE_NEVER; }
 uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 46; }
 unsigned os_processor_count(void) { return 2; }
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
