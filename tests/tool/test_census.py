@@ -46,7 +46,7 @@ def page_map(reading: Reading, is_resident: bool) -> PageMap:
     end = window.base + window.granule_count * window.granule_bytes
     regions = np.arange(window.base // REGION_BYTES, -(-end // REGION_BYTES))
     flags = np.full((len(regions), REGION_PAGES), is_resident)
-    return PageMap(window.base, end, regions, flags, np.zeros_like(flags), True)
+    return PageMap(window.base, end, regions, flags)
 
 
 def blocks_of(census: Census) -> list[tuple[int, ...]]:

@@ -82,7 +82,7 @@ def test_pieces_are_where_regions_and_mappings_overlap() -> None:
 
 def test_nothing_is_resident_in_an_empty_map() -> None:
     nothing = np.zeros((0, REGION_BYTES // PAGE_BYTES), bool)
-    found = PageMap(0, GIB, np.empty(0, np.int64), nothing, nothing, True)
+    found = PageMap(0, GIB, np.empty(0, np.int64), nothing)
     edges = np.array([0, MIB, 2**64 - PAGE_BYTES], np.uint64)
     assert found.resident_between(edges[:-1], edges[1:]).tolist() == [0, 0]
     assert not found.present_pages(edges, 3).any()

@@ -146,13 +146,7 @@ POOL = Figure(
     "slabs EMPTY or UNUSED",
     f"{_PURGE} Or enable the helper thread (HAKMEM_HELPER_THREAD=1).",
 )
-HUGE = Figure(
-    "huge_fill_bytes",
-    "never used, but resident because the kernel allocates 2 MiB at a time",
-    "huge-page fill",
-    "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise and keep HAKMEM_THP=0.",
-)
-OWN_LINES = (LIVE, ROUNDING, FREE, CACHED, QUARANTINE, POOL, RANGES_CACHED, RANGES_FREE, HUGE, METADATA)
+OWN_LINES = (LIVE, ROUNDING, FREE, CACHED, QUARANTINE, POOL, RANGES_CACHED, RANGES_FREE, METADATA)
 _OUTSIDE = {
     Outside.STACKS: (
         "each thread's stack keeps the pages of its deepest call chain",

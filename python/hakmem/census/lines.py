@@ -9,7 +9,6 @@ from typing import Any
 from hakmem.census.catalogue import (
     CACHED,
     FREE,
-    HUGE,
     LINES,
     LIVE,
     METADATA,
@@ -62,7 +61,6 @@ def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
         (POOL, residency.pool_bytes, True, pool_details(residency)),
         (RANGES_CACHED, residency.range_cached_bytes, True, []),
         (RANGES_FREE, residency.range_free_bytes, True, []),
-        (HUGE, residency.huge_fill_bytes, False, []),
         (METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
     ]
     return sorted_lines(

@@ -54,7 +54,6 @@ class Residency:
     empty_slab_bytes: int = 0
     unused_slab_bytes: int = 0
     kept_superslab_bytes: int = 0
-    huge_fill_bytes: int = 0
     metadata_bytes: int = 0
     foreign_bytes: int = 0
     not_resident_live_bytes: int = 0  # of live blocks: never touched, or swapped out
@@ -105,7 +104,6 @@ class Residency:
             + self.pool_bytes
             + self.range_cached_bytes
             + self.range_free_bytes
-            + self.huge_fill_bytes
             + self.metadata_bytes
             + self.foreign_bytes
         )
@@ -253,33 +251,21 @@ class Measuring:
         return is_free
 
     def measure_pool(self) -> None:
-        """EMPTY and UNUSED slots, completely free SuperSlabs, and memory that only huge pages made
-        resident."""
+        """EMPTY and UNUSED slots, and completely free SuperSlabs."""
         per_chunk = self.window.granules_per_chunk
         records = self.superslabs.superslabs
         granules = self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
         slot = np.arange(per_chunk, dtype=np.uint32)
         is_free = self.is_free_slot()
         is_unused = (records["unused"][:, None] >> slot) & 1 == 1
-        is_dirty = (records["dirty"][:, None] >> slot) & 1 == 1
         is_kept = is_free.all(axis=1, keepdims=True) & np.ones_like(is_free)
         starts = self.window.address_of(granules)
         resident = self.pages.resident_between(starts, starts + np.uint64(self.window.granule_bytes))
-        huge = self.huge_bytes(granules.reshape(-1)).reshape(granules.shape)
-        fill = np.where(is_free & is_unused & ~is_dirty & ~is_kept, huge, 0)
-        rest = np.where(is_free, resident - fill, 0)
+        rest = np.where(is_free, resident, 0)
         result = self.result
-        result.huge_fill_bytes += int(fill.sum())
         result.kept_superslab_bytes = int(rest[is_kept].sum())
         result.unused_slab_bytes = int(rest[is_unused & ~is_kept].sum())
         result.empty_slab_bytes = int(rest.sum()) - result.kept_superslab_bytes - result.unused_slab_bytes
-
-    def huge_bytes(self, granules: Integers) -> Integers:
-        """Bytes of each granule that lie in huge pages."""
-        per_granule = self.window.granule_bytes // PAGE_BYTES
-        huge = self.pages.huge_pages(self.window.address_of(granules), per_granule)
-        counts: Integers = huge.sum(axis=1)
-        return counts * PAGE_BYTES
 
     # ---- Large and Big blocks ----
 
@@ -292,14 +278,11 @@ class Measuring:
     def measure_ranges(self) -> None:
         """Live, cached and free ranges."""
         kinds, resident, result = self.kinds, self.range_resident, self.result
-        starts, ends = (edges[kinds.is_clean] for edges in self.range_ends)
-        fill = int(self.pages.huge_between(starts, ends).sum())  # resident only as parts of huge pages
         is_live = (kinds.classes >= 0) | kinds.is_cached
         result.big_live_bytes = int(resident[kinds.is_big].sum())
         self.measure_named(self.reading.named.rows_of_numbers(kinds.named), resident)
         result.range_cached_bytes = int(resident[kinds.is_cached & ~self.is_in_magazine].sum())
-        result.range_free_bytes = int(resident[~is_live].sum()) - fill
-        result.huge_fill_bytes += fill
+        result.range_free_bytes = int(resident[~is_live].sum())
         is_large = ~kinds.is_big & ~self.is_in_magazine
         is_held = kinds.is_big | (is_large & (kinds.classes >= 0))
         starts, ends = (edges[is_held] for edges in self.range_ends)

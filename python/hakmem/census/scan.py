@@ -37,6 +37,7 @@ class Scan:
     library_bytes: int
     rss_bytes: int
     swap_bytes: int
+    huge_bytes: int  # of RSS, in huge pages
     changed_bytes: int
 
     @property
@@ -69,6 +70,7 @@ def read_scan(target: Target, process: Process) -> Scan:
         library_bytes=library_bytes,
         rss_bytes=rss_bytes,
         swap_bytes=sum(mapping.figures.get("Swap", 0) for mapping in mappings),
+        huge_bytes=sum(mapping.figures.get("AnonHugePages", 0) for mapping in mappings),
         changed_bytes=abs(later_rss_bytes - rss_bytes) + torn_bytes,
     )
 
@@ -151,4 +153,4 @@ def scan_core(target: Target) -> Scan:
     with making_sense(target):
         start, end = window_bounds(target)
         residency = measure(reading := read_full(target), core_page_map(core, start, end, core.written))
-    return Scan(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)
+    return Scan(reading, residency, {}, 0, residency.accounted_bytes, 0, 0, 0)

@@ -57,6 +57,7 @@ class Explanation:
     lines: list[Line]  # largest first
     verdict: str
     swap_bytes: int = 0
+    huge_bytes: int = 0  # of RSS, in transparent huge pages
     not_resident_live_bytes: int = 0
     purgeable_bytes: int = 0  # that hak_purge(true) would return, estimated
     changed_bytes: int = 0  # how much RSS changed while it was read
@@ -110,6 +111,7 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
         lines=lines,
         verdict=words,
         swap_bytes=found.swap_bytes,
+        huge_bytes=found.huge_bytes,
         not_resident_live_bytes=found.residency.not_resident_live_bytes,
         purgeable_bytes=found.residency.purgeable_bytes,
         changed_bytes=found.changed_bytes,
@@ -178,6 +180,9 @@ def notes(found: Scan, scans: int) -> list[str]:
             f"The process changed while it was read: by {bytes_text(found.changed_bytes)} in the steadiest "
             f"of {counted(scans, 'scan')}. The lines are off by about that much."
         )
+    if found.huge_bytes:
+        share = share_text(found.huge_bytes, found.rss_bytes)
+        made.append(f"In huge pages: {bytes_text(found.huge_bytes)}, {share} of RSS.")
     if found.swap_bytes:
         made.append(f"Another {bytes_text(found.swap_bytes)} is swapped out, and not part of RSS.")
     if found.residency.not_resident_live_bytes >= UNTOUCHED_SHARE * found.residency.live_bytes:

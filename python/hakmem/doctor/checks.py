@@ -32,8 +32,9 @@ USUAL_PAGE_BYTES = 4096
 SHORT = "the machine is short of memory: hakmem ps shows the largest processes"
 HUGE_PAGES = {
     "": "not supported by this kernel",
-    "always": "always: hakmem permits them only where 2 MiB are used as a whole",
-    "never": "never: HAKMEM_THP=1 has no effect",
+    "always": "always: hakmem permits them only where 2 MiB are used as a whole (HAKMEM_THP=0: nowhere)",
+    "madvise": "madvise: hakmem requests them where a heap grows beyond 64 MiB (HAKMEM_THP=0: nowhere)",
+    "never": "never: a heap of more than 64 MiB would be faster with madvise",
 }
 # Limits of this session, and what to do about them; without advice they hinder few programs.
 SESSION_LIMITS = (
@@ -67,8 +68,7 @@ def check_huge_pages() -> Finding:
         mode = (THP / "enabled").read_text().partition("[")[2].partition("]")[0]
     except OSError:
         mode = ""
-    asked = f"{mode}: only on request (HAKMEM_THP=1 makes hakmem request them)"
-    return ok("transparent huge pages", HUGE_PAGES.get(mode, asked))
+    return ok("transparent huge pages", HUGE_PAGES.get(mode, mode))
 
 
 def check_overcommit() -> Finding:

@@ -1,7 +1,7 @@
 """Which pages of part of a process's memory are resident.
 
 Two sources: /proc/PID/pagemap (a word per page) and, on Linux 6.7 and later, its PAGEMAP_SCAN request, which
-also identifies the shared zero page (not part of RSS) and huge pages."""
+also identifies the shared zero page (not part of RSS)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWAPPED = np.uint64(1 << 62)
 
 # linux/fs.h
 PAGEMAP_SCAN = 0xC0606610
-PAGE_IS_PRESENT, PAGE_IS_SWAPPED, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 4, 1 << 5, 1 << 6
+PAGE_IS_PRESENT, PAGE_IS_SWAPPED, PAGE_IS_PFNZERO = 1 << 3, 1 << 4, 1 << 5
 HAS_PAGES = PAGE_IS_PRESENT | PAGE_IS_SWAPPED
 SCAN_REGIONS = 4096
 REGION_WORDS = 3
@@ -71,13 +71,11 @@ class PageMap:
     end: int
     regions: Integers  # their numbers: address / REGION_BYTES, sorted
     present: Flags
-    huge: Flags
-    knows_huge: bool
 
     def __post_init__(self) -> None:
         nothing = np.zeros((1, REGION_PAGES), np.bool_)  # the row of all other regions
-        self.present, self.huge = (np.concatenate([one, nothing]) for one in (self.present, self.huge))
-        self._present_sums, self._huge_sums = map(_sums, (self.present, self.huge))
+        self.present = np.concatenate([self.present, nothing])
+        self._present_sums = _sums(self.present)
 
     @property
     def resident_bytes(self) -> int:
@@ -86,11 +84,6 @@ class PageMap:
     def resident_between(self, starts: Numbers, ends: Numbers) -> Integers:
         """Resident bytes of each [start, end)."""
         return self._resident_below(ends) - self._resident_below(starts)
-
-    def huge_between(self, starts: Numbers, ends: Numbers) -> Integers:
-        """The bytes of page-aligned intervals in huge pages."""
-        below = [self._huge_sums[self._index_of(edges)[0]] for edges in (starts, ends)]
-        return (below[1] - below[0]) * PAGE_BYTES
 
     def _resident_below(self, addresses: Numbers) -> Integers:
         index, is_known = self._index_of(addresses)
@@ -111,18 +104,11 @@ class PageMap:
 
     def present_pages(self, starts: Numbers, page_count: int) -> Flags:
         """The present pages of page-aligned pieces that lie in one region each: [piece, page]."""
-        return self._pages_of(self.present, starts, page_count)
-
-    def huge_pages(self, starts: Numbers, page_count: int) -> Flags:
-        """`present_pages` for pages that are part of a huge one."""
-        return self._pages_of(self.huge, starts, page_count)
-
-    def _pages_of(self, flags: Flags, starts: Numbers, page_count: int) -> Flags:
         region, into = np.divmod(np.asarray(starts).astype(np.int64), REGION_BYTES)
         row, is_known = self._rows_of(region)
         row[~is_known] = len(self.regions)
         page = np.minimum((into // PAGE_BYTES)[:, None] + np.arange(page_count), REGION_PAGES - 1)
-        return flags[row[:, None], page]
+        return self.present[row[:, None], page]
 
 
 def _sums(flags: Flags) -> Integers:
@@ -135,19 +121,17 @@ def _sums(flags: Flags) -> Integers:
 def read_page_map(process: Process, start: int, end: int, mapped: Iterable[Interval]) -> PageMap:
     """The pages of [start, end), of which only the `mapped` parts are queried."""
     parts = clipped(mapped, start, end)
-    knows_huge = True
     with open_pagemap(process) as file:
         found = [regions_with_pages(file, low, high) for low, high in parts]
         regions = np.unique(np.concatenate([NO_REGIONS, *found]))
         words = np.zeros(regions.size * REGION_PAGES, np.uint64)
-        zero, huge = np.zeros(words.size, np.bool_), np.zeros(words.size, np.bool_)
+        zero = np.zeros(words.size, np.bool_)
         for low, high, place in pieces(regions, parts):
             pages = slice(place, place + (high - low) // PAGE_BYTES)
             words[pages] = read_entries(file, low, (high - low) // PAGE_BYTES)
-            knows_huge = mark_special(file, low, high, zero[pages], huge[pages]) and knows_huge
+            mark_zero_pages(file, low, high, zero[pages])
     present = (words & PRESENT != 0) & ~zero
-    shape = -1, REGION_PAGES
-    return PageMap(start, end, regions, present.reshape(shape), (huge & present).reshape(shape), knows_huge)
+    return PageMap(start, end, regions, present.reshape(-1, REGION_PAGES))
 
 
 def pieces(regions: Integers, parts: Iterable[Interval]) -> Iterator[tuple[int, int, int]]:
@@ -217,7 +201,7 @@ def core_page_map(memory: Memory, start: int, end: int, written: Iterable[Interv
                 row[place : place + found.size] |= found
     regions = np.array(sorted(rows), np.int64)
     present = np.array([rows[number] for number in regions], np.bool_).reshape(-1, REGION_PAGES)
-    return PageMap(start, end, regions, present, np.zeros_like(present), False)
+    return PageMap(start, end, regions, present)
 
 
 def _nonzero_pages(memory: Memory, start: int, end: int) -> Flags:
@@ -279,16 +263,9 @@ def populated(file: int, low: int, high: int) -> list[Interval]:
         return [(low, high)]
 
 
-def mark_special(file: int, low: int, high: int, zero: Flags, huge: Flags) -> bool:
-    """Marks zero pages and huge pages of [low, high), whose flags these are; False if this kernel cannot
-    report them."""
-    wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
-    try:
-        for part in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
-            for start, end, categories in part.tolist():
-                pages = slice((start - low) // PAGE_BYTES, (end - low) // PAGE_BYTES)
-                zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
-                huge[pages] |= bool(categories & PAGE_IS_HUGE)
-    except OSError:
-        return False
-    return True
+def mark_zero_pages(file: int, low: int, high: int, zero: Flags) -> None:
+    """Marks the zero pages of [low, high), whose flags these are, if this kernel can report them."""
+    with suppress(OSError):
+        for part in scanned(file, low, high, PAGE_IS_PFNZERO, PAGE_IS_PFNZERO | PAGE_IS_PRESENT):
+            for start, end, _ in part.tolist():
+                zero[(start - low) // PAGE_BYTES : (end - low) // PAGE_BYTES] = True
