@@ -27,7 +27,7 @@ void big_count(int64_t bytes, int64_t blocks) {
 
 /* Memory that may have huge pages never goes back in part (map/huge.h). */
 static void clear_by_purge(uintptr_t address, size_t bytes) {
-  size_t unit = os_huge_pages_always() || options.thp ? CHUNK_BYTES : os_page_bytes();
+  size_t unit = huge_is_default() ? CHUNK_BYTES : os_page_bytes();
   uintptr_t end = address + bytes, first = round_up(address, unit), last = round_down(end, unit);
   void *begin = (void *)address, *whole = (void *)first, *rest = (void *)last; /* NOLINT */
   if (!os_purge(whole, last - first)) {

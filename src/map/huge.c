@@ -18,19 +18,49 @@ static bool may_divide(size_t chunk, size_t count) {
   return true;
 }
 
-bool huge_let_in(size_t chunk, size_t count) {
-  void *address = (void *)chunk_address(chunk); /* NOLINT: the window is made of addresses */
-  bool is_wanted = options.thp && !window.hardened_class; /* which closes parts of them */
-  if (is_wanted) os_advise_huge(address, count << CHUNK_SHIFT, true);
-  if (is_wanted || (os_huge_pages_always() && !window.hardened_class && may_divide(chunk, count)))
-    return true;
+/* Hardened mode closes parts of chunks. */
+static bool may_let_in(void) { return options.thp && !window.hardened_class; }
+
+char huge_let_in(size_t chunk, size_t count) {
+  if (huge_is_default() && may_let_in() && may_divide(chunk, count)) return HUGE_LET_IN;
   huge_keep_out(chunk_address(chunk), count << CHUNK_SHIFT);
-  return false;
+  return HUGE_KEPT_OUT;
 }
 
-/* The kernel first: a thread that sees the flag cleared may give pages back. */
-void huge_refuse(size_t chunk, ATOMIC(bool) *may_be_huge) {
-  os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, false); /* NOLINT */
-  store_relaxed(may_be_huge, false);
+static void advise(size_t chunk, bool want) {
+  os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, want); /* NOLINT */
+}
+
+/* The kernel first: a thread that sees the state may give pages back. */
+void huge_refuse(size_t chunk, ATOMIC(char) *state) {
+  advise(chunk, false);
+  store_relaxed(state, HUGE_REFUSED);
   fetch_add_relaxed(&huge.divisions, 2);
+}
+
+/* ---- a growing heap ------------------------------------------------------------------------------------------- */
+
+/* A huge page takes 100 to 300 us, but 5 ms and more where the kernel compacts memory for it, or a hypervisor has taken the memory back.
+ * Then the heap grows without, 32 times as long: at most 3 % of the time is waited. */
+enum { SLOW_NS = 1000000, PAUSE_FACTOR = 32 };
+
+/* relaxed: threads that grow at a time may meet another slow one each. */
+static bool is_time_to_ask(void) {
+  return os_huge_mode() == OS_HUGE_ON_REQUEST && os_now_ns() >= load_relaxed(&huge.pause_end_ns);
+}
+
+char huge_request(size_t chunk, char state, bool is_just_mapped) {
+  bool may = may_let_in() && (huge_is_default() || is_time_to_ask());
+  if (may && state == HUGE_KEPT_OUT) may = may_divide(chunk, 1);
+  if (may != (is_just_mapped ? huge_is_default() : state == HUGE_LET_IN)) advise(chunk, may);
+  if (may && state == HUGE_REFUSED) fetch_sub_relaxed(&huge.divisions, 2);
+  if (!may && state == HUGE_LET_IN) fetch_add_relaxed(&huge.divisions, 2);
+  return may ? HUGE_LET_IN : state == HUGE_KEPT_OUT ? HUGE_KEPT_OUT : HUGE_REFUSED;
+}
+
+void huge_touch(size_t chunk) {
+  uint64_t start_ns = os_now_ns();
+  *(volatile char *)chunk_address(chunk) = 0; /* NOLINT: the window is made of addresses */
+  uint64_t end_ns = os_now_ns(), took_ns = end_ns - start_ns;
+  if (took_ns >= SLOW_NS) store_relaxed(&huge.pause_end_ns, end_ns + took_ns * PAUSE_FACTOR);
 }

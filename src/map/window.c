@@ -85,7 +85,7 @@ static enum os_map_result reserve(struct pages pages) {
 
 /* Few pages of the maps are used, far apart. */
 static void keep_huge_out(struct pages pages) {
-  if (pages_bytes(pages) && os_huge_pages_always())
+  if (pages_bytes(pages) && os_huge_mode() == OS_HUGE_ALWAYS)
     os_advise_huge(pages_address(pages), pages_bytes(pages), false);
 }
 

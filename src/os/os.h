@@ -41,7 +41,7 @@ bool os_purge(void *address, size_t bytes);
 void os_populate(void *address, size_t bytes);
 /* The resident part of a range, in whole pages; the whole range when the kernel does not say, or above 4 MiB. */
 size_t os_resident_bytes(void *address, size_t bytes);
-/* Asks for (or refuses) transparent huge pages. */
+/* Requests (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
 /* Moves the pages from `source` to `target`, both mapped and of the same size, mostly without copying. DONE: source is mapped, with
  * arbitrary content. REFUSED: nothing changed. LOST: target has lost pages (see above); source has its content. */
@@ -68,8 +68,9 @@ enum os_limit { OS_LIMIT_ADDRESS_SPACE, OS_LIMIT_DATA };
 uint64_t os_limit(enum os_limit which);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept. Read once, at the first call. */
 bool os_overcommit_is_strict(void);
-/* True when the kernel gives huge pages without being asked, and when it does not say. Read once, at the first call. */
-bool os_huge_pages_always(void);
+/* When the kernel gives transparent huge pages; ALWAYS too when it does not say. Read once, at the first call. */
+enum os_huge_mode { OS_HUGE_NEVER = 'n', OS_HUGE_ON_REQUEST = 'm', OS_HUGE_ALWAYS = 'a' };
+enum os_huge_mode os_huge_mode(void);
 /* Highest address + 1 that user mappings may have, a power of two. */
 uintptr_t os_user_address_end(void);
 unsigned os_processor_count(void);

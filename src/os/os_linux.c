@@ -80,17 +80,19 @@ bool os_overcommit_is_strict(void) {
   return mode[0] == '2';
 }
 
-RESIDENT static bool read_huge_mode(void) {
+RESIDENT static char read_huge_mode(void) {
   char modes[32];
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
-    if (*at == '[') return at[1] == 'a';
-  return true; /* a process that may not read it is better off without them */
+    if (*at == '[') return at[1];
+  return OS_HUGE_ALWAYS;
 }
 
-RESIDENT bool os_huge_pages_always(void) {
-  static ATOMIC(char) known;
-  return os_known(&known, read_huge_mode);
+RESIDENT enum os_huge_mode os_huge_mode(void) {
+  static ATOMIC(char) known; /* 0 not read yet; relaxed: any thread reads the same */
+  char mode = load_relaxed(&known);
+  if (UNLIKELY(!mode)) store_relaxed(&known, mode = read_huge_mode());
+  return (enum os_huge_mode)mode;
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* with fewer addresses */

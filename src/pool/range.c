@@ -55,7 +55,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
     size_t fresh = 0, first = take_joined_from(arena, granules, &fresh);
     arena_unlock(arena);
     if (first == NO_GRANULE) continue;
-    range_settle_fresh(first, granules);
+    range_refuse_huge_at_ends(first, granules);
     range_offset_growth(arena, fresh, counters);
     return first;
   }
@@ -88,7 +88,7 @@ RESIDENT size_t range_take_fresh(const struct range_request *request, struct cou
     commit_give(bytes);
     return NO_GRANULE;
   }
-  range_settle_fresh(first, request->granules);
+  range_refuse_huge_at_ends(first, request->granules);
   range_offset_growth(arena_of(first), request->granules, counters);
   describe(first, true);
   return first;
@@ -228,7 +228,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
   arena_unlock(arena);
   if (!is_extended) return false;
   owner_map_clear(end, more);
-  if (clean) range_settle_fresh(granule, new_granules);
+  if (clean) range_refuse_huge_at_ends(granule, new_granules);
   range_offset_growth(arena, clean, counters);
   return true;
 }

@@ -1,5 +1,4 @@
 /* range_fresh.c: the part of arena.h that takes ranges of pages unused since the system gave them. */
-#include "config/options.h"
 #include "os/os.h"
 #include "pool/range_purge.h"
 
@@ -110,9 +109,9 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
 
 /* Each `step`th chunk and the last get records, or none does. */
 RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chunk,
-                                    size_t chunk_count, size_t step, bool may_be_huge) {
+                                    size_t chunk_count, size_t step, char huge_state) {
   size_t index = 0, last = chunk_count - 1;
-  while (range_add_records(first_chunk + index, (unsigned)(arena - arenas), may_be_huge)) {
+  while (range_add_records(first_chunk + index, (unsigned)(arena - arenas), huge_state)) {
     if (index == last) return true;
     index = last - index < step ? last : index + step;
   }
@@ -121,10 +120,10 @@ RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chun
 }
 
 /* Where one request fills chunks huge pages waste nothing; smaller ranges may leave gaps. */
-static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
-  if (are_filled || options.thp) return huge_let_in(chunk, chunk_count);
+static char allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
+  if (are_filled) return huge_let_in(chunk, chunk_count);
   huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
-  return false;
+  return HUGE_KEPT_OUT;
 }
 
 /* Hardened mode closes unused memory. Closing a very large range, of which few pages are used, costs more than it finds. */
@@ -142,8 +141,8 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
   if (chunk == NO_CHUNK) return false;
   bool are_filled = wanted_granules >= GRANULES_PER_CHUNK;
   size_t step = !are_filled ? 1 : is_hardened ? NOTED_CHUNKS : chunk_count; /* range_record.h */
-  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled);
-  if (!publish_chunks(arena, chunk, chunk_count, step, may_be_huge)) {
+  char huge_state = allow_huge(chunk, chunk_count, are_filled);
+  if (!publish_chunks(arena, chunk, chunk_count, step, huge_state)) {
     window_give_back(chunk, piece);
     return false;
   }

@@ -1,6 +1,5 @@
 #include "pool/range_purge.h"
 
-#include "config/options.h"
 #include "map/commit.h"
 #include "map/huge.h"
 #include "os/os.h"
@@ -86,7 +85,7 @@ enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_ad
 enum { QUICK_NS = 40000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
 
 static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size_t wanted) {
-  size_t unit = GRANULES_PER_CHUNK / (os_huge_pages_always() || options.thp ? 1 : 2);
+  size_t unit = GRANULES_PER_CHUNK / (huge_is_default() ? 1 : 2);
   size_t part_end = purge->end_ns ? ((at + wanted) / unit + 1) * unit : end;
   return part_end < end ? part_end : end;
 }

@@ -1,6 +1,5 @@
 #include "pool/range_record.h"
 
-#include "config/options.h"
 #include "map/metadata.h"
 
 RESIDENT struct range_chunk *range_make_records(void) {
@@ -8,17 +7,17 @@ RESIDENT struct range_chunk *range_make_records(void) {
 }
 
 RESIDENT void range_publish_records(size_t chunk, struct range_chunk *records, unsigned arena,
-                                    bool may_be_huge) {
+                                    char huge_state) {
   records->arena = (uint8_t)arena;
-  store_relaxed(&records->may_be_huge, may_be_huge);
+  store_relaxed(&records->huge_state, huge_state);
   chunk_publish(chunk, (void *)((uintptr_t)records | CHUNK_IS_RANGES)); /* NOLINT */
 }
 
-RESIDENT bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge) {
+RESIDENT bool range_add_records(size_t chunk, unsigned arena, char huge_state) {
   if (chunk_metadata(chunk)) return true;
   struct range_chunk *records = range_make_records();
   if (!records) return false;
-  range_publish_records(chunk, records, arena, may_be_huge);
+  range_publish_records(chunk, records, arena, huge_state);
   return true;
 }
 
@@ -26,34 +25,30 @@ RESIDENT bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge) 
 bool range_prepare_cut(size_t whole, size_t at) {
   if (range_may_cut(whole, at)) return true;
   unsigned arena = range_chunk(whole)->arena;
-  return range_add_records((at - 1) / GRANULES_PER_CHUNK, arena, true) &&
-         range_add_records(at / GRANULES_PER_CHUNK, arena, true);
+  return range_add_records((at - 1) / GRANULES_PER_CHUNK, arena, HUGE_LET_IN) &&
+         range_add_records(at / GRANULES_PER_CHUNK, arena, HUGE_LET_IN);
 }
 
 /* ---- huge pages ------------------------------------------------------------------------------------------------ */
 
 static void refuse_huge(size_t granule) {
   struct range_chunk *chunk = range_chunk(granule);
-  if (load_relaxed(&chunk->may_be_huge))
-    huge_refuse(granule / GRANULES_PER_CHUNK, &chunk->may_be_huge);
+  if (load_relaxed(&chunk->huge_state) == HUGE_LET_IN)
+    huge_refuse(granule / GRANULES_PER_CHUNK, &chunk->huge_state);
 }
 
-void range_refuse_huge_at_ends(size_t first, size_t granules) {
+RESIDENT void range_refuse_huge_at_ends(size_t first, size_t granules) {
   size_t end = first + granules;
-  if (LIKELY(!os_huge_pages_always() && !options.thp)) return;
+  if (!huge_is_default()) return;
   if (first % GRANULES_PER_CHUNK) refuse_huge(first);
   if (end % GRANULES_PER_CHUNK) refuse_huge(end - 1);
 }
 
-RESIDENT void range_settle_fresh(size_t first, size_t granules) {
-  if (UNLIKELY(os_huge_pages_always()) && !options.thp) range_refuse_huge_at_ends(first, granules);
-}
-
 void range_keep_huge_out(size_t first, size_t granules) {
-  if (LIKELY(!os_huge_pages_always())) return;
+  if (!huge_is_default()) return;
   huge_keep_out(granule_address(first), granules << GRANULE_SHIFT);
   for (size_t at = first, end = first + granules; at < end; at = next_chunk(at)) {
     struct range_chunk *chunk = range_chunk_if_any(at);
-    if (chunk) store_relaxed(&chunk->may_be_huge, false);
+    if (chunk) store_relaxed(&chunk->huge_state, HUGE_KEPT_OUT);
   }
 }

@@ -49,7 +49,7 @@ struct range {
 
 struct range_chunk {
   uint8_t arena; /* the arena whose lock guards the fields below; changes in a forked child only */
-  ATOMIC(bool) may_be_huge; /* a range covers it wholly, or it was never used (map/huge.h) */
+  ATOMIC(char) huge_state; /* LET_IN: a range covers it wholly, or it was never used (map/huge.h) */
   struct range ranges[GRANULES_PER_CHUNK];
 };
 
@@ -109,9 +109,9 @@ INLINE void range_set_boundaries(size_t first, size_t granules, enum range_kind 
 /* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
 struct range_chunk *range_make_records(void);
 void range_publish_records(size_t chunk, struct range_chunk *records, unsigned arena,
-                           bool may_be_huge);
+                           char huge_state);
 /* Gives a chunk without records records of this arena; false when memory is refused. */
-bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge);
+bool range_add_records(size_t chunk, unsigned arena, char huge_state);
 
 /* Whether the range that begins at `whole` may be cut in front of `at`; true too where it begins, or ends. */
 INLINE bool range_may_cut(size_t whole, size_t at) {
@@ -122,12 +122,10 @@ INLINE bool range_may_cut(size_t whole, size_t at) {
 /* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
 bool range_prepare_cut(size_t whole, size_t at);
 
-/* ---- huge pages of ranges, requested from the kernel or refused (map/huge.h) -------------------------------------------- */
+/* ---- huge pages of ranges (map/huge.h) -------------------------------------------- */
 
 /* The range will be used, or given back, apart from its neighbours in the chunks at its ends. */
 void range_refuse_huge_at_ends(size_t first, size_t granules);
-/* A range of fresh pages, at its end at least; a program that asked for huge pages (HAKMEM_THP) has them there too. */
-void range_settle_fresh(size_t first, size_t granules);
 /* Memory mapped anew has no huge pages, and belongs to no chunk that has. */
 void range_keep_huge_out(size_t first, size_t granules);
 

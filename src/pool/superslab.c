@@ -1,7 +1,6 @@
 #include "pool/superslab.h"
 
 #include "base/counters.h"
-#include "config/options.h"
 #include "map/commit.h"
 #include "map/metadata.h"
 #include "pool/purge.h"
@@ -21,22 +20,8 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
   return record;
 }
 
-/* A process with this number of SuperSlabs will use up another: then a huge page is less work, and wastes nothing. */
-enum { SUPERSLABS_BEFORE_HUGE = 32 };
-
-RESIDENT static void allow_huge(struct superslab *superslab) {
-  uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
-  if (options.thp || mapped >= SUPERSLABS_BEFORE_HUGE)
-    store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
-  else if (mapped > 1)
-    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
-  else
-    os_advise_huge((void *)chunk_address(superslab->chunk), CHUNK_BYTES, false); /* unasked */
-}
-
-/* The first touch may make all pages of this SuperSlab resident: so all count, and unused ones go back by age. A program that asked for
- * huge pages (HAKMEM_THP) keeps them. */
-static NOINLINE void count_all_slots(struct superslab *superslab) {
+/* The first touch makes all pages of this SuperSlab resident: so all count, and unused ones go back by age. */
+static NOINLINE void touch_all_slots(struct superslab *superslab) {
   uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   if (!commit_take(count_bits(more) * GRANULE_BYTES)) {
@@ -46,11 +31,26 @@ static NOINLINE void count_all_slots(struct superslab *superslab) {
   for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++)
     store_relaxed(&superslab->freed_ms[slot], now_ms);
   fetch_or_relaxed(&superslab->slots, slots_as_dirty(ALL_SLOTS)); /* ordered by slots_return */
+  huge_touch(superslab->chunk);
   purge_want();
 }
 
-static void count_huge(struct superslab *superslab) {
-  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
+/* A process with this number of SuperSlabs will use up another: then a huge page is less work, and wastes nothing. */
+enum { SUPERSLABS_BEFORE_HUGE = 32 };
+
+/* For a SuperSlab without a resident page. */
+RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mapped) {
+  uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
+  char state = load_relaxed(&superslab->huge_state);
+  if (mapped > SUPERSLABS_BEFORE_HUGE || state != HUGE_KEPT_OUT) {
+    state = huge_request(superslab->chunk, state, is_just_mapped);
+    store_relaxed(&superslab->huge_state, state);
+    if (state == HUGE_LET_IN) touch_all_slots(superslab);
+  } else if (mapped <= 1) { /* unasked */
+    os_advise_huge((void *)chunk_address(superslab->chunk), CHUNK_BYTES, false);
+  } else if (is_just_mapped) {
+    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+  }
 }
 
 /* Hardened mode closes the other slots. Where the system refuses they are open, and still unused. */
@@ -72,20 +72,18 @@ RESIDENT struct superslab *superslab_make(void) {
   note_mapped(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
-  allow_huge(superslab);
-  count_huge(superslab);
+  settle_huge(superslab, true);
   return superslab;
 }
 
 enum os_map_result superslab_use_again(struct superslab *superslab) {
-  if (!superslab->is_mapped) {
+  bool is_just_mapped = !superslab->is_mapped;
+  if (is_just_mapped) {
     enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
     if (result != OS_MAPPED) return result;
-    if (!load_relaxed(&superslab->may_be_huge))
-      huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
     note_mapped(superslab);
   }
-  count_huge(superslab);
+  settle_huge(superslab, is_just_mapped);
   return OS_MAPPED;
 }
 

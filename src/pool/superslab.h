@@ -39,7 +39,7 @@ struct superslab {
   };
   ATOMIC(uint32_t) purged;  /* bit set: pages were given back and not used since */
   bool is_mapped;           /* false: its address space was given back */
-  ATOMIC(bool) may_be_huge; /* all its pages are resident, or will be soon (map/huge.h) */
+  ATOMIC(char) huge_state;  /* LET_IN: all its pages are resident, or will be soon (map/huge.h) */
   ATOMIC(uint64_t) *live;   /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
 };
@@ -65,8 +65,8 @@ INLINE struct superslab *superslab_of_granule(size_t granule) {
 
 /* Before a part of its pages is given back. */
 INLINE void superslab_refuse_huge(struct superslab *superslab) {
-  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)))
-    huge_refuse(superslab->chunk, &superslab->may_be_huge);
+  if (UNLIKELY(load_relaxed(&superslab->huge_state) == HUGE_LET_IN))
+    huge_refuse(superslab->chunk, &superslab->huge_state);
 }
 
 /* All may be called from any thread; a SuperSlab that is given to one has no UNUSED slot: it is the caller's. */

@@ -78,7 +78,7 @@ RESIDENT static uint64_t young_room(const struct idle *idle, int64_t credit) {
   if (!may_sleep() || idle->free <= room) return most;
   note_fall(idle, most);
   if (load_relaxed(&falling_from)) return room;
-  bool may_break = !options.thp && !os_huge_pages_always(); /* huge pages */
+  bool may_break = !huge_is_default(); /* huge pages */
   uint64_t early = credit > 0 && may_break ? (uint64_t)credit : 0;
   uint64_t young = idle->free < most ? idle->free : most;
   return early < young - room ? young - early : room;

@@ -129,25 +129,28 @@ static void check_preconditions(const void *address, size_t bytes) {
 
 /* ---- huge pages ---------------------------------------------------------------------------------------------
  *
- * Of each aligned 2 MiB of the window (it is smaller than all that are told apart here): whether the kernel was told to
- * keep huge pages out since they were mapped. */
+ * Of each aligned 2 MiB of the window (it is smaller than all that are told apart here): what the kernel was told since
+ * they were mapped. */
 
 #define HUGE_PAGE_BYTES ((uintptr_t)2 << 20)
 enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
-static ATOMIC(bool) without_huge_page[HUGE_PAGES_TOLD_APART];
+enum advice { NO_ADVICE, REQUESTED, REFUSED };
+static ATOMIC(char) advices[HUGE_PAGES_TOLD_APART];
 
-static ATOMIC(bool) *has_no_huge_page(uintptr_t address) {
-  return &without_huge_page[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
+static ATOMIC(char) *advice_for(uintptr_t address) {
+  return &advices[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
 }
 
-bool os_fake_keeps_huge_pages_out(const void *address) {
-  return load_relaxed(has_no_huge_page((uintptr_t)address));
+bool os_fake_may_be_huge(const void *address) {
+  char advice = load_relaxed(advice_for((uintptr_t)address));
+  if (os_huge_mode() == OS_HUGE_ALWAYS) return advice != REFUSED;
+  return os_huge_mode() == OS_HUGE_ON_REQUEST && advice == REQUESTED;
 }
 
 static void note_mapped(void *address, size_t bytes) {
   uintptr_t first = round_up((uintptr_t)address, HUGE_PAGE_BYTES), end = (uintptr_t)address + bytes;
   for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES)
-    store_relaxed(has_no_huge_page(at), false);
+    store_relaxed(advice_for(at), NO_ADVICE);
 }
 
 /* Where a part is unmapped there is room for none. */
@@ -158,8 +161,7 @@ static bool is_mapped_in_full(uintptr_t address) {
 }
 
 static void look_for_leak(uintptr_t edge) {
-  bool may_leak = os_fake.are_huge_pages_always && edge % HUGE_PAGE_BYTES;
-  if (may_leak && !load_relaxed(has_no_huge_page(edge)) && is_mapped_in_full(edge))
+  if (edge % HUGE_PAGE_BYTES && os_fake_may_be_huge((void *)edge) && is_mapped_in_full(edge)) /* NOLINT */
     fetch_add_relaxed(&os_fake.huge_page_leaks, 1);
 }
 
@@ -345,7 +347,7 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
   fetch_add_relaxed(&os_fake.huge_advices, 1);
   uintptr_t first = (uintptr_t)address - (uintptr_t)address % HUGE_PAGE_BYTES;
   for (uintptr_t at = first; at < (uintptr_t)address + bytes; at += HUGE_PAGE_BYTES)
-    store_relaxed(has_no_huge_page(at), !want);
+    store_relaxed(advice_for(at), want ? REQUESTED : REFUSED);
 }
 
 /* The rest of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
@@ -424,7 +426,9 @@ void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
     if (strcmp(file->path, path) == 0) strncat(buffer, file->content, buffer_bytes - 1);
 }
 
-bool os_huge_pages_always(void) { return os_fake.are_huge_pages_always; }
+enum os_huge_mode os_huge_mode(void) {
+  return os_fake.huge_mode ? os_fake.huge_mode : OS_HUGE_NEVER;
+}
 
 uintptr_t os_user_address_end(void) {
 #ifdef __SANITIZE_THREAD__
@@ -451,8 +455,8 @@ void os_note_prctl(int option) { (void)option; }
 
 /* ---- time ----------------------------------------------------------------------------------------- */
 
-uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }
-uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
+uint64_t os_now_ns(void) { return fetch_add_relaxed(&os_fake.now_ns, os_fake.ns_a_reading); }
+uint64_t os_now_coarse_ms(void) { return load_relaxed(&os_fake.now_ns) / 1000000; }
 uint64_t os_processor_ms(void) { return os_fake.processor_ms; }
 void os_yield(void) { sched_yield(); }
 unsigned os_processor(void) { return os_fake.processor; }

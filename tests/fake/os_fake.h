@@ -47,7 +47,7 @@ struct os_fake {
   uint64_t data_limit_bytes;   /* as RLIMIT_DATA: reported, not enforced; UINT64_MAX for none */
   uint64_t commit_limit_bytes; /* as CommitLimit under overcommit_memory=2 */
   bool is_overcommit_strict;
-  bool are_huge_pages_always;
+  enum os_huge_mode huge_mode; /* 0: never */
   bool is_multi_threaded;
   unsigned processor; /* which runs all threads */
   bool is_confined;
@@ -62,6 +62,7 @@ struct os_fake {
   uintptr_t break_begin, break_end;
   ATOMIC(uint64_t) now_ns;
   uint64_t purge_ns_a_page; /* that os_purge takes */
+  uint64_t ns_a_reading;    /* of os_now_ns: whatever is timed takes as long */
 
   /* What happened. */
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];
@@ -91,7 +92,7 @@ void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed);
 void os_fake_fail_none(void);
 void os_fake_advance_ms(uint64_t milliseconds);
 void os_fake_forget_written(void);
-/* The aligned 2 MiB of this address were told to have no huge page. */
-bool os_fake_keeps_huge_pages_out(const void *address);
+/* Whether the kernel may put a huge page at the aligned 2 MiB of this address. */
+bool os_fake_may_be_huge(const void *address);
 
 #endif

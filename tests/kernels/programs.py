@@ -60,13 +60,14 @@ def huge_page_programs() -> Iterator[Program]:
     """The memory's cost in each mode, and the ways to give it back."""
     for mode in ("always", "madvise", "never"):
         for what in ("small", "sparse", "dense"):
-            is_telling = mode == "always" or what == "sparse"
+            is_telling = mode != "never" or what == "sparse"
             yield Program("kernels/huge_pages.c", (what, mode), DECAY, is_telling, huge_pages=mode)
     for how, options in (("helper", HELPER), ("trim", NEVER)):
         yield Program("memory/memory_comes_back.c", (how, "threads"), options, huge_pages="always")
     for name in ("api/malloc_trim", "memory/realloc_doubling", "concurrency/key_destructors"):
         yield Program(f"{name}.c", huge_pages="always")
-    yield Program("kernels/huge_pages.c", ("sparse", "madvise"), DECAY | {"HAKMEM_THP": "1"})
+    off = DECAY | {"HAKMEM_THP": "0"}
+    yield Program("kernels/huge_pages.c", ("dense", "never"), off, huge_pages="always")
     yield Program(
         "concurrency/fuzz.c", ("4", "2", "4", "1000"), {"HAKMEM_DECAY_MS": "0"}, huge_pages="always"
     )

@@ -52,7 +52,7 @@ CHILD_TEST(less_is_written) {
 
 /* What is kept ends in the middle of a page. */
 static void rezalloc_keeps(const void *always) {
-  os_fake.are_huge_pages_always = *(const bool *)always;
+  os_fake.huge_mode = *(const bool *)always ? OS_HUGE_ALWAYS : OS_HUGE_NEVER;
   start_library();
   size_t kept = 10 * MIB + 100;
   unsigned char *block = must_malloc(kept + 2 * much);

@@ -1,8 +1,9 @@
-/* map/huge.h where the kernel gives huge pages unasked: a part of one is never given back without telling the kernel, which
+/* map/huge.h where the kernel gives huge pages unasked or when asked: a part of one is never given back without telling the kernel, which
  * would bring it back; what may have them is counted as a whole; elsewhere nothing is asked. */
 #include "map/huge.h"
 
 #include "base/counters.h"
+#include "config/options.h"
 #include "unit.h"
 #include "workload.h"
 
@@ -36,49 +37,116 @@ static bool whole_slabs(size_t index, const void *block) {
 }
 typedef bool lives_function(size_t index, const void *block);
 
+struct use {
+  enum os_huge_mode mode;
+  lives_function *lives;
+  uint64_t seed;
+};
+
+static void *table[BLOCKS];
+
+static void fill_between(unsigned first, unsigned end) {
+  for (unsigned index = first; index < end; index++)
+    REQUIRE(table[index] = hak_malloc(BLOCK_BYTES));
+}
+static void fill(void) { fill_between(0, BLOCKS); }
+
+static void empty(lives_function *lives) {
+  for (unsigned index = 0; index < BLOCKS; index++)
+    if (!lives(index, table[index])) hak_free(table[index]);
+  age();
+}
+
 /* Enough for SuperSlabs with huge pages; the first ones of a process have none. */
 static void used_in_full(const void *argument) {
-  lives_function *lives = *(lives_function *const *)argument;
-  static void *blocks[BLOCKS];
-  os_fake.are_huge_pages_always = true;
+  const struct use *use = argument;
+  os_fake.huge_mode = use->mode;
   hak_free(hak_malloc(1));
   uint64_t before = held_bytes(), bytes = (uint64_t)BLOCKS * BLOCK_BYTES;
   uint64_t largest_step = 0;
   for (unsigned index = 0; index < BLOCKS; index++) {
     uint64_t step = held_bytes();
-    REQUIRE(blocks[index] = hak_malloc(BLOCK_BYTES));
+    REQUIRE(table[index] = hak_malloc(BLOCK_BYTES));
     step = held_bytes() - step;
     if (step > largest_step) largest_step = step;
   }
-  REQUIRE(largest_step == CHUNK_BYTES); /* all that the first touch may make resident */
+  REQUIRE(largest_step == CHUNK_BYTES); /* all that the first touch makes resident */
   REQUIRE(held_bytes() - before >= bytes && held_bytes() - before < bytes + 16 * MIB);
-  REQUIRE(os_fake_keeps_huge_pages_out(blocks[0]));
-  REQUIRE(!os_fake_keeps_huge_pages_out(blocks[BLOCKS - 1]));
-  for (unsigned index = 0; index < BLOCKS; index++)
-    if (!lives(index, blocks[index])) hak_free(blocks[index]);
+  REQUIRE(!os_fake_may_be_huge(table[0]));
+  REQUIRE(os_fake_may_be_huge(table[BLOCKS - 1]));
   uint64_t advices = load_relaxed(&os_fake.huge_advices);
-  age();
+  empty(use->lives);
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  if (lives != none) REQUIRE(load_relaxed(&os_fake.huge_advices) > advices);
-  if (lives == none) REQUIRE(held_bytes() < before + MIB);
+  if (use->lives != none) REQUIRE(load_relaxed(&os_fake.huge_advices) > advices);
+  if (use->lives == none) REQUIRE(held_bytes() < before + MIB);
+}
+
+static unsigned huge_blocks(unsigned first, unsigned end) {
+  unsigned count = 0;
+  for (unsigned index = first; index < end; index++) count += os_fake_may_be_huge(table[index]);
+  return count;
+}
+
+/* A heap that grows again has them again, also where it had given back parts of them; how often does not count. */
+static void grows_again(const void *mode) {
+  os_fake.huge_mode = *(const enum os_huge_mode *)mode;
+  fill();
+  unsigned at_first = huge_blocks(0, BLOCKS);
+  REQUIRE(at_first > BLOCKS / 3);
+  for (unsigned round = 0; round < 3; round++) {
+    empty(one_in_a_gap);
+    for (unsigned index = 0; index < BLOCKS; index += GAP) hak_free(table[index]);
+    hak_purge(true); /* with all addresses */
+    fill();
+    REQUIRE(huge_blocks(0, BLOCKS) >= at_first);
+    REQUIRE(load_relaxed(&huge.divisions) <= 2 * BLOCKS * (uint64_t)BLOCK_BYTES / CHUNK_BYTES + 2);
+  }
+}
+
+/* After one that took longer than small pages would the heap goes on without, for a while. */
+CHILD_TEST(slow_ones) {
+  char *environment[] = {"HAKMEM_DECAY_MS=86400000", NULL};
+  enum { SLOW = BLOCKS / 4 * 3, PER_CHUNK = CHUNK_BYTES / BLOCK_BYTES };
+  os_fake.huge_mode = OS_HUGE_ON_REQUEST;
+  options_read(environment);
+  os_fake.ns_a_reading = 2000000;
+  fill_between(0, SLOW);
+  unsigned met = huge_blocks(0, SLOW);
+  REQUIRE(met > 0 && met <= 4 * PER_CHUNK);
+  os_fake.ns_a_reading = 0;
+  os_fake_advance_ms(1000);
+  fill_between(SLOW, BLOCKS);
+  REQUIRE(huge_blocks(SLOW, BLOCKS) >= BLOCKS - SLOW - PER_CHUNK);
+}
+
+static void switched_off(const void *mode) {
+  char *environment[] = {"HAKMEM_THP=0", NULL};
+  struct workload load = {.must_succeed = true};
+  os_fake.huge_mode = *(const enum os_huge_mode *)mode;
+  options_read(environment);
+  workload_run(&load);
+  fill();
+  REQUIRE(huge_blocks(0, BLOCKS) == 0);
+  char *block = hak_malloc(5 * MIB);
+  REQUIRE(!os_fake_may_be_huge(block + CHUNK_BYTES));
 }
 
 /* A large block has them where it fills 2 MiB; what lies at its ends belongs to others too. */
 CHILD_TEST(ends_of_a_big_block) {
-  os_fake.are_huge_pages_always = true;
+  os_fake.huge_mode = OS_HUGE_ALWAYS;
   char *block = hak_malloc(5 * MIB), *small = hak_malloc(100000);
-  REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
-  REQUIRE(os_fake_keeps_huge_pages_out(block + 5 * MIB - 1));
-  REQUIRE(os_fake_keeps_huge_pages_out(small));
+  REQUIRE(os_fake_may_be_huge(block + CHUNK_BYTES));
+  REQUIRE(!os_fake_may_be_huge(block + 5 * MIB - 1));
+  REQUIRE(!os_fake_may_be_huge(small));
   hak_free(block);
   age(); /* … and the next one again */
   block = hak_malloc(5 * MIB);
-  REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
+  REQUIRE(os_fake_may_be_huge(block + CHUNK_BYTES));
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
 }
 
 CHILD_TEST(big_blocks) {
-  os_fake.are_huge_pages_always = true;
+  os_fake.huge_mode = OS_HUGE_ALWAYS;
   void *blocks[8], *small[8];
   for (unsigned round = 0; round < 3; round++) {
     for (unsigned index = 0; index < 8; index++) {
@@ -100,31 +168,44 @@ CHILD_TEST(big_blocks) {
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
 }
 
-static void everything(const void *seed) {
-  struct workload load = {.must_succeed = !seed};
-  os_fake.are_huge_pages_always = true;
-  if (seed) os_fake_fail_at_random(OS_CALLS_ALL, 4, *(const uint64_t *)seed);
+static void everything(const void *argument) {
+  const struct use *use = argument;
+  struct workload load = {.must_succeed = !use->seed};
+  os_fake.huge_mode = use->mode;
+  if (use->seed) os_fake_fail_at_random(OS_CALLS_ALL, 4, use->seed);
   workload_run(&load);
   os_fake_fail_none();
   age();
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
 }
 
-CHILD_TEST(other_modes) {
+CHILD_TEST(mode_never) {
   struct workload load = {.must_succeed = true};
   workload_run(&load);
   age();
   REQUIRE(load_relaxed(&os_fake.huge_advices) == 1); /* unasked, for the first chunk */
 }
 
+static const enum os_huge_mode modes[] = {OS_HUGE_ALWAYS, OS_HUGE_ON_REQUEST};
+enum { MODES = sizeof modes / sizeof modes[0] };
+
 TEST(superslabs) {
   lives_function *const which[] = {none, one_in_a_gap, whole_slabs};
-  for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
-    assert_child_succeeds(used_in_full, &which[index]);
+  for (unsigned mode = 0; mode < MODES; mode++)
+    for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
+      assert_child_succeeds(used_in_full, &(struct use){modes[mode], which[index], 0});
+}
+
+TEST(each_mode) {
+  for (unsigned mode = 0; mode < MODES; mode++) {
+    assert_child_succeeds(grows_again, &modes[mode]);
+    assert_child_succeeds(switched_off, &modes[mode]);
+  }
 }
 
 TEST(workload) {
-  assert_child_succeeds(everything, NULL);
-  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) assert_child_succeeds(everything, &seed);
-  printf("tally: %d faults\n", RANDOM_RUNS);
+  for (unsigned mode = 0; mode < MODES; mode++)
+    for (uint64_t seed = 0; seed <= RANDOM_RUNS; seed++)
+      assert_child_succeeds(everything, &(struct use){modes[mode], none, seed});
+  printf("tally: %d faults\n", MODES * RANDOM_RUNS);
 }
