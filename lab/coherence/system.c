@@ -17,6 +17,7 @@ static THREAD_LOCAL void *thread_end_argument;
 
 uint64_t os_now_ns(void) { return SINCE_BOOT_NS + clock_now(); }
 uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
+uint64_t os_thread_ns(void) { return os_now_ns(); }
 uint64_t os_processor_ms(void) { return core_count * os_now_coarse_ms(); }
 unsigned os_processor_count(void) { return core_count; }
 unsigned os_processor(void) { return running_core(); }

@@ -31,11 +31,18 @@ static void advise(size_t chunk, bool want) {
   os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, want); /* NOLINT */
 }
 
-/* The kernel first: a thread that sees the state may give pages back. */
+/* The kernel first: a thread that sees the state may give pages back. Where mappings are short huge pages that come back do less harm. */
 void huge_refuse(size_t chunk, ATOMIC(char) *state) {
+  if (load_relaxed(&huge.divisions) >= DIVISIONS_MAX) return;
   advise(chunk, false);
   store_relaxed(state, HUGE_REFUSED);
   fetch_add_relaxed(&huge.divisions, 2);
+}
+
+char huge_forget(char state) {
+  if (state != HUGE_REFUSED) return state;
+  fetch_sub_relaxed(&huge.divisions, 2);
+  return HUGE_LET_IN;
 }
 
 /* ---- a growing heap ------------------------------------------------------------------------------------------- */
@@ -53,14 +60,15 @@ char huge_request(size_t chunk, char state, bool is_just_mapped) {
   bool may = may_let_in() && (huge_is_default() || is_time_to_ask());
   if (may && state == HUGE_KEPT_OUT) may = may_divide(chunk, 1);
   if (may != (is_just_mapped ? huge_is_default() : state == HUGE_LET_IN)) advise(chunk, may);
-  if (may && state == HUGE_REFUSED) fetch_sub_relaxed(&huge.divisions, 2);
-  if (!may && state == HUGE_LET_IN) fetch_add_relaxed(&huge.divisions, 2);
-  return may ? HUGE_LET_IN : state == HUGE_KEPT_OUT ? HUGE_KEPT_OUT : HUGE_REFUSED;
+  if (may || state == HUGE_KEPT_OUT) return may ? HUGE_LET_IN : HUGE_KEPT_OUT;
+  fetch_add_relaxed(&huge.divisions, 2);
+  return HUGE_REFUSED;
 }
 
+/* By processor time: the thread may have to wait for a processor, too. */
 void huge_touch(size_t chunk) {
-  uint64_t start_ns = os_now_ns();
+  uint64_t start_ns = os_thread_ns();
   *(volatile char *)chunk_address(chunk) = 0; /* NOLINT: the window is made of addresses */
-  uint64_t end_ns = os_now_ns(), took_ns = end_ns - start_ns;
-  if (took_ns >= SLOW_NS) store_relaxed(&huge.pause_end_ns, end_ns + took_ns * PAUSE_FACTOR);
+  uint64_t took_ns = os_thread_ns() - start_ns;
+  if (took_ns >= SLOW_NS) store_relaxed(&huge.pause_end_ns, os_now_ns() + took_ns * PAUSE_FACTOR);
 }

@@ -123,6 +123,8 @@ uint64_t os_now_ns(void);
 uint64_t os_now_coarse_ms(void);
 /* Processor time of the whole process; a system call. */
 uint64_t os_processor_ms(void);
+/* The processor time of the calling thread; of a confined process the clock's. */
+uint64_t os_thread_ns(void);
 void os_yield(void);
 /* The number of the processor that runs this thread, or ran it a moment ago; the same for all where the kernel does not tell. */
 unsigned os_processor(void);

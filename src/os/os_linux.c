@@ -190,6 +190,10 @@ uint64_t os_processor_ms(void) {
   return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
 }
 
+uint64_t os_thread_ns(void) {
+  return clock_ns(os_is_confined() ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+}
+
 static struct timespec time_of(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 }

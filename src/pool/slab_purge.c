@@ -30,9 +30,10 @@ static uint32_t purge_slots(struct purge *purge, struct superslab *superslab, ui
   return purged;
 }
 
-/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings. */
+/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings; and where huge pages were refused there will be none. */
 static bool give_addresses(struct purge *purge, struct superslab *superslab) {
-  bool shall_go = purge->give_addresses || os_overcommit_is_strict();
+  bool shall_go = purge->give_addresses || os_overcommit_is_strict() ||
+                  load_relaxed(&superslab->huge_state) == HUGE_REFUSED;
   if (!shall_go || !superslab->is_mapped) return false;
   purge_note_call(purge);
   return superslab_unmap(superslab);

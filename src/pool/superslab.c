@@ -23,8 +23,9 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
 /* The first touch makes all pages of this SuperSlab resident: so all count, and unused ones go back by age. */
 static NOINLINE void touch_all_slots(struct superslab *superslab) {
   uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
+  size_t bytes = count_bits(more) * GRANULE_BYTES;
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  if (!commit_take(count_bits(more) * GRANULE_BYTES)) {
+  if (!(limits.hard_bytes ? commit_take_if_allowed(bytes) : commit_take(bytes))) {
     superslab_refuse_huge(superslab);
     return;
   }
@@ -42,14 +43,14 @@ enum { SUPERSLABS_BEFORE_HUGE = 32 };
 RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mapped) {
   uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
   char state = load_relaxed(&superslab->huge_state);
-  if (mapped > SUPERSLABS_BEFORE_HUGE || state != HUGE_KEPT_OUT) {
+  if (state == HUGE_LET_IN || (is_just_mapped && mapped > SUPERSLABS_BEFORE_HUGE)) {
     state = huge_request(superslab->chunk, state, is_just_mapped);
     store_relaxed(&superslab->huge_state, state);
     if (state == HUGE_LET_IN) touch_all_slots(superslab);
-  } else if (mapped <= 1) { /* unasked */
-    os_advise_huge((void *)chunk_address(superslab->chunk), CHUNK_BYTES, false);
-  } else if (is_just_mapped) {
+  } else if (is_just_mapped && mapped > 1) {
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+  } else if (is_just_mapped) { /* unasked */
+    os_advise_huge((void *)chunk_address(superslab->chunk), CHUNK_BYTES, false);
   }
 }
 
@@ -90,6 +91,7 @@ enum os_map_result superslab_use_again(struct superslab *superslab) {
 bool superslab_unmap(struct superslab *superslab) {
   if (!os_unmap((void *)chunk_address(superslab->chunk), CHUNK_BYTES)) return false;
   superslab->is_mapped = false;
+  store_relaxed(&superslab->huge_state, huge_forget(load_relaxed(&superslab->huge_state)));
   fetch_sub_relaxed(&totals.superslabs_mapped, 1);
   return true;
 }

@@ -136,21 +136,34 @@ static void check_preconditions(const void *address, size_t bytes) {
 enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
 enum advice { NO_ADVICE, REQUESTED, REFUSED };
 static ATOMIC(char) advices[HUGE_PAGES_TOLD_APART];
+/* A part of it went back: its small pages have a table, so no fault brings a huge page until it is mapped anew. */
+static ATOMIC(bool) tables[HUGE_PAGES_TOLD_APART];
 
 static ATOMIC(char) *advice_for(uintptr_t address) {
   return &advices[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
 }
 
-bool os_fake_may_be_huge(const void *address) {
-  char advice = load_relaxed(advice_for((uintptr_t)address));
+/* Now or later: khugepaged needs no free place. */
+static bool may_be_huge(uintptr_t address) {
+  char advice = load_relaxed(advice_for(address));
   if (os_huge_mode() == OS_HUGE_ALWAYS) return advice != REFUSED;
   return os_huge_mode() == OS_HUGE_ON_REQUEST && advice == REQUESTED;
+}
+
+bool os_fake_may_be_huge(const void *address) {
+  uintptr_t at = (uintptr_t)address;
+  return may_be_huge(at) && !load_relaxed(&tables[advice_for(at) - advices]);
+}
+
+static void forget(uintptr_t address) {
+  store_relaxed(advice_for(address), NO_ADVICE);
+  store_relaxed(&tables[advice_for(address) - advices], false);
 }
 
 static void note_mapped(void *address, size_t bytes) {
   uintptr_t first = round_up((uintptr_t)address, HUGE_PAGE_BYTES), end = (uintptr_t)address + bytes;
   for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES)
-    store_relaxed(advice_for(at), NO_ADVICE);
+    forget(at);
 }
 
 /* Where a part is unmapped there is room for none. */
@@ -161,8 +174,9 @@ static bool is_mapped_in_full(uintptr_t address) {
 }
 
 static void look_for_leak(uintptr_t edge) {
-  if (edge % HUGE_PAGE_BYTES && os_fake_may_be_huge((void *)edge) && is_mapped_in_full(edge)) /* NOLINT */
+  if (edge % HUGE_PAGE_BYTES && may_be_huge(edge) && is_mapped_in_full(edge))
     fetch_add_relaxed(&os_fake.huge_page_leaks, 1);
+  if (edge % HUGE_PAGE_BYTES) store_relaxed(&tables[advice_for(edge) - advices], true);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
@@ -458,6 +472,7 @@ void os_note_prctl(int option) { (void)option; }
 uint64_t os_now_ns(void) { return fetch_add_relaxed(&os_fake.now_ns, os_fake.ns_a_reading); }
 uint64_t os_now_coarse_ms(void) { return load_relaxed(&os_fake.now_ns) / 1000000; }
 uint64_t os_processor_ms(void) { return os_fake.processor_ms; }
+uint64_t os_thread_ns(void) { return os_now_ns(); }
 void os_yield(void) { sched_yield(); }
 unsigned os_processor(void) { return os_fake.processor; }
 

@@ -92,7 +92,7 @@ void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed);
 void os_fake_fail_none(void);
 void os_fake_advance_ms(uint64_t milliseconds);
 void os_fake_forget_written(void);
-/* Whether the kernel may put a huge page at the aligned 2 MiB of this address. */
+/* Whether a first touch in the aligned 2 MiB of this address may bring a huge page. */
 bool os_fake_may_be_huge(const void *address);
 
 #endif

@@ -135,6 +135,7 @@ bool os_is_multi_threaded(void) { return true; }
 uint64_t os_now_ns(void) { return model_os.now_ns; }
 uint64_t os_now_coarse_ms(void) { return model_os.now_ns / 1000000; }
 uint64_t os_processor_ms(void) { return 0; }
+uint64_t os_thread_ns(void) { return 0; }
 void os_yield(void) { model_pause(); }
 unsigned os_processor(void) { return 0; }
 bool os_fence_other_threads(void) { return false; }
