@@ -56,8 +56,22 @@ static bool is_time_to_ask(void) {
   return os_huge_mode() == OS_HUGE_ON_REQUEST && os_now_ns() >= load_relaxed(&huge.pause_end_ns);
 }
 
+/* A program may never touch all pages of its blocks, and a huge page touches them all. So one chunk in 16 has small pages, and the others
+ * have huge ones if that one is resident in all but 3 %. */
+enum { PROBE_EVERY = 16, DENSE_DIVISOR = 32 };
+
+static bool is_dense(size_t chunk) {
+  if (fetch_add_relaxed(&huge.mapped, 1) % PROBE_EVERY == 0) {
+    store_relaxed(&huge.probe, chunk);
+    return false;
+  }
+  void *probe = (void *)chunk_address(load_relaxed(&huge.probe)); /* NOLINT */
+  return os_resident_bytes(probe, CHUNK_BYTES) >= CHUNK_BYTES - CHUNK_BYTES / DENSE_DIVISOR;
+}
+
 char huge_request(size_t chunk, char state, bool is_just_mapped) {
   bool may = may_let_in() && (huge_is_default() || is_time_to_ask());
+  if (may && is_just_mapped) may = is_dense(chunk);
   if (may && state == HUGE_KEPT_OUT) may = may_divide(chunk, 1);
   if (may != (is_just_mapped ? huge_is_default() : state == HUGE_LET_IN)) advise(chunk, may);
   if (may || state == HUGE_KEPT_OUT) return may ? HUGE_LET_IN : HUGE_KEPT_OUT;

@@ -24,6 +24,8 @@ struct huge {
   ATOMIC(uint32_t) divisions; /* places where a mapping may end: one side was let in alone */
   ATOMIC(size_t) let_in_end;  /* the chunk after those let in last */
   ATOMIC(uint64_t) pause_end_ns; /* until then none is requested */
+  ATOMIC(uint32_t) mapped;       /* chunks of growing heaps that might have been let in */
+  ATOMIC(size_t) probe;          /* the last of them kept out to see how much the program touches; 0: none yet */
 };
 extern struct huge huge;
 

@@ -36,14 +36,15 @@ static NOINLINE void touch_all_slots(struct superslab *superslab) {
   purge_want();
 }
 
-/* A process with this number of SuperSlabs will use up another: then a huge page is less work, and wastes nothing. */
-enum { SUPERSLABS_BEFORE_HUGE = 32 };
+/* A process that holds 64 MiB will use up another SuperSlab: then a huge page is less work, and wastes 3 % at most. */
+#define HUGE_FROM_BYTES ((uint64_t)64 << 20)
 
 /* For a SuperSlab without a resident page. */
 RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mapped) {
   uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
   char state = load_relaxed(&superslab->huge_state);
-  if (state == HUGE_LET_IN || (is_just_mapped && mapped > SUPERSLABS_BEFORE_HUGE)) {
+  bool is_large = load_relaxed(&totals.committed_bytes) >= HUGE_FROM_BYTES;
+  if (is_just_mapped ? is_large && mapped > 1 : state == HUGE_LET_IN) {
     state = huge_request(superslab->chunk, state, is_just_mapped);
     store_relaxed(&superslab->huge_state, state);
     if (state == HUGE_LET_IN) touch_all_slots(superslab);
