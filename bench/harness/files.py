@@ -19,7 +19,7 @@ def write_json(document: Document, path: Path) -> None:
 def read_json(path: Path) -> Document:
     """A document that write_json wrote.  Raises ValueError for anything else."""
     document = json.loads(path.read_text())
-    if not isinstance(document, dict) or "geometric_means_cases" not in document:
+    if not isinstance(document, dict) or "geometric_means_made_up" not in document:
         raise ValueError("not a result of this version of bench/run")
     return document
 

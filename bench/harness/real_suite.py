@@ -12,7 +12,7 @@ from .build import BuildError
 from .paths import REAL
 from .real_inputs import make_once, write_history, write_json, write_text, write_xml
 from .real_program import CommandProgram, Job, RealProgram
-from .redis_server import RedisServer
+from .server_program import NginxServer, RedisServer
 
 PYTHON = "/usr/bin/python3"  # Debian's: a version manager's wrapper would start other processes
 IMAGEMAGICK = "convert-im6.q16"  # its convert
@@ -152,6 +152,7 @@ def _git(folder: Path, commits: int) -> Job:
 
 REAL_SUITE: tuple[RealProgram, ...] = (
     RedisServer("real-redis", "redis-benchmark", "redis-tools", 60_000, 20_000, 1.4),
+    NginxServer("real-nginx", "ab", "apache2-utils", 14_000, 4_000),
     CommandProgram("real-sqlite", "sqlite3", "sqlite3", 200_000, 60_000, make=_sqlite),
     CommandProgram("real-python", PYTHON, "python3", 16, 5, make=_python),
     CommandProgram("real-perl", "perl", "perl", 32, 10, make=_perl),

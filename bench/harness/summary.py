@@ -117,6 +117,9 @@ def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: li
         "geometric_means": _geometric_means([row for row in rows if not row["case"]], plan.allocators),
         "geometric_means_cases": _geometric_means([row for row in rows if row["case"]], plan.allocators),
         "geometric_means_real": _geometric_means([row for row in rows if row["real"]], plan.allocators),
+        "geometric_means_made_up": _geometric_means(
+            [row for row in rows if not row["real"] and not row["case"]], plan.allocators
+        ),
         "extras": extra_tables(rows, [a.name for a in plan.allocators if a.is_peer]),
         "hakmem_reports": outcome.reports,
         "figures": mission_figures(outcome.reports),

@@ -54,11 +54,12 @@ def allocators_sentence(document: Document) -> str:
 
 
 def mean_rows(document: Document) -> list[tuple[str, dict[str, Any]]]:
-    """The geometric means with their labels: of all loads and, where there are such, of real programs and
-    of cases."""
+    """The geometric means with their labels: of all loads and, where there are such, of real programs, of
+    loads that are not, and of cases."""
     rows = [
         ("all loads", document["geometric_means"]),
         ("real programs", document["geometric_means_real"]),
+        ("made-up loads", document["geometric_means_made_up"]),
         ("cases", document["geometric_means_cases"]),
     ]
     return [

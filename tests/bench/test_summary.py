@@ -25,6 +25,7 @@ def test_means_are_over_rows_that_all_finished(document_of: Make, fake: Make, sa
     assert document["geometric_means"]["benchmarks"] == 2
     assert document["geometric_means"]["ns_per_op"]["hakmem"] == pytest.approx(1.0)
     assert document["geometric_means_real"]["ns_per_op"]["hakmem"] == pytest.approx(2.0)
+    assert document["geometric_means_made_up"]["ns_per_op"]["hakmem"] == pytest.approx(0.5)
 
 
 def test_further_figures(document_of: Make, fake: Make, sample: Make) -> None:

@@ -1,0 +1,229 @@
+"""A server as a real program, under a fixed number of a client's requests.
+
+The server runs on the allocator, the client does not.  The time is the client's wall time; CPU time, page
+faults and peak memory are the server's, from /proc."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .allocators import Allocator
+from .execute import TIMEOUT_SECONDS, RunError, Sample, user_environment
+from .real_program import SHARED_VARIABLES, RealProgram, find_program, preload_variables
+from .workload import Length
+
+START_SECONDS = 20.0
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Short strings, lists, sets and hashes; keys are drawn anew by the client in every run.
+REDIS_LOADS = (
+    "-c 20 -P 16 -d 100 -r 50000 -t set,get,lpush,rpop,sadd,hset",
+    "-c 20 -P 4 -d 1500 -r 5000 -t set,get",
+)
+REDIS_SETTINGS = "--port 0 --save  --appendonly no --daemonize no --loglevel warning --jemalloc-bg-thread no"
+# Debian's package redis-tools has the server under this name, and no service that would be started.
+REDIS_SERVERS = ("redis-server", "redis-check-rdb")
+# Each request passes through a proxy, which buffers and compresses, to a file that the server itself serves.
+NGINX_CONFIGURATION = """
+daemon off; master_process off; pid nginx.pid; error_log stderr error;
+events { worker_connections 256; }
+http {
+  access_log off; gzip on; gzip_min_length 100; gzip_types text/plain; gzip_http_version 1.0;
+  gzip_proxied any; add_header X-Id $request_id;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  server { listen unix:FOLDER/page.sock; location / { default_type text/plain; root FOLDER; } }
+  server { listen 127.0.0.1:PORT; location / { proxy_pass http://unix:FOLDER/page.sock; } }
+}
+"""
+PAGE_LINES = 600
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What /proc says of a process."""
+
+    user_s: float
+    sys_s: float
+    minor_faults: int
+    peak_rss_kib: int
+
+
+def usage_of(pid: int) -> Usage:
+    """The process's usage so far."""
+    # The name in brackets may hold spaces; the fields after it are counted from 3.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return Usage(
+        user_s=int(fields[11]) / TICKS_PER_SECOND,
+        sys_s=int(fields[12]) / TICKS_PER_SECOND,
+        minor_faults=int(fields[7]),
+        peak_rss_kib=int(status["VmHWM"].split()[0]),
+    )
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start a server, and where it then listens: a path, or a port of this machine."""
+
+    command: list[str]
+    executable: str
+    address: str | int
+
+
+def _answers(address: str | int) -> bool:
+    if isinstance(address, str):
+        return Path(address).exists()
+    with closing(socket.socket()) as connection:
+        return connection.connect_ex(("127.0.0.1", address)) == 0
+
+
+@contextmanager
+def _running(start: Start, environment: dict[str, str], folder: Path) -> Iterator[int]:
+    """A server of its own: its process id."""
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            start.command,
+            executable=start.executable,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _answers(start.address):
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = (log.read_text(errors="replace").splitlines() or ["no message"])[-1]
+                raise RunError(f"{start.command[0]} did not start: {last}")
+            time.sleep(0.005)
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _client(command: list[str], proof: str) -> None:
+    """Runs the client, whose output has `proof` when it has been served."""
+    name = command[0]
+    try:
+        done = subprocess.run(
+            command,
+            env=user_environment(),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"{name}: {error}") from error
+    if done.returncode != 0 or proof not in done.stdout:
+        raise RunError(f"{name}: {(done.stderr or done.stdout).strip()[-200:]}")
+
+
+@dataclass(frozen=True)
+class ServerProgram(RealProgram):
+    """`size` is the number of requests of each kind; `program` the client."""
+
+    @property
+    @abstractmethod
+    def servers(self) -> tuple[str, ...]:
+        """The names that the server may have."""
+
+    @abstractmethod
+    def start(self, folder: Path) -> Start: ...
+
+    @abstractmethod
+    def load(self, address: str | int, size: int) -> None:
+        """Runs the client.  Raises RunError."""
+
+    def executable(self) -> str:
+        return next(path for path in map(find_program, self.servers) if path is not None)
+
+    def missing(self) -> str:
+        if not any(map(find_program, self.servers)):
+            return f"{self.name}: {self.servers[0]} is not installed: Debian package {self.package}"
+        return super().missing()
+
+    def write_inputs(self, size: int) -> None:
+        """There are none."""
+
+    def run(self, allocator: Allocator, size: int, more_variables: dict[str, str]) -> Sample:
+        environment = user_environment() | SHARED_VARIABLES | more_variables | preload_variables(allocator)
+        with tempfile.TemporaryDirectory(prefix=f"hakmem-{self.name}-") as name:
+            start = self.start(Path(name))
+            with _running(start, environment, Path(name)) as pid:
+                before, begin = usage_of(pid), time.monotonic()
+                self.load(start.address, size)
+                seconds, after = time.monotonic() - begin, usage_of(pid)
+        return {
+            "ops": 1,
+            "seconds": seconds,
+            "ns_per_op": seconds * 1e9,
+            "user_s": after.user_s - before.user_s,
+            "sys_s": after.sys_s - before.sys_s,
+            "peak_rss_kib": after.peak_rss_kib,
+            "minor_faults": after.minor_faults - before.minor_faults,
+        }
+
+
+class RedisServer(ServerProgram):
+    servers = REDIS_SERVERS
+
+    def command_text(self, length: Length) -> str:
+        loads = "; ".join(f"redis-benchmark -n {self.size(length)} {load}" for load in REDIS_LOADS)
+        return f"redis-server {REDIS_SETTINGS} for {loads}"
+
+    def start(self, folder: Path) -> Start:
+        place = f"{folder}/redis.sock"
+        command = ["redis-server", *REDIS_SETTINGS.split(" "), "--unixsocket", place, "--dir", str(folder)]
+        return Start(command, self.executable(), place)
+
+    def load(self, address: str | int, size: int) -> None:
+        for load in REDIS_LOADS:
+            command = ["redis-benchmark", "-s", str(address), "-n", str(size), "-q", *load.split()]
+            _client(command, "requests per second")
+
+
+class NginxServer(ServerProgram):
+    servers = ("nginx", "/usr/sbin/nginx")
+
+    def command_text(self, length: Length) -> str:
+        return f"nginx, a proxy before a page of its own, for ab -k -c 20 -n {self.size(length)}"
+
+    def start(self, folder: Path) -> Start:
+        with closing(socket.socket()) as connection:
+            connection.bind(("127.0.0.1", 0))
+            port = int(connection.getsockname()[1])
+        (folder / "page").write_text("".join(f"line {number} of a page\n" for number in range(PAGE_LINES)))
+        folder.chmod(0o755)
+        text = NGINX_CONFIGURATION.replace("PORT", str(port)).replace("FOLDER", str(folder))
+        (folder / "nginx.conf").write_text(text)
+        return Start(["nginx", "-p", str(folder), "-c", "nginx.conf"], self.executable(), port)
+
+    def load(self, address: str | int, size: int) -> None:
+        headers = ["-H", "Accept-Encoding: gzip"]
+        command = [
+            "ab",
+            "-q",
+            "-k",
+            "-c",
+            "20",
+            "-n",
+            str(size),
+            *headers,
+            f"http://127.0.0.1:{address}/page",
+        ]
+        _client(command, f"Complete requests:      {size}\nFailed requests:        0\n")
