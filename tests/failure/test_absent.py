@@ -15,11 +15,17 @@ from results import Compile, Run, Tally
 HERE = Path(__file__).resolve().parent
 LOAD = ("concurrency/fuzz.c", "1", "4", "4", "3000")
 MOVES = ("memory/realloc_doubling.c",)
-ROUNDS = {"HAKMEM_DECAY_MS": "0", "HAKMEM_THP": "1", "HAKMEM_PREFAULT": "1", "HAKMEM_HELPER_THREAD": "1"}
+LOADS = {
+    "mremap": MOVES,
+    "MREMAP_DONTUNMAP": MOVES,
+    "MADV_HUGEPAGE": ("memory/memory_comes_back.c", "trim", "main"),
+}
+ROUNDS = {"HAKMEM_DECAY_MS": "0", "HAKMEM_PREFAULT": "1", "HAKMEM_HELPER_THREAD": "1"}
 GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 MODES = {"default": {}, "rounds": ROUNDS, "guarded": GUARDED, "hardened": {"HAKMEM_HARDEN": "2"}}
 
 MADV_GUARD_INSTALL = 102
+THP_MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 # Each with a mode in which it is asked for.  Of the calls that docs/RELIABILITY.md lists, those that set a
 # thread's scheduler and processors are only asked of processes with settings of their own.
@@ -33,7 +39,7 @@ ABSENT = {
     "sched_getaffinity": "default",
     "sched_getscheduler": "rounds",
     "mremap": "default",
-    "MADV_HUGEPAGE": "rounds",
+    "MADV_HUGEPAGE": "default",
     "MADV_NOHUGEPAGE": "rounds",
     "MADV_POPULATE_WRITE": "rounds",
     "MADV_GUARD_INSTALL": "guarded",
@@ -73,8 +79,10 @@ def has_guard_regions() -> bool:
 def test_absent(name: str, compile_c: Compile, plain: Run, lib: Path, tally: Tally) -> None:
     if name == "MADV_GUARD_REMOVE" and not has_guard_regions():
         pytest.skip("asked for where the kernel has guard regions: Linux 6.13")
+    if name == "MADV_HUGEPAGE" and "[madvise]" not in THP_MODES.read_text():
+        pytest.skip("asked for in the mode madvise")
     shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")
-    source, *arguments = MOVES if name in {"mremap", "MREMAP_DONTUNMAP"} else LOAD
+    source, *arguments = LOADS.get(name, LOAD)
     program = compile_c(HERE.parent / source, INCLUDE_TESTS)
     environment = MODES[ABSENT[name]] | {"ABSENT": name, "LD_PRELOAD": f"{shim} {lib}"}
     result = plain([program, *arguments], env=environment, timeout=60)

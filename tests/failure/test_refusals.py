@@ -54,7 +54,7 @@ def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
 def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     """With options that ask the kernel for more, and more often: there every call would take long."""
     runs, call = 0, 1
-    options = {"DECAY_MS": "0", "THP": "1", "PREFAULT": "1", "HELPER_THREAD": "1"}
+    options = {"DECAY_MS": "0", "PREFAULT": "1", "HELPER_THREAD": "1"}
     while refuse(call, call, **{f"HAKMEM_{name}": value for name, value in options.items()}):
         runs, call = runs + 1, call + 1 + call // 12
     assert runs > CALLS_MIN
