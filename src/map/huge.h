@@ -39,9 +39,9 @@ INLINE void huge_keep_out(uintptr_t address, size_t bytes) {
 
 /* Chunks that have just been mapped and will be used as wholes: their state. The kernel is not asked for huge pages. */
 char huge_let_in(size_t chunk, size_t count);
-/* For a chunk of a growing heap that has no resident page and is the caller's alone, just mapped or let in: its new state. Where the kernel
- * wants to be asked for huge pages, it is. */
-char huge_request(size_t chunk, char state, bool is_just_mapped);
+/* For a chunk that has no resident page and is the caller's alone, just mapped or let in: its new state. Where the kernel wants to be asked
+ * for huge pages, it is. `are_wanted`: the heap is large. */
+char huge_request(size_t chunk, char state, bool is_just_mapped, bool are_wanted);
 /* The state of a chunk whose addresses went back: mapped again it may have huge pages, which the kernel gives only where no page table is
  * left. */
 char huge_forget(char state);

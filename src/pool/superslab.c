@@ -44,8 +44,8 @@ RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mappe
   uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
   char state = load_relaxed(&superslab->huge_state);
   bool is_large = load_relaxed(&totals.committed_bytes) >= HUGE_FROM_BYTES;
-  if (is_just_mapped ? is_large && mapped > 1 : state == HUGE_LET_IN) {
-    state = huge_request(superslab->chunk, state, is_just_mapped);
+  if (state == HUGE_LET_IN || (is_just_mapped && is_large && mapped > 1)) {
+    state = huge_request(superslab->chunk, state, is_just_mapped, is_large);
     store_relaxed(&superslab->huge_state, state);
     if (state == HUGE_LET_IN) touch_all_slots(superslab);
   } else if (is_just_mapped && mapped > 1) {
