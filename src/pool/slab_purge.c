@@ -30,7 +30,8 @@ static uint32_t purge_slots(struct purge *purge, struct superslab *superslab, ui
   return purged;
 }
 
-/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings; and where huge pages were refused there will be none. */
+/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings; and one that was refused huge pages gets them only when it
+ * is mapped anew. */
 static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   bool shall_go = purge->give_addresses || os_overcommit_is_strict() ||
                   load_relaxed(&superslab->huge_state) == HUGE_REFUSED;

@@ -22,10 +22,9 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
 
 /* The first touch makes all pages of this SuperSlab resident: so all count, and unused ones go back by age. */
 static NOINLINE void touch_all_slots(struct superslab *superslab) {
-  uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
-  size_t bytes = count_bits(more) * GRANULE_BYTES;
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  if (!(limits.hard_bytes ? commit_take_if_allowed(bytes) : commit_take(bytes))) {
+  ASSERT(!slots_dirty(load_relaxed(&superslab->slots)));
+  if (!(limits.hard_bytes ? commit_take_if_allowed(CHUNK_BYTES) : commit_take(CHUNK_BYTES))) {
     superslab_refuse_huge(superslab);
     return;
   }
