@@ -135,35 +135,33 @@ static void check_preconditions(const void *address, size_t bytes) {
 #define HUGE_PAGE_BYTES ((uintptr_t)2 << 20)
 enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
 enum advice { NO_ADVICE, REQUESTED, REFUSED };
-static ATOMIC(char) advices[HUGE_PAGES_TOLD_APART];
-/* A part of it went back: its small pages have a table, so no fault brings a huge page until it is mapped anew. */
-static ATOMIC(bool) tables[HUGE_PAGES_TOLD_APART];
+static struct place {
+  ATOMIC(char) advice;
+  ATOMIC(bool) has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
+} huge_places[HUGE_PAGES_TOLD_APART];
 
-static ATOMIC(char) *advice_for(uintptr_t address) {
-  return &advices[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
+static struct place *place_of(uintptr_t address) {
+  return &huge_places[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
 }
 
 /* Now or later: khugepaged needs no free place. */
 static bool may_be_huge(uintptr_t address) {
-  char advice = load_relaxed(advice_for(address));
+  char advice = load_relaxed(&place_of(address)->advice);
   if (os_huge_mode() == OS_HUGE_ALWAYS) return advice != REFUSED;
   return os_huge_mode() == OS_HUGE_ON_REQUEST && advice == REQUESTED;
 }
 
 bool os_fake_may_be_huge(const void *address) {
   uintptr_t at = (uintptr_t)address;
-  return may_be_huge(at) && !load_relaxed(&tables[advice_for(at) - advices]);
-}
-
-static void forget(uintptr_t address) {
-  store_relaxed(advice_for(address), NO_ADVICE);
-  store_relaxed(&tables[advice_for(address) - advices], false);
+  return may_be_huge(at) && !load_relaxed(&place_of(at)->has_table);
 }
 
 static void note_mapped(void *address, size_t bytes) {
   uintptr_t first = round_up((uintptr_t)address, HUGE_PAGE_BYTES), end = (uintptr_t)address + bytes;
-  for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES)
-    forget(at);
+  for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES) {
+    store_relaxed(&place_of(at)->advice, NO_ADVICE);
+    store_relaxed(&place_of(at)->has_table, false);
+  }
 }
 
 /* Where a part is unmapped there is room for none. */
@@ -176,7 +174,7 @@ static bool is_mapped_in_full(uintptr_t address) {
 static void look_for_leak(uintptr_t edge) {
   if (edge % HUGE_PAGE_BYTES && may_be_huge(edge) && is_mapped_in_full(edge))
     fetch_add_relaxed(&os_fake.huge_page_leaks, 1);
-  if (edge % HUGE_PAGE_BYTES) store_relaxed(&tables[advice_for(edge) - advices], true);
+  if (edge % HUGE_PAGE_BYTES) store_relaxed(&place_of(edge)->has_table, true);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
@@ -361,7 +359,7 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
   fetch_add_relaxed(&os_fake.huge_advices, 1);
   uintptr_t first = (uintptr_t)address - (uintptr_t)address % HUGE_PAGE_BYTES;
   for (uintptr_t at = first; at < (uintptr_t)address + bytes; at += HUGE_PAGE_BYTES)
-    store_relaxed(advice_for(at), want ? REQUESTED : REFUSED);
+    store_relaxed(&place_of(at)->advice, want ? REQUESTED : REFUSED);
 }
 
 /* The rest of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
