@@ -74,7 +74,6 @@ class Start:
     """How to start a server, and where it then listens: a path, or a port of this machine."""
 
     command: list[str]
-    executable: str
     address: str | int
 
 
@@ -86,13 +85,13 @@ def _answers(address: str | int) -> bool:
 
 
 @contextmanager
-def _running(start: Start, environment: dict[str, str], folder: Path) -> Iterator[int]:
+def _running(start: Start, executable: str, environment: dict[str, str], folder: Path) -> Iterator[int]:
     """A server of its own: its process id."""
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             start.command,
-            executable=start.executable,
+            executable=executable,
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -149,9 +148,6 @@ class ServerProgram(RealProgram):
     def load(self, address: str | int, size: int) -> None:
         """Runs the client.  Raises RunError."""
 
-    def executable(self) -> str:
-        return next(path for path in map(find_program, self.servers) if path is not None)
-
     def missing(self) -> str:
         if not any(map(find_program, self.servers)):
             return f"{self.name}: {self.servers[0]} is not installed: Debian package {self.package}"
@@ -164,7 +160,8 @@ class ServerProgram(RealProgram):
         environment = user_environment() | SHARED_VARIABLES | more_variables | preload_variables(allocator)
         with tempfile.TemporaryDirectory(prefix=f"hakmem-{self.name}-") as name:
             start = self.start(Path(name))
-            with _running(start, environment, Path(name)) as pid:
+            executable = next(filter(None, map(find_program, self.servers)))
+            with _running(start, executable, environment, Path(name)) as pid:
                 before, begin = usage_of(pid), time.monotonic()
                 self.load(start.address, size)
                 seconds, after = time.monotonic() - begin, usage_of(pid)
@@ -189,7 +186,7 @@ class RedisServer(ServerProgram):
     def start(self, folder: Path) -> Start:
         place = f"{folder}/redis.sock"
         command = ["redis-server", *REDIS_SETTINGS.split(" "), "--unixsocket", place, "--dir", str(folder)]
-        return Start(command, self.executable(), place)
+        return Start(command, place)
 
     def load(self, address: str | int, size: int) -> None:
         for load in REDIS_LOADS:
@@ -211,7 +208,7 @@ class NginxServer(ServerProgram):
         folder.chmod(0o755)
         text = NGINX_CONFIGURATION.replace("PORT", str(port)).replace("FOLDER", str(folder))
         (folder / "nginx.conf").write_text(text)
-        return Start(["nginx", "-p", str(folder), "-c", "nginx.conf"], self.executable(), port)
+        return Start(["nginx", "-p", str(folder), "-c", "nginx.conf"], port)
 
     def load(self, address: str | int, size: int) -> None:
         headers = ["-H", "Accept-Encoding: gzip"]
