@@ -139,13 +139,14 @@ def _line(process: Process) -> Line:
     except UnreadableError:
         process.check_same()
         allocator = Allocator("unknown")
+    sums = process.smaps_rollup()  # RSS and PSS of one instant: those of a growing process stay in order
     return Line(
         pid=process.pid,
         allocator=allocator.name,
         version=allocator.version,
         is_bundled=allocator.is_bundled,
-        rss_bytes=process.figures().rss_bytes,
-        pss_bytes=process.smaps_rollup().get("Pss"),
+        rss_bytes=sums.get("Rss", 0),
+        pss_bytes=sums.get("Pss"),
         user_id=int(process.status()["Uid"].split()[1]),
         name=process.name,
         container=container.id or container.cgroup,
