@@ -221,12 +221,8 @@ def read_entries(file: int, address: int, page_count: int) -> Words:
     """The pagemap words of some pages; zeros if the process has ended or unmapped them meanwhile."""
     words = np.zeros(page_count, np.uint64)
     view = words.view(np.uint8).data
-    done = 0
-    while done < len(view):
-        offset = address // PAGE_BYTES * PAGEMAP_ENTRY_BYTES + done
-        got = os.preadv(file, [view[done:]], offset)
-        if not got:
-            break
+    offset, done = address // PAGE_BYTES * PAGEMAP_ENTRY_BYTES, 0
+    while done < len(view) and (got := os.preadv(file, [view[done:]], offset + done)):
         done += got
     return words
 
