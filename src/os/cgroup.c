@@ -71,15 +71,20 @@ static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period
   if (quota < cgroup->processor_quota) cgroup->processor_quota = quota;
 }
 
-/* Reads the files of both versions: those of the version not in use do not exist. */
-static void read_directory(struct os_cgroup *cgroup, const char *directory) {
-  note_memory(cgroup, directory, "memory.max", false);
-  note_memory(cgroup, directory, "memory.high", false);
-  note_memory(cgroup, directory, "memory.limit_in_bytes", true);
-  const char *text = read_in(directory, "cpu.max"), *period = scan_for(text, ' ');
-  if (period) note_quota(cgroup, number_at(text), number_at(period + 1));
-  uint64_t quota = number_at(read_in(directory, "cpu.cfs_quota_us"));
-  note_quota(cgroup, quota, number_at(read_in(directory, "cpu.cfs_period_us")));
+enum { V2_FILES = 1, V1_MEMORY_FILES = 2, V1_PROCESSOR_FILES = 4 };
+
+static void read_directory(struct os_cgroup *cgroup, const char *directory, unsigned files) {
+  if (files & V2_FILES) {
+    note_memory(cgroup, directory, "memory.max", false);
+    note_memory(cgroup, directory, "memory.high", false);
+    const char *text = read_in(directory, "cpu.max"), *period = scan_for(text, ' ');
+    if (period) note_quota(cgroup, number_at(text), number_at(period + 1));
+  }
+  if (files & V1_MEMORY_FILES) note_memory(cgroup, directory, "memory.limit_in_bytes", true);
+  if (files & V1_PROCESSOR_FILES) {
+    uint64_t quota = number_at(read_in(directory, "cpu.cfs_quota_us"));
+    note_quota(cgroup, quota, number_at(read_in(directory, "cpu.cfs_period_us")));
+  }
 }
 
 /* ---- up the tree ------------------------------------------------------------------------------------------- */
@@ -94,7 +99,8 @@ static bool leads_outside(const char *path) {
 }
 
 /* Reads mounts/hierarchy/path and every directory above it, down to mounts/hierarchy. */
-static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path) {
+static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path,
+                  unsigned files) {
   char directory[OS_CGROUP_PATH_BYTES];
   struct text text;
   text_init(&text, directory, sizeof directory - 1);
@@ -106,7 +112,7 @@ static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *p
   if (text.wanted_bytes != text.length_bytes) return;
   directory[text.length_bytes] = 0;
   for (;;) {
-    read_directory(cgroup, directory);
+    read_directory(cgroup, directory, files);
     const char *last = scan_for_last(directory + root_bytes, '/');
     if (!last) return;
     directory[last - directory] = 0;
@@ -122,18 +128,26 @@ static bool lists(const char *controllers, const char *wanted) {
   return false;
 }
 
-/* number:controllers:path, cut at its colons. A v1 hierarchy is mounted under its controllers' names, or has links with those names. */
+/* A v1 hierarchy is mounted under its controllers' names, or has links with those names. */
+static void climb_v1(struct os_cgroup *cgroup, const char *controllers, const char *wanted,
+                     const char *path, unsigned files) {
+  if (!lists(controllers, wanted)) return;
+  climb(cgroup, wanted, path, files);
+  if (!scan_equals(controllers, wanted)) climb(cgroup, controllers, path, files);
+}
+
+/* number:controllers:path, cut at its colons. Without controllers it is v2's, and the last one: beside others v2 is mounted as "unified". */
 static void read_line(struct os_cgroup *cgroup, char *line) {
   const char *controllers = scan_for(line, ':');
   const char *path = controllers ? scan_for(controllers + 1, ':') : NULL;
   if (!path) return;
   controllers++;
   line[path++ - line] = 0;
-  bool has_memory = lists(controllers, "memory"), has_processors = lists(controllers, "cpu");
-  if (!*controllers || has_memory || has_processors) climb(cgroup, controllers, path);
-  if (!*controllers) climb(cgroup, "unified", path);
-  if (has_memory) climb(cgroup, "memory", path);
-  if (has_processors) climb(cgroup, "cpu", path);
+  climb_v1(cgroup, controllers, "memory", path, V1_MEMORY_FILES);
+  climb_v1(cgroup, controllers, "cpu", path, V1_PROCESSOR_FILES);
+  if (*controllers) return;
+  climb(cgroup, "", path, V2_FILES);
+  if (line != list) climb(cgroup, "unified", path, V2_FILES);
 }
 
 const struct os_cgroup *os_cgroup_read(void) {

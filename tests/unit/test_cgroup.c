@@ -49,8 +49,8 @@ TEST(v2_nested) {
       {0}};
   assert_limits(tree, 100 * MIB, 200 * MIB, 1500);
   assert_string_equal(cgroup.memory_path, "/sys/fs/cgroup/a/b");
-  assert_int_equal(os_cgroup_used_bytes(&cgroup, 90 * MIB),
-                   90 * MIB); /* calm: not looked at closely */
+  assert_int_equal(os_fake.files_read, 1 + 4 * 3); /* three files in each of four directories */
+  assert_int_equal(os_cgroup_used_bytes(&cgroup, 90 * MIB), 90 * MIB); /* calm: not looked into */
   assert_int_equal(os_cgroup_used_bytes(&cgroup, 75 * MIB), 79 * MIB);
 }
 
@@ -95,6 +95,7 @@ TEST(v1) {
       {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
       {0}};
   assert_limits(tree, 100 * MIB, OS_CGROUP_NONE, 3000);
+  assert_int_equal(os_fake.files_read, 1 + 3 + 2 * 2 * 2 + 2 * 3); /* cpu has two names */
   assert_int_equal(os_cgroup_used_bytes(&cgroup, MIB), 50000000);
 }
 
