@@ -159,9 +159,9 @@ void idle_shrink_magazines(struct heap *heap) {
 
 /* ---- memory that waits ---------------------------------------------------------------------------------------- */
 
-/* That costs a free 20 to 100 ns. While the program takes other slow paths, which look as well, a hundredth of the time that passes is
+/* That costs a free 20 to 100 ns. While the program takes other slow paths, which look as well, a thousandth of the time that passes is
  * spent on it, within a decay time, unless it has freed nearly everything; else as much as lasts until the clock moves. */
-enum { PASSES_A_MS = 100 };
+enum { PASSES_A_MS = 10 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 
 RESIDENT bool idle_passes(uint64_t now_ms) {
