@@ -37,7 +37,7 @@ enum { PURGE_LEAST_MS = 10 };
 
 /* The time of a step on a thread of the program; with the system call begun before its end that is less than a millisecond. Less time
  * would be too little for a program that frees blocks of some MiB and then does nothing. */
-#define PURGE_STEP_NS UINT64_C(650000)
+#define PURGE_STEP_NS UINT64_C(800000)
 
 /* Purges at any age, without bounds. */
 #define PURGE_EVERYTHING ((struct purge){.calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})
