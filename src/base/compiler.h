@@ -105,6 +105,17 @@ INLINE void cpu_relax(void) {
 #endif
 }
 
+/* A clock that all processors share, of some GHz on x86-64, of some MHz or a GHz on aarch64. */
+INLINE uint64_t cpu_ticks(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  uint64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
+
 /* Hides a value's origin from the optimiser, lest it fold calloc's memset into a call of calloc, or take malloc's result for fresh. */
 INLINE void *opaque_pointer(void *pointer) {
   __asm__("" : "+r"(pointer));

@@ -7,6 +7,7 @@
 #include "guard/guarded.h"
 #include "profile/control.h"
 #include "profile/sampled_slabs.h"
+#include "profile/trace_ring.h"
 
 bool divert_wants_ticks(void) { return options.guard && guarded_fits(0, 1); }
 
@@ -60,11 +61,22 @@ void divert_disarm(struct heap *heap) {
   if (load_relaxed(&heap->armed)) {
     heap->used = NULL;
     keep_store_order();
-    arm(heap, ARMED_BY_PROFILE | ARMED_BY_USE, false);
+    arm(heap, ARMED_BY_PROFILE | ARMED_BY_USE | ARMED_BY_TRACE, false);
+    heap_set_tag(heap);
   }
   sampler_stop(&heap->sampler);
   heap->sampler.seen_word = 0;
   store_relaxed(&heap->sampler.generation, 0);
+}
+
+static void follow_trace(struct heap *heap, bool is_on, uint64_t word) {
+  if (is_on && !heap->ring) show(heap, ring, trace_ring_make());
+  if (is_on && !heap->ring) return; /* without memory */
+  if (is_on) trace_ring_begin(heap->ring, thread_number());
+  arm(heap, ARMED_BY_TRACE, is_on);
+  /* seq: in divert_end's pair; a poke that has come with a later change is undone here, and done again. */
+  exchange_seq(&heap->tag, heap_resting_tag(heap));
+  if (load_seq(&profile_control.word) != word) heap_divert(heap, HEAP_POKE);
 }
 
 void divert_look(struct heap *heap) {
@@ -73,7 +85,9 @@ void divert_look(struct heap *heap) {
   uint64_t word = load_acquire(&profile_control.word);
   uint64_t now_ms = os_now_coarse_ms();
   bool is_on = profile_look(now_ms);
+  bool is_traced = profile_wants_trace(now_ms);
   sampler->seen_word = word;
+  if (is_traced != heap_is_armed_by(heap, ARMED_BY_TRACE)) follow_trace(heap, is_traced, word);
   if (is_on) profile_adapt(now_ms);
   if (is_on != heap_is_armed_by(heap, ARMED_BY_PROFILE)) {
     if (is_on)
@@ -102,7 +116,7 @@ void divert_all(void) {
 
 void divert_end(struct heap *heap, unsigned class) {
   /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
-  exchange_seq(&heap->tag, MAP_TAG_THREADS);
+  exchange_seq(&heap->tag, heap_resting_tag(heap));
   if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
   if (!options.guard) return;
   if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);

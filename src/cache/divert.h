@@ -16,7 +16,8 @@ INLINE void heap_divert(struct heap *heap, uint32_t why) {
 }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag) & MAP_CLASS_MASK);
+  uint32_t why = load_relaxed(&heap->tag) & MAP_CLASS_MASK;
+  return UNLIKELY(why && why != HEAP_TRACE);
 }
 INLINE bool heap_is_called(const struct heap *heap) {
   return UNLIKELY((load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_CALL);

@@ -20,21 +20,25 @@ enum { SPARE_ARRAY_KINDS = 12 };
 
 struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* large/range_magazine.h */
+struct trace_ring;      /* profile/trace_ring.h */
 
 /* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing (cache/divert.h). A later reason replaces an
  * earlier one; the only value that may be written to `poke` from outside is HEAP_POKE. */
 enum {
   HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
   HEAP_CALL = 0xFE, /* a round calls: it empties its magazines */
-  HEAP_WAIT = 0xFD  /* to see what time it is: memory waits to be old (reclaim/idle.h) */
+  HEAP_WAIT = 0xFD, /* to see what time it is: memory waits to be old (reclaim/idle.h) */
+  HEAP_TRACE =
+      0xFC /* all frees are recorded (heap/tracing.h): it is not wanted for anything else */
 };
 /* x ^ c is at least x - c. */
-_Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & MAP_SLAB_CLASS_MASK) - MAP_CLASS_BIG >=
+_Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_MASK) -
+                       MAP_CLASS_BIG >=
                    SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 /* Why a heap's magazines are armed: set before they are, cleared after. */
-enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */ };
+enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */, ARMED_BY_TRACE = 4 };
 
 struct heap {
   /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS. Another thread may make it match nothing
@@ -62,6 +66,7 @@ struct heap {
   void **spare_arrays[SPARE_ARRAY_KINDS];
   SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
   SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
+  SHOWN(struct trace_ring *, ring);        /* profile/trace_ring.h; NULL until all is recorded */
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
   uint64_t next_scan_ms;     /* when its slabs are scanned for free pages (slab/pages.h) */
   bool has_waiting_pages;    /* that scan left some free pages */
@@ -82,7 +87,11 @@ INLINE bool heap_is_armed_by(const struct heap *heap, unsigned reasons) {
   return load_relaxed(&heap->armed) & reasons;
 }
 
-INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_THREADS); }
+/* The tag of a heap that is not diverted. */
+INLINE uint32_t heap_resting_tag(const struct heap *heap) {
+  return MAP_TAG_THREADS | (heap_is_armed_by(heap, ARMED_BY_TRACE) ? HEAP_TRACE : 0u);
+}
+INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, heap_resting_tag(heap)); }
 
 /* The magazine of a block by its entry in the owner map; SLAB_CLASS_COUNT or more when none takes it. */
 INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {

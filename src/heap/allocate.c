@@ -14,6 +14,7 @@
 #include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
+#include "heap/tracing.h"
 #include "large/large.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
@@ -143,6 +144,13 @@ INLINE void *serve(struct heap *heap, struct allocation *allocation, unsigned cl
   return block;
 }
 
+/* For a trace; the block of a thread without a heap is not recorded. */
+INLINE void *noted(void *block, const struct allocation *allocation) {
+  struct heap *heap = heap_of_thread;
+  if (LIKELY(!tracing_sees(heap))) return block;
+  return tracing_note(heap, block, allocation->size, allocation->alignment);
+}
+
 RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
@@ -151,14 +159,14 @@ RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *alloc
   void *block = UNLIKELY(named != NULL) ? heap_named_take(named, class) : NULL;
   if (UNLIKELY(heap_of_thread == &empty_heap) && class < SLAB_CLASS_COUNT && !named)
     block = early_call(class, allocation->size, NULL);
-  if (UNLIKELY(block)) return block;
+  if (UNLIKELY(block)) return noted(block, allocation);
   allocation->named = named;
   struct heap *heap = heap_of_this_thread(), *borrowed = NULL;
   if (UNLIKELY(!heap)) heap = borrowed = heap_borrow();
   if (UNLIKELY(!heap)) return fail_without_memory(NULL);
   block = serve(heap, allocation, class);
   if (UNLIKELY(borrowed != NULL)) caches_park(borrowed);
-  return block;
+  return noted(block, allocation);
 }
 
 RESIDENT void *heap_allocate(struct allocation *allocation) {
@@ -172,6 +180,10 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
                                              enum maker maker) {
   if (UNLIKELY(window.hardened_class)) {
     void *block = checked_take_ready(heap_of_thread, size, alignment, maker);
+    if (LIKELY(block)) return block;
+  }
+  if (tracing_sees(heap_of_thread)) {
+    void *block = tracing_pop(heap_of_thread, size, alignment);
     if (LIKELY(block)) return block;
   }
   struct allocation allocation = {

@@ -13,6 +13,7 @@
 #include "heap/kinds.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
+#include "heap/tracing.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "reclaim/due.h"
@@ -199,7 +200,24 @@ INLINE void free_by_kind(void *block, enum maker maker) {
     free_as(kind, block, entry, maker);
 }
 
-RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) { free_by_kind(block, maker); }
-RESIDENT NOINLINE void heap_free_slow(void *block) { free_by_kind(block, MADE_BY_MALLOC); }
+/* A thread that was poked follows before its block goes, also one that has had no heap: so its first free is recorded, too. */
+static bool is_traced(void) {
+  struct heap *heap = heap_of_this_thread();
+  if (!heap) return false;
+  if (heap_is_diverted(heap) && sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  return tracing_sees(heap);
+}
+
+NOINLINE static void free_traced(void *block, enum maker maker) {
+  if (!is_traced() || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
+}
+
+RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) {
+  if (UNLIKELY(load_relaxed(&profile_control.trace_lease_ms)))
+    free_traced(block, maker);
+  else
+    free_by_kind(block, maker);
+}
+RESIDENT NOINLINE void heap_free_slow(void *block) { heap_free_made(block, MADE_BY_MALLOC); }
 RESIDENT NOINLINE void heap_delete_slow(void *block) { heap_free_made(block, MADE_BY_NEW); }
 NOINLINE void heap_delete_array_slow(void *block) { heap_free_made(block, MADE_BY_NEW_ARRAY); }

@@ -3,6 +3,7 @@
 #include "cache/divert.h"
 #include "checked/checked.h"
 #include "heap/kinds.h"
+#include "heap/tracing.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "named/named_slabs.h"
@@ -105,9 +106,10 @@ NOINLINE static bool counts_more(struct heap *heap, const struct allocation *all
                                                 : counts_one(heap, allocation);
 }
 
-/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must not serve malloc: no lots. */
+/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must not serve malloc; and a recorded malloc
+ * must not pass unseen: no lots. */
 static bool counts(struct heap *heap, const struct allocation *allocation) {
-  bool has_lots = !heap->used && !allocation->named;
+  bool has_lots = !heap->used && !allocation->named && !heap_is_armed_by(heap, ARMED_BY_TRACE);
   unsigned class = has_lots ? small_class_of(heap, allocation) : SLAB_CLASS_COUNT;
   if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
     return counts_more(heap, allocation, class);
@@ -181,6 +183,7 @@ void sampling_note_freed_range(uintptr_t block) {
 }
 
 void *sampling_note_kept(void *block, size_t size) {
+  if (tracing_sees(heap_of_thread)) tracing_resize(heap_of_thread, block, size);
   recording_resize(address_of(block), size);
   return block;
 }
@@ -188,6 +191,7 @@ void *sampling_note_kept(void *block, size_t size) {
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
   if (!heap) return;
+  if (tracing_sees(heap)) tracing_resize(heap, block, size);
   struct allocation allocation = {.size = size, .alignment = 1, .named = named_of_block(block)};
   int coins = sampling_coins(heap, &allocation);
   if (coins != NOT_SAMPLED) sampling_note(heap, &allocation, block, coins);

@@ -12,6 +12,7 @@
 #include "pool/range_record.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
+#include "profile/trace_ring.h"
 
 #define KIND_address 'p'
 #define KIND_number 'u'

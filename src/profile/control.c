@@ -59,6 +59,11 @@ bool profile_look(uint64_t now_ms) {
   return is_on;
 }
 
+bool profile_wants_trace(uint64_t now_ms) {
+  return now_ms < load_relaxed(&profile_control.trace_lease_ms) &&
+         load_relaxed(&profile_state.status) != PROFILE_IS_REFUSED;
+}
+
 /* The only place that switches a profile on without a tool. */
 static void turn_on(uint64_t period_bytes) {
   unwind_prepare();

@@ -18,6 +18,9 @@ bool profile_ask(bool is_on, uint64_t period_bytes);
 /* Whether samples are to be taken now; notes a change since the last look of any thread. */
 bool profile_look(uint64_t now_ms);
 
+/* Whether all allocations and frees are to be recorded (profile/trace_ring.h). */
+bool profile_wants_trace(uint64_t now_ms);
+
 /* R of new samples, in PROFILE_PERIOD_MIN … PROFILE_PERIOD_MAX. */
 uint64_t profile_period_bytes(void);
 

@@ -38,6 +38,7 @@ struct profile_control {
   ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0: PROFILE_DEPTH_MAX, also the bound */
   ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
   ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
+  ATOMIC(uint64_t) trace_lease_ms; /* likewise: all events are recorded until then; 0: none are */
 };
 extern struct profile_control profile_control;
 

@@ -1,0 +1,51 @@
+/* trace_ring.h: a thread's last allocations and frees, for a tool that reads them while the program runs.
+ *
+ *   the thread   words, then `written`        the tool   `written`, the words, then `read`
+ *
+ * A word is an operation in its lowest 3 bits, and what it says; TAKE_LARGE, TAKE_ALIGNED and RESIZE have a second one:
+ *
+ *   TIME     of the events after it, in ticks (cpu_ticks)         CLOCK   CLOCK_MONOTONIC in nanoseconds, at the last TIME
+ *   TAKE     address / 8 in 45 bits, bytes in 16                  TAKE_LARGE   address / 8; log2 of the alignment << 56 | bytes
+ *   FREE     address / 8                                          RESIZE  address / 8; bytes: a block that stays where it is
+ *   THREAD   the ring's thread from here on                       LOST    the number of events that had no room
+ *
+ * Law: nothing between `read` and `written` is overwritten: without room events are counted, and the number is written once there is. */
+#ifndef HAK_PROFILE_TRACE_RING_H
+#define HAK_PROFILE_TRACE_RING_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+enum trace_operation {
+  TRACE_TIME,
+  TRACE_CLOCK,
+  TRACE_TAKE,
+  TRACE_TAKE_LARGE,
+  TRACE_FREE,
+  TRACE_RESIZE,
+  TRACE_THREAD,
+  TRACE_LOST
+};
+enum { TRACE_OPERATION_BITS = 3, TRACE_ADDRESS_BITS = 45, TRACE_ALIGNMENT_SHIFT = 56 };
+
+enum { TRACE_RING_WORDS = 1 << 16 };
+
+struct trace_ring {
+  ATOMIC(uint64_t) written;            /* words so far */
+  uint64_t time, clock;                /* ticks of the last TIME and CLOCK */
+  uint64_t lost;                       /* events, since there was no room */
+  CACHE_ALIGNED ATOMIC(uint64_t) read; /* words, by the tool */
+  ATOMIC(uint64_t) words[TRACE_RING_WORDS];
+};
+
+/* NULL without memory. Rings are never freed. */
+struct trace_ring *trace_ring_make(void);
+/* Begins the events of a thread. */
+void trace_ring_begin(struct trace_ring *ring, uint32_t thread_id);
+
+/* By the ring's thread. True now and then: the thread is to look whether it is still recorded. */
+bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment);
+bool trace_ring_free(struct trace_ring *ring, uintptr_t address);
+bool trace_ring_resize(struct trace_ring *ring, uintptr_t address, size_t size);
+
+#endif

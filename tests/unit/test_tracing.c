@@ -1,0 +1,244 @@
+/* src/heap/tracing.c and src/profile/trace_ring.c: a recording says what the program did, and the program does what it did before. */
+#include "heap/tracing.h"
+
+#include "cache/divert.h"
+#include "profile/trace_ring.h"
+#include "profiles.h"
+
+enum { LIVE = 500, STEPS = 20000 };
+
+static void trace(uint64_t lease_ms) {
+  store_relaxed(&profile_control.trace_lease_ms, lease_ms);
+  publish();
+}
+static void trace_on(void) { trace(UINT64_MAX); }
+
+/* ---- a reader, as the tool is ------------------------------------------------------------------------------------ */
+
+struct event {
+  enum trace_operation operation;
+  uintptr_t address;
+  uint64_t size;
+  unsigned alignment;
+};
+
+static uint64_t read_at, last_time, last_clock, lost, thread_id;
+
+static bool next(struct trace_ring *ring, struct event *event) {
+  while (read_at != load_relaxed(&ring->written)) {
+    uint64_t word = load_relaxed(&ring->words[read_at++ % TRACE_RING_WORDS]);
+    uint64_t what = word >> TRACE_OPERATION_BITS;
+    *event = (struct event){.operation = word & low_bits(TRACE_OPERATION_BITS),
+                            .address = (uintptr_t)(what & low_bits(TRACE_ADDRESS_BITS)) << 3};
+    switch (event->operation) {
+      case TRACE_TIME:
+        REQUIRE(what >= last_time);
+        last_time = what;
+        break;
+      case TRACE_CLOCK: last_clock = what; break;
+      case TRACE_LOST: lost += what; break;
+      case TRACE_THREAD: thread_id = what; break;
+      case TRACE_TAKE: event->size = what >> TRACE_ADDRESS_BITS; return true;
+      case TRACE_FREE: return true;
+      case TRACE_TAKE_LARGE:
+      case TRACE_RESIZE:
+        event->size = load_relaxed(&ring->words[read_at++ % TRACE_RING_WORDS]);
+        event->alignment = (unsigned)(event->size >> TRACE_ALIGNMENT_SHIFT);
+        event->size &= low_bits(TRACE_ALIGNMENT_SHIFT);
+        return true;
+    }
+  }
+  store_release(&ring->read, read_at); /* as the tool's write, after what was read */
+  return false;
+}
+
+static struct event only_event(void) {
+  struct event event, another;
+  REQUIRE(next(heap_of_thread->ring, &event));
+  REQUIRE(!next(heap_of_thread->ring, &another));
+  return event;
+}
+
+static void require_event(enum trace_operation operation, const void *block, uint64_t size,
+                          unsigned alignment) {
+  struct event event = only_event();
+  REQUIRE(event.operation == operation && event.address == (uintptr_t)block);
+  REQUIRE(event.size == size && event.alignment == alignment);
+}
+
+/* ---- each way to a block ------------------------------------------------------------------------------------------ */
+
+static void begin(void) {
+  start_library();
+  hak_free(must_malloc(64));
+  trace_on();
+  hak_free(must_malloc(8)); /* looks */
+  struct event event;
+  while (next(heap_of_thread->ring, &event)) {
+  }
+  REQUIRE(tracing_sees(heap_of_thread) && last_clock && last_time);
+}
+
+CHILD_TEST(each_call) {
+  begin();
+  void *block = must_malloc(100), *aligned;
+  require_event(TRACE_TAKE, block, 100, 0);
+  block = hak_realloc(block, 104); /* stays, or moves within its class */
+  require_event(TRACE_RESIZE, block, 104, 0);
+  hak_free(block);
+  require_event(TRACE_FREE, block, 0, 0);
+  REQUIRE(must_malloc(100) == block); /* the magazine's last, as without */
+  require_event(TRACE_TAKE, block, 100, 0);
+  block = must_malloc(300000);
+  require_event(TRACE_TAKE_LARGE, block, 300000, 0);
+  hak_free(block);
+  require_event(TRACE_FREE, block, 0, 0);
+  REQUIRE(hak_posix_memalign(&aligned, 4096, 50) == 0);
+  require_event(TRACE_TAKE_LARGE, aligned, 50, 12);
+  hak_free(aligned);
+  require_event(TRACE_FREE, aligned, 0, 0);
+  block = hak_calloc(3, 1024);
+  require_event(TRACE_TAKE, block, 3072, 0);
+  void *moved = hak_realloc(block, 20000);
+  struct event event;
+  REQUIRE(next(heap_of_thread->ring, &event) && event.operation == TRACE_TAKE);
+  REQUIRE(event.address == (uintptr_t)moved && event.size == 20000);
+  require_event(TRACE_FREE, block, 0, 0);
+  hak_heap *heap = hak_heap_new("one");
+  block = hak_heap_malloc(heap, 70);
+  require_event(TRACE_TAKE, block, 70, 0);
+  hak_free(block);
+  require_event(TRACE_FREE, block, 0, 0);
+}
+
+/* A block that mremap moves may begin elsewhere in its first page. */
+CHILD_TEST(grow) {
+  begin();
+  uintptr_t address = 0;
+  uint64_t size = 0;
+  void *block = NULL;
+  for (size_t wanted = 1000; wanted < (size_t)64 << 20; wanted += wanted / 2) {
+    block = hak_realloc(block, wanted);
+    for (struct event event; next(heap_of_thread->ring, &event);) {
+      if (event.operation != TRACE_FREE) address = event.address, size = event.size;
+    }
+    REQUIRE(address == (uintptr_t)block && size == wanted);
+  }
+}
+
+/* ---- whole programs ------------------------------------------------------------------------------------------------ */
+
+static struct event shadow[LIVE];
+
+static void follow(struct trace_ring *ring) {
+  for (struct event event; next(ring, &event);) {
+    unsigned at = 0;
+    while (at < LIVE && shadow[at].address != (event.operation == TRACE_FREE ? event.address : 0))
+      at++;
+    REQUIRE(at < LIVE);
+    shadow[at] = event.operation == TRACE_FREE ? (struct event){0} : event;
+  }
+}
+
+static void require_shadow(void *const *live, const size_t *sizes) {
+  for (unsigned index = 0; index < LIVE; index++) {
+    unsigned at = 0;
+    while (at < LIVE && shadow[at].address != (uintptr_t)live[index]) at++;
+    REQUIRE(at < LIVE && shadow[at].size == sizes[index]);
+  }
+}
+
+static void work(void) {
+  static void *live[LIVE];
+  static size_t sizes[LIVE];
+  uint64_t random = 7;
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned at = step < LIVE ? step : (unsigned)random_below(&random, LIVE);
+    if (live[at]) hak_free(live[at]);
+    sizes[at] = 1 + random_below(&random, 1u << random_below(&random, 20));
+    live[at] = must_malloc(sizes[at]);
+    if (step % 1000 == 999) follow(heap_of_thread->ring);
+  }
+  follow(heap_of_thread->ring);
+  require_shadow(live, sizes);
+  for (unsigned index = 0; index < LIVE; index++) hak_free(live[index]);
+  follow(heap_of_thread->ring);
+}
+
+CHILD_TEST(program) {
+  begin();
+  work();
+  REQUIRE(!lost);
+}
+
+/* With a profile on as well no malloc passes unseen. */
+CHILD_TEST(profiled_program) {
+  begin();
+  switch_on(4096);
+  work();
+  REQUIRE(estimate_sites(false).blocks > STEPS / 2.0);
+}
+
+/* ---- on and off ----------------------------------------------------------------------------------------------------- */
+
+CHILD_TEST(off) {
+  begin();
+  trace(0);
+  hak_free(must_malloc(64)); /* looks */
+  REQUIRE(!tracing_sees(heap_of_thread) && heap_of_thread->tag == MAP_TAG_THREADS);
+  uint64_t written = load_relaxed(&heap_of_thread->ring->written);
+  for (unsigned step = 0; step < 100; step++) hak_free(must_malloc(64));
+  REQUIRE(load_relaxed(&heap_of_thread->ring->written) == written);
+  trace_on();
+  hak_free(must_malloc(64));
+  REQUIRE(tracing_sees(heap_of_thread));
+}
+
+/* A tool that dies does not end it: the lease does. */
+CHILD_TEST(lease) {
+  start_library();
+  hak_free(must_malloc(64));
+  trace(os_now_coarse_ms() + 1000);
+  hak_free(must_malloc(64));
+  REQUIRE(tracing_sees(heap_of_thread));
+  os_fake_advance_ms(2000);
+  for (unsigned step = 0; tracing_sees(heap_of_thread) && step < 100000000; step++)
+    hak_free(must_malloc(64));
+  REQUIRE(!tracing_sees(heap_of_thread));
+}
+
+/* Nobody reads: the ring keeps its first words, and counts the rest. */
+CHILD_TEST(full) {
+  begin();
+  for (unsigned step = 0; step < TRACE_RING_WORDS; step++) hak_free(must_malloc(64));
+  struct event event;
+  unsigned seen = 0;
+  while (next(heap_of_thread->ring, &event)) seen++;
+  hak_free(must_malloc(64));
+  while (next(heap_of_thread->ring, &event)) seen++;
+  REQUIRE(seen > TRACE_RING_WORDS / 2 && seen + lost == 2 * TRACE_RING_WORDS + 2);
+}
+
+static void *in_a_thread(void *unused) {
+  hak_free(must_malloc(200));
+  struct event event;
+  read_at = last_time = 0;
+  while (next(heap_of_thread->ring, &event)) {
+  }
+  REQUIRE(thread_id == thread_number());
+  return unused;
+}
+
+CHILD_TEST(threads) {
+  begin();
+  on_a_thread(in_a_thread, NULL);
+  on_a_thread(in_a_thread, NULL); /* in the same heap */
+}
+
+CHILD_TEST(refused) {
+  start_library();
+  store_relaxed(&profile_state.status, PROFILE_IS_REFUSED);
+  trace_on();
+  hak_free(must_malloc(64));
+  REQUIRE(!tracing_sees(heap_of_thread));
+}
