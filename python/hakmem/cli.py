@@ -21,6 +21,7 @@ COMMANDS = {
     "purge": "Ask a process to give free memory back.",
     "what": "Tell what live blocks contain: classes, types, text, pointers …",
     "leaks": "Find the blocks that a program cannot reach any more.",
+    "trace": "Record every allocation and free of a running process.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",

@@ -43,7 +43,8 @@ def options() -> dict[str, set[str]]:
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
         assert command is not None
-        parameters = command.get_params(click.Context(command))
+        commands = [command, *getattr(command, "commands", {}).values()]
+        parameters = [each for one in commands for each in one.get_params(click.Context(one))]
         known[name] = {spelling for each in parameters for spelling in (*each.opts, *each.secondary_opts)}
     return known
 

@@ -16,6 +16,7 @@ ROOMS = (
     "census",
     "profile",
     "blocks",
+    "trace",
     "launch",
     "doctor",
     "views",

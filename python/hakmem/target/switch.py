@@ -119,6 +119,20 @@ class Switch(AbstractContextManager["Switch"]):
         self._set("ended_ms", ended_ms, STATE)
         self._set("status", self._constant("profile_is_off"), STATE)
 
+    def trace(self, lease_s: float) -> None:
+        """All allocations and frees are recorded for so long from now; 0: no longer.  Threads follow at their
+        next calls; one that records already sees a new lease by itself."""
+        self.check_permitted()
+        self.target.schema.need(CONTROL, "trace_lease_ms")
+        now_ms, before_ms = monotonic_ms(self._process.memory_id), int(self._record()["trace_lease_ms"])
+        self._set("trace_lease_ms", now_ms + int(lease_s * MS_PER_S) if lease_s else 0)
+        if not lease_s or before_ms <= now_ms + RENEWAL_MS:
+            self._announce()
+
+    def write_number(self, address: int, value: int) -> None:
+        """Into a field of 8 bytes that the library has marked as writable."""
+        self._write(value.to_bytes(8, sys.byteorder), address)
+
     def purge(self) -> int:
         """Asks the process to give back what is free; returns the request's number for `purges_done`."""
         number = (int(self._record()["purge_request"]) + 1) & 0xFF or 1

@@ -1,0 +1,189 @@
+"""The file of a trace: lines of JSON, and after some of them compressed columns (docs/TRACES.md).
+
+    {"hakmem_trace": 1, …}                     the head
+    {"words": N, "ring": R, "bytes": B}        B bytes of a ring; only while it is recorded
+    {"events": N, "columns": {name: …}}        the same resolved: blocks have numbers instead of addresses
+    {"end": "duration reached", …}             without it the file was cut off
+
+However the writer ended, the file is complete up to its last whole block."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from hakmem.base.errors import HakmemError
+from hakmem.layout.memory import Records, Words
+from hakmem.trace.lives import Lives, lives_of, merged
+from hakmem.trace.words import Events, Op, events_of
+
+VERSION = 1
+EVENTS_AT_ONCE = 1 << 16
+LINE_BYTES_MAX = 1 << 20
+COLUMNS = {
+    "op": "<u1",  # Op
+    "thread": "<u4",
+    "delay_ns": "<u8",  # since the event before
+    "age": "<u8",  # of a free or resize: blocks taken since its own
+    "size": "<u8",  # bytes requested, of a free 0
+    "alignment": "<u1",  # log2
+}
+
+
+class Writer:
+    """Appends blocks; each is on its way to the disk when its call returns."""
+
+    def __init__(self, path: Path, head: dict[str, Any]) -> None:
+        self._path, self._head = path, head
+        self._file: IO[bytes] = path.open("wb", 0)
+        self.line({"hakmem_trace": VERSION, **head})
+
+    def replace_by(self, lives: Lives, why: str, lost: int, seconds: float) -> dict[str, Any]:
+        """The file of words becomes one of events, at once.  Returns its last line."""
+        self._file.close()
+        new = self._path.with_name(self._path.name + ".new")
+        writer = Writer(new, self._head)
+        writer.lives(lives)
+        end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
+               "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
+        writer.line(end)
+        new.replace(self._path)
+        return end
+
+    def words(self, ring: int, words: Words) -> None:
+        """As they are: the rings are emptied meanwhile."""
+        data = words.astype("<u8").tobytes()
+        self.line({"words": len(words), "ring": ring, "bytes": len(data)})
+        self._file.write(data)
+
+    def lives(self, lives: Lives) -> None:
+        events, columns = lives.events, _columns_of(lives)
+        for start in range(0, len(events), EVENTS_AT_ONCE):
+            part = slice(start, start + EVENTS_AT_ONCE)
+            packed = {name: zlib.compress(columns[name][part].tobytes(), 6) for name in COLUMNS}
+            count = len(events.ops[part])
+            self.line({"events": count, "columns": {name: len(data) for name, data in packed.items()}})
+            for data in packed.values():
+                self._file.write(data)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def line(self, what: dict[str, Any]) -> None:
+        self._file.write(json.dumps(what, separators=(",", ":")).encode() + b"\n")
+
+
+def _columns_of(lives: Lives) -> dict[str, Records]:
+    """Without the events of blocks that are not known."""
+    kept = np.flatnonzero(lives.life_of_row >= 0)
+    events, numbers = lives.events.at(kept), lives.life_of_row[kept]
+    is_begin = (events.ops == Op.TAKE) | (events.ops == Op.LIVE)
+    columns = {
+        "op": events.ops,
+        "thread": events.threads,
+        "delay_ns": np.diff(events.times_ns, prepend=events.times_ns[:1]),
+        "age": np.where(is_begin, 0, np.cumsum(is_begin) - numbers),
+        "size": events.sizes,
+        "alignment": events.alignments,
+    }
+    return {name: np.asarray(column).astype(COLUMNS[name]) for name, column in columns.items()}
+
+
+# ---- reading ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Trace:
+    """A file's contents."""
+
+    head: dict[str, Any]
+    lives: Lives
+    lost: int  # events for which a ring had no room
+    end: dict[str, Any] | None  # None: it was cut off
+
+
+def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+    """Each line with the bytes after it, up to the first that is not whole."""
+    while line := file.readline(LINE_BYTES_MAX):
+        try:
+            what = json.loads(line)
+            columns = what.get("columns", {})
+            parts = [file.read(int(length)) for length in columns.values() or [what.get("bytes", 0)]]
+            lengths = list(columns.values()) or [what.get("bytes", 0)]
+            if not line.endswith(b"\n") or [len(part) for part in parts] != lengths:
+                return
+            yield what, [zlib.decompress(part) for part in parts] if columns else parts
+        except (ValueError, KeyError, AttributeError, zlib.error):
+            return
+
+
+def _head_of(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        head = json.loads(line)
+        version = head["hakmem_trace"]
+    except (ValueError, KeyError, TypeError):
+        raise HakmemError(f"{path} is not a trace: hakmem trace PID -o FILE makes one") from None
+    if version != VERSION:
+        raise HakmemError(
+            f"{path} has version {version} of the format, and this tool reads {VERSION}: use a newer hakmem"
+        )
+    return dict(head)
+
+
+def read(path: Path) -> Trace:
+    """HakmemError if it is not a trace."""
+    with path.open("rb") as file:
+        head = _head_of(file.readline(LINE_BYTES_MAX), path)
+        rings: dict[int, list[bytes]] = {}
+        columns: dict[str, list[bytes]] = {name: [] for name in COLUMNS}
+        end = None
+        for what, parts in _blocks(file):
+            if "words" in what:
+                rings.setdefault(int(what["ring"]), []).extend(parts)
+            elif "events" in what:
+                for name, part in zip(what["columns"], parts, strict=True):
+                    columns[name].append(part)
+            elif "end" in what:
+                end = what
+    if any(columns["op"]):
+        lives, lost = _from_columns({name: b"".join(parts) for name, parts in columns.items()}), 0
+    else:
+        lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
+    return Trace(head, lives, int(end["lost"]) if end and "lost" in end else lost, end)
+
+
+def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, int]:
+    """The lives that the words of all rings tell, and how many events are missing.  `before`: blocks that
+    were live already."""
+    found = [events_of(words) for words in rings]
+    parts = [one.events for one in found] or [Events.none()]
+    if before is not None and len(before):
+        starts = [part.times_ns[0] for part in parts if len(part)]
+        before.times_ns = np.full(len(before), min(starts, default=0), np.int64)
+        parts.insert(0, before)
+    return lives_of(merged(parts)), sum(one.lost for one in found)
+
+
+def _from_columns(data: dict[str, bytes]) -> Lives:
+    columns = {name: np.frombuffer(data[name], COLUMNS[name]) for name in COLUMNS}
+    ops = columns["op"].astype(np.int8)
+    is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
+    taken = np.cumsum(is_begin)
+    numbers = np.where(is_begin, taken - 1, taken - columns["age"].astype(np.int64))
+    births = np.flatnonzero(is_begin)
+    deaths = np.full(len(births), -1, np.int64)
+    ends = np.flatnonzero(ops == Op.FREE)
+    deaths[numbers[ends]] = ends
+    sizes = columns["size"][births].copy()
+    resized = np.flatnonzero(ops == Op.RESIZE)
+    sizes[numbers[resized]] = columns["size"][resized]
+    times = np.cumsum(columns["delay_ns"].astype(np.int64))
+    events = Events(ops, numbers.astype(np.uint64), columns["size"], columns["alignment"],
+                    columns["thread"].astype(np.int64), times)  # fmt: skip
+    return Lives(events, births, deaths, sizes, numbers, 0, 0, 0)

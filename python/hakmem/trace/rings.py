@@ -1,0 +1,81 @@
+"""The rings of a process's threads, emptied while it runs (src/profile/trace_ring.h).
+
+thread ──▶ words, `written` ─────▶ drain() reads them and writes `read`: then the thread may overwrite them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hakmem.layout.heaps import heap_addresses, heap_column
+from hakmem.layout.memory import Words
+from hakmem.target.switch import Switch
+from hakmem.target.target import Target
+
+RING = "trace_ring"
+
+
+@dataclass
+class Ring:
+    """One heap's: its place in the process, and how far it has been read."""
+
+    number: int
+    address: int
+    read: int  # words
+
+
+class Rings:
+    """All rings of a process; those that appear meanwhile as well."""
+
+    def __init__(self, target: Target, switch: Switch) -> None:
+        schema = target.schema
+        schema.need("heap", RING)
+        schema.need(RING, "written", "read", "words")
+        fields = schema.records[RING].fields
+        self._target, self._switch = target, switch
+        self._written, self._read, self._words = (
+            fields[name].offset for name in ("written", "read", "words")
+        )
+        self._room = fields["words"].count
+        self._rings: dict[int, Ring] = {}
+        self._looked = 0
+
+    def find(self) -> None:
+        """Looks for rings that are new.  What they hold of an earlier recording is passed over by `skip`."""
+        heaps = heap_addresses(self._target.memory, self._target.schema)
+        for address in heap_column(self._target.memory, self._target.schema, heaps, RING).tolist():
+            if address and address not in self._rings:
+                self._rings[address] = Ring(len(self._rings), address, self._number(address + self._read))
+
+    def skip(self) -> None:
+        """Forgets what is in the rings."""
+        for ring in self._rings.values():
+            self._advance(ring, self._number(ring.address + self._written))
+
+    def drain(self) -> Iterator[tuple[int, Words]]:
+        """The words that each ring has got since, with the ring's number."""
+        for ring in self._rings.values():
+            written = self._number(ring.address + self._written)
+            if written == ring.read:
+                continue
+            yield ring.number, self._words_of(ring, written)
+            self._advance(ring, written)
+
+    def _words_of(self, ring: Ring, written: int) -> Words:
+        first, count = ring.read % self._room, written - ring.read
+        pieces = [(first, min(count, self._room - first))]
+        if pieces[0][1] < count:
+            pieces.append((0, count - pieces[0][1]))
+        memory, start = self._target.memory, ring.address + self._words
+        parts = [np.frombuffer(memory.read(start + 8 * place, 8 * some), np.uint64) for place, some in pieces]
+        return np.concatenate(parts)
+
+    def _advance(self, ring: Ring, written: int) -> None:
+        ring.read = written
+        self._switch.write_number(ring.address + self._read, written)
+
+    def _number(self, address: int) -> int:
+        return int.from_bytes(self._target.memory.read(address, 8), "little")

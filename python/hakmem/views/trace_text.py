@@ -1,0 +1,86 @@
+"""A trace as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from hakmem.base.durations import duration_text
+from hakmem.base.sizes import bytes_text, count_text, counted, share_text, sparkline
+from hakmem.trace.figures import NS_PER_S, TraceFigures
+from hakmem.views.cells import rate_text
+from hakmem.views.screen import one_line, table
+
+COMMAND_SHOWN = 60
+CURVE_WIDTH = 60
+
+
+def _time_text(ns: float | None) -> str:
+    if ns is None:
+        return "–"
+    for unit, size in (("s", NS_PER_S), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def _lines(figures: TraceFigures) -> list[str]:
+    elsewhere = share_text(figures.freed_elsewhere, 1.0)
+    lives = ", ".join(f"{name} {_time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
+    return [
+        f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
+        f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
+        f"Allocated   {counted(figures.allocated_blocks, 'block')}, {bytes_text(figures.allocated_bytes)}",
+        f"Freed       {counted(figures.freed_blocks, 'block')}, {elsewhere} by another thread",
+        f"Lifetimes   {lives or 'no block was allocated and freed'}",
+        f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
+        f"{bytes_text(figures.peak_live_bytes)} at most, {bytes_text(figures.live_bytes_after)} at the end",
+        f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
+    ]
+
+
+def notes_of(end: dict[str, Any] | None, lost: int = 0) -> list[str]:
+    """Sentences on events that are missing or repaired."""
+    notes = []
+    if end is None:
+        notes.append("the file was cut off: it is shown up to its last whole block")
+    lost = int(end["lost"]) if end else lost
+    if lost:
+        notes.append(
+            f"{counted(lost, 'event is missing', 'events are missing')}: they came faster than they were read"
+        )
+    for name, text in (
+        ("exchanged", "pairs of events of two threads were put into the order that their address asks for"),
+        ("unseen_frees", "blocks were freed unseen, by ending threads or among missing events"),
+        ("unknown_frees", "freed blocks were allocated unseen"),
+    ):
+        if end and end.get(name):
+            notes.append(f"{count_text(end[name])} {text}")
+    return notes
+
+
+def print_trace(console: Console, head: dict[str, Any], figures: TraceFigures, notes: list[str]) -> None:
+    """The figures, a row for each doubling of sizes, and the notes."""
+    command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
+    console.print(f"[bold]Trace of process {head.get('pid', '?')}[/] ({command}), {head.get('began', '?')}\n")
+    for line in _lines(figures):
+        console.print(Text(line))
+    console.print()
+    rows = [
+        (
+            f"≤ {bytes_text(row.up_to_bytes)}",
+            count_text(row.blocks),
+            bytes_text(row.bytes),
+            _time_text(row.median_life_ns),
+            bytes_text(row.live_bytes),
+        )
+        for row in figures.sizes
+    ]
+    console.print(
+        table("Sizes", ("requested", "blocks", "bytes", "median lifetime", "live at the end"), rows)
+    )
+    for note in notes:
+        console.print(Text(note, style="yellow"))

@@ -1,0 +1,156 @@
+"""hakmem trace: what a program did, told by its recording; and files that are not whole."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hakmem.base.errors import HakmemError
+from hakmem.target.target import open_process
+from hakmem.trace.figures import figures_of
+from hakmem.trace.file import COLUMNS, Trace, read
+from hakmem.trace.lives import lives_of
+from hakmem.trace.record import record
+from hakmem.trace.words import Events, Op, Word, events_of
+from results import Compile
+from tool.conftest import Start, Stepper, Tool
+
+HANDED, KEPT, BEFORE, GROWN = 20_000, 500, 300, 5 << 20  # as programs/traced.c has them
+LONG_S, BUSY_AT_S = 2.0, 0.7
+
+
+@pytest.fixture(scope="module")
+def traced(compiled: Compile, tmp_path_factory: pytest.TempPathFactory, lib: Path) -> Iterator[Path]:
+    """A trace of programs/traced.c, which works while it is recorded."""
+    from preload import preload_environment
+
+    program = Stepper([compiled("traced", "-pthread")], preload_environment(lib))
+    program.wait_for("ready")
+    path = tmp_path_factory.mktemp("traces") / "x.hkt"
+    threading.Timer(BUSY_AT_S, program.go_on).start()
+    record(open_process(program.pid), path, LONG_S)
+    program.wait_for("done")
+    yield path
+    program.end()
+
+
+def test_what_the_program_did(traced: Path) -> None:
+    trace = read(traced)
+    assert trace.end is not None
+    assert (trace.end["end"], trace.end["lost"]) == ("duration reached", 0)
+    figures = figures_of(trace.lives)
+    rows = {row.up_to_bytes: row for row in figures.sizes}
+    assert rows[4096].blocks == HANDED
+    assert rows[4096].bytes == 3000 * HANDED
+    assert rows[4096].live_bytes == 0
+    assert rows[1024].blocks == KEPT
+    assert rows[1024].live_bytes == 700 * KEPT
+    assert rows[16384].live_bytes == pytest.approx(10_000 * BEFORE / 2, rel=0.2)  # their class's size
+    assert rows[8 << 20].live_bytes in range(GROWN - 40_000, GROWN + 1)
+    assert figures.peak_live_bytes >= 3000 * HANDED
+    assert figures.threads == 2
+    assert figures.freed_elsewhere > 0.9
+
+
+def test_shown(traced: Path, tool: Tool) -> None:
+    shown = tool("trace", "show", traced).stdout
+    assert "≤ 4.00 KiB" in shown
+    assert f"{HANDED / 1000:.1f} k" in shown
+    told = tool.json("trace", "show", traced)
+    assert told["figures"]["sizes"]
+    assert told["head"]["hakmem_trace"] == 1
+
+
+def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, tmp_path: Path) -> None:
+    program = stepper([compiled("busy", "-pthread"), "300"], "ready")
+    path = tmp_path / "busy.hkt"
+    ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
+    assert ended.status == 0, ended.stderr
+    assert figures_of(read(path).lives).allocated_blocks > 1000
+    assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
+
+
+# ---- files ------------------------------------------------------------------------------------------
+
+
+def test_cut_anywhere(traced: Path, tmp_path: Path) -> None:
+    """What was written whole is read, and nothing else."""
+    whole, path = traced.read_bytes(), tmp_path / "cut.hkt"
+    all_events = len(read(traced).lives.events)
+    head_bytes = whole.index(b"\n") + 1
+    found = []
+    for length in np.linspace(head_bytes, len(whole) - 2, 12).astype(int):
+        path.write_bytes(whole[:length])
+        trace = read(path)
+        assert trace.end is None
+        found.append(len(trace.lives.events))
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (0, all_events)
+    path.write_bytes(whole[: head_bytes // 2])
+    with pytest.raises(HakmemError, match="is not a trace"):
+        read(path)
+
+
+def test_of_a_newer_version(tmp_path: Path, tool: Tool) -> None:
+    path = tmp_path / "new.hkt"
+    path.write_text(json.dumps({"hakmem_trace": 2}) + "\n")
+    ended = tool("trace", "show", path)
+    assert ended.status == 1
+    assert "version 2" in ended.stderr
+
+
+# ---- words and lives ----------------------------------------------------------------------------------
+
+
+def word(operation: Word, what: int) -> int:
+    return what << 3 | operation
+
+
+def events(*rows: tuple[Op, int, int, int]) -> Events:
+    """(op, address, thread, time)."""
+    ops, addresses, threads, times = (np.array(column) for column in zip(*rows, strict=True))
+    return Events(ops.astype(np.int8), addresses.astype(np.uint64), np.full(len(rows), 8, np.uint64),
+                  np.zeros(len(rows), np.uint8), threads, times)  # fmt: skip
+
+
+def test_second_words_that_look_like_first_ones() -> None:
+    """A size may end in the bits of any operation."""
+    sizes = [word(operation, 5) for operation in Word] * 20
+    words = [word(Word.CLOCK, 7), word(Word.THREAD, 3)]
+    for number, size in enumerate(sizes):
+        words += [word(Word.TAKE_LARGE, number), 12 << 56 | size]
+    taken = events_of(np.array([*words, word(Word.LOST, 9), word(Word.FREE, 1)], np.uint64))
+    assert taken.lost == 9
+    assert taken.events.sizes.tolist() == [*sizes, 0]
+    assert taken.events.addresses.tolist() == [*(8 * number for number in range(len(sizes))), 8]
+    assert set(taken.events.alignments.tolist()) == {0, 12}
+    assert set(taken.events.threads.tolist()) == {3}
+
+
+NEAR, FAR = 100, 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "deaths", "figures"),
+    [
+        ([(Op.TAKE, 8, 1, 0), (Op.FREE, 8, 2, 1)], [1], (0, 0, 0)),
+        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 1, FAR + NEAR)], [2, -1], (1, 0, 0)),
+        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, 3 * FAR)], [1, 2], (0, 1, 0)),
+        ([(Op.FREE, 8, 1, 0), (Op.TAKE, 8, 1, 1), (Op.FREE, 16, 1, 2)], [-1], (0, 0, 2)),
+        ([(Op.LIVE, 8, 0, 0), (Op.TAKE, 8, 1, 1)], [-1], (0, 0, 0)),
+        ([(Op.LIVE, 8, 0, 0), (Op.FREE, 8, 1, 1), (Op.FREE, 8, 1, 2)], [1], (0, 0, 1)),
+    ],
+)
+def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int]) -> None:
+    lives = lives_of(events(*rows))
+    assert sorted(lives.death_rows.tolist()) == sorted(deaths)
+    assert (lives.exchanged, lives.unseen_frees, lives.unknown_frees) == figures
+
+
+def test_columns_are_documented() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "TRACES.md").read_text()
+    assert all(f"`{name}` | {dtype[1:]}" in text for name, dtype in COLUMNS.items())
+    assert Trace.__doc__
