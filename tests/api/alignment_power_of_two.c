@@ -11,9 +11,7 @@ static void *allocate(size_t which, size_t alignment, size_t size) {
     case 0: return aligned_alloc(alignment, size);
     case 1: return memalign(alignment, size);
     default:
-      if (alignment < sizeof(void *)) {
-        alignment = sizeof(void *);
-      }
+      if (alignment < sizeof(void *)) alignment = sizeof(void *);
       CHECK(posix_memalign(&block, alignment, size) == 0);
       return block;
   }
@@ -39,9 +37,7 @@ static void check_one(size_t alignment, size_t size) {
 int main(void) {
   for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 2) {
     check_one(alignment, 0);
-    for (size_t i = 0; i < TIER_SIZES; i++) {
-      check_one(alignment, tier_sizes[i]);
-    }
+    for (size_t i = 0; i < TIER_SIZES; i++) check_one(alignment, tier_sizes[i]);
     check_one(alignment, alignment);
     check_one(alignment, alignment + 1);
   }

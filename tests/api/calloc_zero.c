@@ -16,9 +16,7 @@ static void dirty(size_t size) {
     CHECK(blocks[i] != NULL);
     memset(blocks[i], 0xa5, malloc_usable_size(blocks[i]));
   }
-  for (size_t i = 0; i < blocks_used; i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < blocks_used; i++) free(blocks[i]);
 }
 
 static void check_zero(size_t count, size_t size) {
@@ -30,9 +28,7 @@ static void check_zero(size_t count, size_t size) {
     CHECK_MSG(all_bytes_are(blocks[i], count * size, 0), "%zu * %zu, block %zu", count, size, i);
     memset(blocks[i], 0x5a, malloc_usable_size(blocks[i]));
   }
-  for (size_t i = 0; i < blocks_used; i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < blocks_used; i++) free(blocks[i]);
 }
 
 int main(void) {

@@ -34,9 +34,7 @@ static void check_expand(size_t from, size_t to) {
 
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
-    for (size_t j = 0; j < TIER_SIZES; j++) {
-      check_expand(tier_sizes[i], tier_sizes[j]);
-    }
+    for (size_t j = 0; j < TIER_SIZES; j++) check_expand(tier_sizes[i], tier_sizes[j]);
     check_expand(tier_sizes[i], hak_good_size(tier_sizes[i]));
   }
   void *block = hak_malloc(100);

@@ -77,9 +77,7 @@ static void check_errors(void) {
 }
 
 int main(void) {
-  for (size_t i = 0; i < TIER_SIZES; i++) {
-    check_size(tier_sizes[i]);
-  }
+  for (size_t i = 0; i < TIER_SIZES; i++) check_size(tier_sizes[i]);
   check_errors();
   return 0;
 }

@@ -19,9 +19,7 @@ int main(void) {
     check_size(size);
     CHECK(hak_good_size(size) <= hak_good_size(size + 1));
   }
-  for (size_t i = 0; i < TIER_SIZES; i++) {
-    check_size(tier_sizes[i]);
-  }
+  for (size_t i = 0; i < TIER_SIZES; i++) check_size(tier_sizes[i]);
   CHECK(hak_good_size((size_t)PTRDIFF_MAX + 1) == (size_t)PTRDIFF_MAX + 1);
   CHECK(hak_good_size(SIZE_MAX) == SIZE_MAX);
   return 0;

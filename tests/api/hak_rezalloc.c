@@ -14,9 +14,7 @@ static void dirty(size_t size) {
     CHECK(blocks[i] != NULL);
     memset(blocks[i], 0xa5, hak_malloc_usable_size(blocks[i]));
   }
-  for (size_t i = 0; i < count; i++) {
-    hak_free(blocks[i]);
-  }
+  for (size_t i = 0; i < count; i++) hak_free(blocks[i]);
 }
 
 /* A block that was zeroed from birth: all growth is zero, from the requested size on. */
@@ -41,18 +39,15 @@ static void check_from_malloc(size_t from, size_t to) {
   stamp_write(block, usable_bytes, from);
   block = hak_rezalloc(block, to);
   CHECK(block != NULL && stamp_holds(block, usable_bytes < to ? usable_bytes : to, from));
-  if (usable_bytes < to) {
+  if (usable_bytes < to)
     CHECK_MSG(all_bytes_are(block + usable_bytes, to - usable_bytes, 0), "%zu to %zu", from, to);
-  }
   hak_free(block);
 }
 
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
     for (size_t j = 0; j < TIER_SIZES; j++) {
-      if (tier_sizes[i] <= tier_sizes[j]) {
-        check_from_calloc(tier_sizes[i], tier_sizes[j]);
-      }
+      if (tier_sizes[i] <= tier_sizes[j]) check_from_calloc(tier_sizes[i], tier_sizes[j]);
       check_from_malloc(tier_sizes[i], tier_sizes[j]);
     }
   }

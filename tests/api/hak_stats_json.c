@@ -11,9 +11,8 @@ static void check_cut(size_t bytes, size_t length) {
   CHECK(hak_stats_json(cut, bytes) == length);
   CHECK_MSG(memcmp(cut, whole, bytes - 1) == 0, "cut to %zu", bytes);
   CHECK_MSG(cut[bytes - 1] == '\0', "cut to %zu", bytes);
-  for (size_t i = 0; i < 16; i++) {
+  for (size_t i = 0; i < 16; i++)
     CHECK_MSG(cut[bytes + i] == GUARD, "cut to %zu wrote beyond", bytes);
-  }
 }
 
 int main(void) {
@@ -23,9 +22,7 @@ int main(void) {
   CHECK(length > 0 && length < sizeof whole);
   CHECK(strlen(whole) == length);
   CHECK(hak_stats_json(NULL, 0) == length);
-  for (size_t bytes = 1; bytes <= length; bytes += bytes < 200 ? 1 : 97) {
-    check_cut(bytes, length);
-  }
+  for (size_t bytes = 1; bytes <= length; bytes += bytes < 200 ? 1 : 97) check_cut(bytes, length);
   check_cut(length, length); /* the NUL takes the last character's place */
   CHECK(hak_stats_json(cut, length + 1) == length);
   CHECK(strcmp(cut, whole) == 0);

@@ -31,9 +31,7 @@ static void check_tier(size_t size) {
     CHECK(blocks[i] != NULL);
   }
   size_t during = used_bytes(), during_int = used_bytes_int();
-  for (size_t i = 0; i < count; i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < count; i++) free(blocks[i]);
   size_t after = used_bytes();
   CHECK_MSG(during - before >= LIVE_BYTES * 9 / 10, "size %zu: %zu", size, during - before);
   CHECK_MSG(during - before <= LIVE_BYTES * 5 / 2, "size %zu: %zu", size, during - before);

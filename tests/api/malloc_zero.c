@@ -18,11 +18,8 @@ int main(void) {
   }
   qsort(blocks, COUNT_OF(blocks), sizeof blocks[0], by_address);
   CHECK(blocks[0] != NULL);
-  for (size_t i = 1; i < COUNT_OF(blocks); i++) {
+  for (size_t i = 1; i < COUNT_OF(blocks); i++)
     CHECK_MSG(blocks[i - 1] != blocks[i], "block %zu is %p twice", i, blocks[i]);
-  }
-  for (size_t i = 0; i < COUNT_OF(blocks); i++) {
-    free(blocks[i]);
-  }
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) free(blocks[i]);
   return 0;
 }

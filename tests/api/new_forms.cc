@@ -23,9 +23,7 @@ static void check_unaligned(size_t size) {
     blocks[i + 2] = ::operator new[](size);
     blocks[i + 3] = ::operator new[](size, std::nothrow);
   }
-  for (void *block : blocks) {
-    check_block(block, natural, size);
-  }
+  for (void *block : blocks) check_block(block, natural, size);
   ::operator delete(blocks[0]);
   ::operator delete(blocks[1], std::nothrow);
   ::operator delete[](blocks[2]);
@@ -49,9 +47,7 @@ static void check_aligned(size_t size, size_t alignment) {
     blocks[i + 2] = ::operator new[](size, align);
     blocks[i + 3] = ::operator new[](size, align, std::nothrow);
   }
-  for (void *block : blocks) {
-    check_block(block, alignment, size);
-  }
+  for (void *block : blocks) check_block(block, alignment, size);
   ::operator delete(blocks[0], align);
   ::operator delete(blocks[1], align, std::nothrow);
   ::operator delete[](blocks[2], align);
@@ -73,9 +69,7 @@ struct alignas(256) Wide {
 int main() {
   for (size_t size : tier_sizes) {
     check_unaligned(size);
-    for (size_t alignment = 8; alignment <= 2 * MIB; alignment *= 8) {
-      check_aligned(size, alignment);
-    }
+    for (size_t alignment = 8; alignment <= 2 * MIB; alignment *= 8) check_aligned(size, alignment);
   }
   void *first = ::operator new(0), *second = ::operator new(0);
   CHECK(first != nullptr && first != second);

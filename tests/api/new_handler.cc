@@ -9,17 +9,13 @@ static volatile size_t impossible_bytes = PTRDIFF_MAX;
 static const std::align_val_t wide{4096};
 
 static void give_up_after_three() {
-  if (++calls == 3) {
-    std::set_new_handler(nullptr);
-  }
+  if (++calls == 3) std::set_new_handler(nullptr);
 }
 
 struct Gave_up {};
 
 static void throw_on_second() {
-  if (++calls == 2) {
-    throw Gave_up();
-  }
+  if (++calls == 2) throw Gave_up();
 }
 
 template <typename Thrown, typename Allocate>

@@ -49,9 +49,7 @@ static void staircase(void) {
 
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
-    for (size_t j = 0; j < TIER_SIZES; j++) {
-      between(tier_sizes[i], tier_sizes[j]);
-    }
+    for (size_t j = 0; j < TIER_SIZES; j++) between(tier_sizes[i], tier_sizes[j]);
     for (size_t alignment = 32; alignment <= 4 * MIB; alignment *= 16) {
       from_aligned(alignment, tier_sizes[i], 3 * tier_sizes[i]);
       from_aligned(alignment, tier_sizes[i], tier_sizes[i] / 3 + 1);

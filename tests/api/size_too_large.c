@@ -42,9 +42,7 @@ int main(void) {
       SIZE_MAX - 1,
       SIZE_MAX,
   };
-  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-    refuse(sizes[i]);
-  }
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) refuse(sizes[i]);
   void *block = malloc(100);
   CHECK(block != NULL);
   free(block);

@@ -33,9 +33,7 @@ static inline bool stamp_holds(const void *block, size_t bytes, uint64_t seed) {
   for (size_t i = 0; i < words; i++) {
     uint64_t word;
     __builtin_memcpy(&word, in + i * sizeof word, sizeof word);
-    if (word != stamp_word(seed, i)) {
-      return false;
-    }
+    if (word != stamp_word(seed, i)) return false;
   }
   uint64_t last = stamp_word(seed, words);
   return memcmp(in + words * sizeof last, &last, bytes % sizeof last) == 0;

@@ -11,9 +11,7 @@ static void check_range(void) {
     CHECK(block != NULL);
     size_t usable_bytes = malloc_usable_size(block);
     CHECK_MSG(usable_bytes >= size, "size %zu: usable %zu", size, usable_bytes);
-    if (usable_bytes > 0) {
-      block[0] = block[usable_bytes - 1] = 1;
-    }
+    if (usable_bytes > 0) block[0] = block[usable_bytes - 1] = 1;
     free(block);
   }
   CHECK(malloc_usable_size(NULL) == 0);
@@ -46,8 +44,6 @@ static void check_life(size_t size) {
 
 int main(void) {
   check_range();
-  for (size_t i = 0; i < TIER_SIZES; i++) {
-    check_life(tier_sizes[i]);
-  }
+  for (size_t i = 0; i < TIER_SIZES; i++) check_life(tier_sizes[i]);
   return 0;
 }

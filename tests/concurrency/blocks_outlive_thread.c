@@ -39,9 +39,7 @@ int main(void) {
     } else {
       release(NULL);
     }
-    if (round == WARM_UP) {
-      warm_bytes = rss_bytes();
-    }
+    if (round == WARM_UP) warm_bytes = rss_bytes();
   }
   size_t end_bytes = rss_bytes();
   CHECK_MSG(end_bytes < warm_bytes + live_bytes / 2, "from %zu to %zu", warm_bytes, end_bytes);

@@ -61,9 +61,7 @@ static void child(size_t number) {
   pthread_t thread = thread_start(thread_in_child, (void *)1);
   thread_in_child((void *)0);
   thread_join(thread);
-  if (number % 2 == 0) {
-    exit(0);
-  }
+  if (number % 2 == 0) exit(0);
   _exit(0);
 }
 
@@ -77,9 +75,7 @@ static void *fork_many(void *forks) {
   for (size_t i = 0; i < (size_t)forks; i++) {
     pid_t pid = make_child();
     CHECK(pid >= 0);
-    if (pid == 0) {
-      child(i);
-    }
+    if (pid == 0) child(i);
     child_join(pid);
   }
   return NULL;

@@ -68,9 +68,7 @@ int main(void) {
   make_keys(EARLY_KEYS, KEYS);
   for (size_t i = 0; i < THREADS; i++) {
     thread_run(body, (void *)i);
-    if (i == WARM_UP) {
-      warm_bytes = rss_bytes();
-    }
+    if (i == WARM_UP) warm_bytes = rss_bytes();
   }
   size_t end_bytes = rss_bytes();
   CHECK_MSG(end_bytes < warm_bytes + 2 * MIB, "from %zu to %zu", warm_bytes, end_bytes);

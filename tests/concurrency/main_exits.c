@@ -29,9 +29,7 @@ static void *work(void *number) {
   for (;;) {
     step(&random, slots);
     if (number == NULL && atomic_load(&done) > 2 * WORK_BEFORE_THE_END) {
-      if (strcmp(how, "pthread_exit") == 0 || strcmp(how, "exit") == 0) {
-        exit(0);
-      }
+      if (strcmp(how, "pthread_exit") == 0 || strcmp(how, "exit") == 0) exit(0);
     }
   }
   return NULL;
@@ -42,14 +40,8 @@ int main(int argc, char **argv) {
   how = argv[1];
   for (size_t i = 0; i < WORKERS; i++) thread_start(work, (void *)i);
   while (atomic_load(&done) < WORK_BEFORE_THE_END) usleep(100);
-  if (strcmp(how, "return") == 0) {
-    return 0;
-  }
-  if (strcmp(how, "quick_exit") == 0) {
-    quick_exit(0);
-  }
-  if (strcmp(how, "pthread_exit") == 0) {
-    pthread_exit(NULL);
-  }
+  if (strcmp(how, "return") == 0) return 0;
+  if (strcmp(how, "quick_exit") == 0) quick_exit(0);
+  if (strcmp(how, "pthread_exit") == 0) pthread_exit(NULL);
   for (;;) pause();
 }

@@ -26,9 +26,7 @@ static ring rings[THREADS];
 
 static bool ring_put(ring *to, parcel what) {
   size_t written = atomic_load_explicit(&to->written, memory_order_relaxed);
-  if (written - atomic_load_explicit(&to->read, memory_order_acquire) == RING_SLOTS) {
-    return false;
-  }
+  if (written - atomic_load_explicit(&to->read, memory_order_acquire) == RING_SLOTS) return false;
   to->slots[written % RING_SLOTS] = what;
   atomic_store_explicit(&to->written, written + 1, memory_order_release);
   return true;
@@ -36,9 +34,7 @@ static bool ring_put(ring *to, parcel what) {
 
 static bool ring_get(ring *from, parcel *what) {
   size_t read = atomic_load_explicit(&from->read, memory_order_relaxed);
-  if (read == atomic_load_explicit(&from->written, memory_order_acquire)) {
-    return false;
-  }
+  if (read == atomic_load_explicit(&from->written, memory_order_acquire)) return false;
   *what = from->slots[read % RING_SLOTS];
   atomic_store_explicit(&from->read, read + 1, memory_order_release);
   return true;
@@ -72,9 +68,7 @@ static void *body(void *number) {
     bool moved = false;
     if (sent < BLOCKS_EACH && ring_put(to, outgoing)) {
       moved = true;
-      if (++sent < BLOCKS_EACH) {
-        outgoing = pack(&random);
-      }
+      if (++sent < BLOCKS_EACH) outgoing = pack(&random);
     }
     if (ring_get(from, &incoming)) {
       moved = true;
@@ -82,9 +76,7 @@ static void *body(void *number) {
       CHECK(stamp_holds(incoming.block, stamped(incoming.bytes), incoming.seed));
       free(incoming.block);
     }
-    if (!moved) {
-      sched_yield();
-    }
+    if (!moved) sched_yield();
   }
   return NULL;
 }

@@ -31,9 +31,7 @@ static inline void mark(slot *held) {
     uint64_t word = stamp_word(held->seed, at);
     __builtin_memcpy(held->block + at, &word, 8);
   }
-  if (held->bytes > head) {
-    held->block[held->bytes - 1] = (unsigned char)held->seed;
-  }
+  if (held->bytes > head) held->block[held->bytes - 1] = (unsigned char)held->seed;
 }
 
 /* The first `kept_bytes` of what mark wrote for held->bytes. */
@@ -45,9 +43,8 @@ static inline void check_mark(const slot *held, size_t kept_bytes) {
     uint64_t word = stamp_word(held->seed, at);
     holds = holds && __builtin_memcmp(&word, held->block + at, 8) == 0;
   }
-  if (bytes == held->bytes && bytes > head) {
+  if (bytes == held->bytes && bytes > head)
     holds = holds && held->block[bytes - 1] == (unsigned char)held->seed;
-  }
   CHECK_MSG(holds, "%zu bytes at %p, %zu kept", held->bytes, (void *)held->block, bytes);
 }
 
@@ -105,9 +102,7 @@ static inline void release(slot *held) {
 /* One call, on a slot that nobody else has at the moment; does nothing when somebody has it. */
 static inline void shadow_step(uint64_t *random) {
   slot *held = &slots[random_below(random, SLOTS)];
-  if (atomic_flag_test_and_set_explicit(&held->locked, memory_order_acquire)) {
-    return;
-  }
+  if (atomic_flag_test_and_set_explicit(&held->locked, memory_order_acquire)) return;
   if (held->block == NULL) {
     allocate(held, random);
   } else if (random_below(random, 8) == 0) {
@@ -120,11 +115,8 @@ static inline void shadow_step(uint64_t *random) {
 
 /* While one thread runs. */
 static inline void shadow_release_all(void) {
-  for (size_t i = 0; i < SLOTS; i++) {
-    if (slots[i].block != NULL) {
-      release(&slots[i]);
-    }
-  }
+  for (size_t i = 0; i < SLOTS; i++)
+    if (slots[i].block != NULL) release(&slots[i]);
 }
 
 #endif

@@ -28,9 +28,7 @@ using Blocks = std::vector<std::unique_ptr<Block>>;
 
 static Blocks some_blocks() {
   Blocks blocks;
-  for (size_t i = 0; i < TIER_SIZES - 5; i += 3) {
-    blocks.push_back(std::make_unique<Block>(i));
-  }
+  for (size_t i = 0; i < TIER_SIZES - 5; i += 3) blocks.push_back(std::make_unique<Block>(i));
   return blocks;
 }
 
@@ -52,9 +50,7 @@ int main() {
     std::thread([&] {
       first.blocks = some_blocks();
       second.blocks = std::move(mains);
-      if (!left_behind.empty()) {
-        second.blocks.push_back(std::move(left_behind.back()));
-      }
+      if (!left_behind.empty()) second.blocks.push_back(std::move(left_behind.back()));
       left_behind = some_blocks();
     }).join();
   }

@@ -27,9 +27,7 @@ int main(void) {
     CHECK(pthread_join(thread_start(body, NULL), &left) == 0);
     CHECK(stamp_holds(left, 200, 5));
     free(left);
-    if (i == WARM_UP) {
-      warm_bytes = rss_bytes();
-    }
+    if (i == WARM_UP) warm_bytes = rss_bytes();
   }
   size_t end_bytes = rss_bytes();
   CHECK_MSG(end_bytes < warm_bytes + 2 * MIB, "from %zu to %zu", warm_bytes, end_bytes);

@@ -14,9 +14,7 @@ static void handle(int signal) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2) {
-    return 2;
-  }
+  if (argc != 2) return 2;
   void *volatile block = malloc(64);
   if (strcmp(argv[1], "inside") == 0) {
     hak_stats_json(hide((void *)8), 100); /* writes to an unmapped buffer */

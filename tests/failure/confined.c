@@ -78,9 +78,7 @@ static void add_calls(const char *names, unsigned action) {
 }
 
 static unsigned action_of(const char *name) {
-  if (strcmp(name, "kill") == 0) {
-    return SECCOMP_RET_KILL_PROCESS;
-  }
+  if (strcmp(name, "kill") == 0) return SECCOMP_RET_KILL_PROCESS;
   return SECCOMP_RET_ERRNO | (strcmp(name, "eperm") == 0 ? EPERM : ENOSYS);
 }
 
@@ -93,9 +91,7 @@ static struct sock_fprog begin_filter(void) {
 static void confine(const char *action, const char *how, const char *allowed, bool has_threads) {
   struct sock_fprog program = begin_filter();
   add_calls(own_calls, SECCOMP_RET_ALLOW);
-  if (has_threads) {
-    add_calls(thread_calls, SECCOMP_RET_ALLOW);
-  }
+  if (has_threads) add_calls(thread_calls, SECCOMP_RET_ALLOW);
   add_calls(allowed, SECCOMP_RET_ALLOW);
   add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action_of(action)));
   program.len = (unsigned short)filter_count;
@@ -190,22 +186,16 @@ int main(int count, char **arguments) {
   const char *how = arguments[2];
   bool has_threads = strcmp(arguments[3], "threads") == 0;
   bool had_threads = has_threads || strcmp(arguments[3], "ended") == 0;
-  if (strcmp(how, "exec") == 0) {
-    run_under_filter(arguments);
-  }
+  if (strcmp(how, "exec") == 0) run_under_filter(arguments);
   void *before[BLOCKS];
   for (size_t i = 0; i < BLOCKS; i++) before[i] = malloc(sizes[i % COUNT_OF(sizes)]);
-  if (had_threads) {
-    thread_run(allocate_and_free, NULL);
-  }
+  if (had_threads) thread_run(allocate_and_free, NULL);
   pid_t child = strcmp(how, "fork") == 0 ? fork() : 0;
   if (child != 0) {
     child_join(child);
     return 0;
   }
-  if (strcmp(how, "none") != 0) {
-    confine(arguments[1], how, arguments[4], has_threads);
-  }
+  if (strcmp(how, "none") != 0) confine(arguments[1], how, arguments[4], has_threads);
   for (size_t i = 0; i < BLOCKS; i++) free(before[i]);
   all_loads(has_threads);
   if (had_threads && !has_threads) {

@@ -9,9 +9,7 @@
 
 static void check_other_calls_fail_too(size_t size) {
   char *block = malloc(16); /* may or may not be there */
-  if (block != NULL) {
-    block[0] = 'k';
-  }
+  if (block != NULL) block[0] = 'k';
   errno = 0;
   CHECK(realloc(block, GIB * 16) == NULL && errno == ENOMEM);
   errno = 0;

@@ -43,12 +43,9 @@ unsigned long faults_stop(void) {
 static bool is_from_hakmem(const void *caller) {
   static _Atomic(void *) base;
   Dl_info info;
-  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL) {
-    return false;
-  }
-  if (atomic_load(&base) == NULL && strstr(info.dli_fname, "libhakmem.so") != NULL) {
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL) return false;
+  if (atomic_load(&base) == NULL && strstr(info.dli_fname, "libhakmem.so") != NULL)
     atomic_store(&base, info.dli_fbase);
-  }
   return info.dli_fbase == atomic_load(&base);
 }
 
@@ -59,9 +56,7 @@ static bool is_chosen(unsigned long number, unsigned long one_in) {
 }
 
 static bool is_refused(const void *caller, int error) {
-  if (atomic_load(&is_over) || !is_from_hakmem(caller)) {
-    return false;
-  }
+  if (atomic_load(&is_over) || !is_from_hakmem(caller)) return false;
   unsigned long number = atomic_fetch_add(&calls, 1) + 1;
   if (number < number_from("FAULT_FIRST", 1) || number > number_from("FAULT_LAST", 0) ||
       !is_chosen(number, number_from("FAULT_ONE_IN", 1))) {
@@ -80,9 +75,7 @@ typedef long system_call(long number, ...);
 
 static system_call *kernel_itself(void) {
   static _Atomic(system_call *) found;
-  if (atomic_load(&found) == NULL) {
-    atomic_store(&found, (system_call *)next("syscall"));
-  }
+  if (atomic_load(&found) == NULL) atomic_store(&found, (system_call *)next("syscall"));
   return atomic_load(&found);
 }
 
@@ -106,14 +99,10 @@ long syscall(long number, ...) {
   va_list rest;
   long word[6];
   va_start(rest, number);
-  for (size_t i = 0; i < 6; i++) {
-    word[i] = va_arg(rest, long);
-  }
+  for (size_t i = 0; i < 6; i++) word[i] = va_arg(rest, long);
   va_end(rest);
   int error = refusal_of(number);
-  if (error != 0 && REFUSED(error)) {
-    return -1;
-  }
+  if (error != 0 && REFUSED(error)) return -1;
   return kernel(number, word[0], word[1], word[2], word[3], word[4], word[5]);
 }
 
@@ -126,24 +115,16 @@ static size_t half_of(size_t bytes) {
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  if (!REFUSED(ENOMEM)) {
-    return (void *)kernel(SYS_mmap, at, bytes, protection, flags, file, offset);
-  }
-  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) {
-    kernel(SYS_munmap, at, half_of(bytes));
-  }
+  if (!REFUSED(ENOMEM)) return (void *)kernel(SYS_mmap, at, bytes, protection, flags, file, offset);
+  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) kernel(SYS_munmap, at, half_of(bytes));
   errno = ENOMEM;
   return MAP_FAILED;
 }
 
 /* A call for pages, with one argument more; refused, it may have been done for the first half of them. */
 static int of_pages(int error, bool is_refused, long number, void *at, size_t bytes, int more) {
-  if (!is_refused) {
-    return (int)kernel(number, at, bytes, more);
-  }
-  if (half_of(bytes) != 0) {
-    kernel(number, at, half_of(bytes), more);
-  }
+  if (!is_refused) return (int)kernel(number, at, bytes, more);
+  if (half_of(bytes) != 0) kernel(number, at, half_of(bytes), more);
   errno = error;
   return -1;
 }
@@ -167,13 +148,9 @@ static bool is_one_mapping(uintptr_t begin, uintptr_t end) {
   FILE *maps = fopen("/proc/self/maps", "re");
   while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
     unsigned long from, to;
-    if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= begin && end <= to) {
-      is_one = true;
-    }
+    if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= begin && end <= to) is_one = true;
   }
-  if (maps != NULL) {
-    fclose(maps);
-  }
+  if (maps != NULL) fclose(maps);
   return is_one;
 }
 
@@ -185,12 +162,9 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   bool is_old = number_from("FAULT_OLD_MREMAP", 0) != 0 && target != NULL &&
                 !is_one_mapping((uintptr_t)at, (uintptr_t)at + old_bytes);
   bool is_lost = REFUSED(ENOMEM);
-  if (!is_lost && !is_old) {
+  if (!is_lost && !is_old)
     return (void *)kernel(SYS_mremap, at, old_bytes, new_bytes, flags, target);
-  }
-  if (target != NULL && (is_old || does_half())) {
-    kernel(SYS_munmap, target, new_bytes);
-  }
+  if (target != NULL && (is_old || does_half())) kernel(SYS_munmap, target, new_bytes);
   errno = is_old ? EFAULT : ENOMEM;
   return MAP_FAILED;
 }

@@ -16,9 +16,7 @@ int main(void) {
       CHECK(blocks[i] == NULL || malloc_usable_size(blocks[i]) >= size - 1);
       CHECK_MSG(blocks[i] == NULL || shift < 48, "2^%d bytes cannot exist", shift);
     }
-    for (size_t i = 0; i < COUNT_OF(blocks); i++) {
-      free(blocks[i]);
-    }
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) free(blocks[i]);
     errno = 0;
     char *grown = realloc(witness, size);
     CHECK(grown != NULL || errno == ENOMEM);

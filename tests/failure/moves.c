@@ -33,9 +33,7 @@ static size_t mappings(void) {
   size_t lines = 0;
   FILE *maps = fopen("/proc/self/maps", "re");
   CHECK(maps != NULL);
-  for (int character; (character = fgetc(maps)) != EOF;) {
-    lines += character == '\n';
-  }
+  for (int character; (character = fgetc(maps)) != EOF;) lines += character == '\n';
   fclose(maps);
   return lines;
 }
@@ -58,11 +56,8 @@ static void grow_by_halves(uint64_t seed) {
   char *blocks[3] = {NULL};
   size_t bytes[3] = {0};
   size_t before = faults();
-  for (size_t to = MIB; to <= 100 * MIB; to += to / 2 / PAGE_BYTES * PAGE_BYTES) {
-    for (size_t i = 0; i < 3; i++) {
-      blocks[i] = grow(blocks[i], &bytes[i], to, seed + i);
-    }
-  }
+  for (size_t to = MIB; to <= 100 * MIB; to += to / 2 / PAGE_BYTES * PAGE_BYTES)
+    for (size_t i = 0; i < 3; i++) blocks[i] = grow(blocks[i], &bytes[i], to, seed + i);
   size_t taken = faults() - before, pages = (bytes[0] + bytes[1] + bytes[2]) / PAGE_BYTES;
   CHECK_MSG(taken < pages + pages / 25, "%zu faults for %zu pages", taken, pages); /* no copies */
   for (size_t i = 0; i < 3; i++) {
@@ -74,11 +69,8 @@ static void grow_by_halves(uint64_t seed) {
 static void grow_by_small_steps(void) {
   char *blocks[2] = {NULL};
   size_t bytes[2] = {0}, before = mappings();
-  for (size_t to = 6 * MIB; to <= 24 * MIB; to += 68 * KIB) {
-    for (size_t i = 0; i < 2; i++) {
-      blocks[i] = grow(blocks[i], &bytes[i], to, i);
-    }
-  }
+  for (size_t to = 6 * MIB; to <= 24 * MIB; to += 68 * KIB)
+    for (size_t i = 0; i < 2; i++) blocks[i] = grow(blocks[i], &bytes[i], to, i);
   CHECK_MSG(mappings() < before + 200, "%zu mappings, %zu before", mappings(), before);
   free(blocks[0]);
   free(blocks[1]);

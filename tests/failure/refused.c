@@ -64,9 +64,7 @@ static void *others_blocks(void *table) {
     free(blocks[i]);
     errno = 0;
     blocks[i] = judge(malloc(bytes));
-    if (blocks[i] != NULL) {
-      stamp_write(blocks[i], stamped(bytes), i);
-    }
+    if (blocks[i] != NULL) stamp_write(blocks[i], stamped(bytes), i);
   }
   return NULL;
 }
@@ -75,9 +73,7 @@ static void hand_over(void) {
   static void *blocks[THREAD_BLOCKS];
   for (int life = 0; life < 3; life++) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, others_blocks, blocks) == 0) {
-      thread_join(thread);
-    }
+    if (pthread_create(&thread, NULL, others_blocks, blocks) == 0) thread_join(thread);
     others_blocks(blocks);
   }
   for (size_t i = 0; i < THREAD_BLOCKS; i++) {
@@ -94,9 +90,7 @@ static void round_of_all(void) {
 }
 
 int main(void) {
-  for (int round = 0; round < ROUNDS; round++) {
-    round_of_all();
-  }
+  for (int round = 0; round < ROUNDS; round++) round_of_all();
   unsigned long refused = faults_stop != NULL ? faults_stop() : 0;
   may_fail = false;
   round_of_all();

@@ -36,9 +36,7 @@ static char *take(uint64_t *random) {
     default: break;
   }
   char *block = calloc(1, size);
-  for (size_t at = 0; at < size; at++) {
-    CHECK(block[at] == 0);
-  }
+  for (size_t at = 0; at < size; at++) CHECK(block[at] == 0);
   return block;
 }
 
@@ -65,9 +63,8 @@ static void empty_shelf(void) {
 
 int main(void) {
   pthread_t threads[THREADS];
-  for (uintptr_t i = 0; i < THREADS; i++) {
+  for (uintptr_t i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], NULL, trade, (void *)(i + 1)) == 0);
-  }
   for (unsigned i = 0; i < FORKS; i++) {
     pid_t child = fork();
     int status;
@@ -80,9 +77,7 @@ int main(void) {
     CHECK(waitpid(child, &status, 0) == child);
     CHECK_MSG(status == 0, "status %#x", (unsigned)status);
   }
-  for (unsigned i = 0; i < THREADS; i++) {
-    CHECK(pthread_join(threads[i], NULL) == 0);
-  }
+  for (unsigned i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
   empty_shelf();
   return 0;
 }

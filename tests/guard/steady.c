@@ -28,9 +28,7 @@ static void *replace(void *unused) {
       if (malloc_usable_size(blocks[step % BLOCKS]) == BYTES) atomic_fetch_add(&guarded, 1);
     }
   }
-  for (unsigned index = 0; index < BLOCKS; index++) {
-    free(blocks[index]);
-  }
+  for (unsigned index = 0; index < BLOCKS; index++) free(blocks[index]);
   return NULL;
 }
 

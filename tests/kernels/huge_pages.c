@@ -60,11 +60,8 @@ static void small(void) {
 
 /* A block in every 64th place lives on. */
 static void thin_out(blocks *table) {
-  for (size_t i = 0; i < table->count; i++) {
-    if (i % 64) {
-      free(table->at[i]);
-    }
-  }
+  for (size_t i = 0; i < table->count; i++)
+    if (i % 64) free(table->at[i]);
 }
 
 static void age(void) {
@@ -99,7 +96,8 @@ static void dense(const char *mode) {
   size_t huge = huge_mib(), used_mib = rss_mib();
   CHECK_MSG(used_mib < DENSE_MIB * 9 / 4 + 8, "%zu MiB resident", used_mib);
   size_t of_small_mib = huge - of_large_mib, least_mib = are_given ? DENSE_MIB / 4 : 2;
-  CHECK_MSG((of_large_mib >= DENSE_MIB * 3 / 4) == are_given, "%zu MiB in huge pages", of_large_mib);
+  CHECK_MSG((of_large_mib >= DENSE_MIB * 3 / 4) == are_given, "%zu MiB in huge pages",
+            of_large_mib);
   CHECK_MSG((of_small_mib >= least_mib) == are_had, "%zu MiB in huge pages", of_small_mib);
   blocks_free(&small_ones);
   blocks_free(&large_ones);

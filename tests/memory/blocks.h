@@ -31,9 +31,7 @@ static inline void blocks_fill(blocks *table) {
   for (size_t i = 0; i < table->count; i++) {
     char *block = malloc(table->size);
     CHECK(block != NULL);
-    for (size_t at = 0; at < table->size; at += TOUCH_EVERY_BYTES) {
-      block[at] = 1;
-    }
+    for (size_t at = 0; at < table->size; at += TOUCH_EVERY_BYTES) block[at] = 1;
     block[table->size - 1] = 1;
     table->at[i] = block;
   }
@@ -60,9 +58,7 @@ static inline void blocks_come_and_go(char **table, size_t count, size_t size) {
     CHECK(table[i] != NULL);
     table[i][0] = table[i][size - 1] = 1;
   }
-  for (size_t i = 0; i < count; i++) {
-    free(table[i]);
-  }
+  for (size_t i = 0; i < count; i++) free(table[i]);
 }
 
 /* RSS above `start_bytes`, in whole MiB; never negative. */

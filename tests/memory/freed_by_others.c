@@ -46,16 +46,12 @@ int main(int argc, char **argv) {
   size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * resident / other_size * 4 / 3 + 8;
   pthread_t owner = thread_start(own, NULL);
   while (!atomic_load(&filled)) sleep_ms(1);
-  if (strcmp(owner_then, "ended") == 0) {
-    thread_join(owner);
-  }
+  if (strcmp(owner_then, "ended") == 0) thread_join(owner);
   CHECK_MSG(rss_above_mib(start_bytes) <= limit_mib, "%zu MiB to begin with",
             rss_above_mib(start_bytes));
   blocks_free(&owned);
   for (int round = 0; round < ROUNDS; round++) {
-    if (size != other_size) {
-      wait_for_decay(start_bytes);
-    }
+    if (size != other_size) wait_for_decay(start_bytes);
     blocks_fill(&again);
     size_t resident_mib = rss_above_mib(start_bytes);
     CHECK_MSG(resident_mib <= limit_mib, "%zu MiB resident for %d live, round %d", resident_mib,

@@ -31,9 +31,8 @@ static size_t map_count(void) {
   ssize_t length;
   int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   CHECK(fd >= 0);
-  while ((length = read(fd, text, sizeof text)) > 0) {
+  while ((length = read(fd, text, sizeof text)) > 0)
     for (ssize_t i = 0; i < length; i++) count += text[i] == '\n';
-  }
   close(fd);
   return count;
 }
@@ -41,11 +40,9 @@ static size_t map_count(void) {
 /* A hint while others change the table: their sizes are read as they happen to be. */
 static size_t live_bytes(void) {
   size_t sum = 0;
-  for (size_t i = 0; i < SLOTS; i++) {
-    if (*(unsigned char *volatile *)&slots[i].block != NULL) {
+  for (size_t i = 0; i < SLOTS; i++)
+    if (*(unsigned char *volatile *)&slots[i].block != NULL)
       sum += *(volatile size_t *)&slots[i].bytes;
-    }
-  }
   return sum;
 }
 
@@ -72,11 +69,8 @@ int main(int argc, char **argv) {
   }
   atomic_store(&stop, true);
   for (size_t i = 0; i < WORKERS; i++) thread_join(workers[i]);
-  for (size_t i = 0; i < SLOTS; i++) {
-    if (slots[i].block != NULL && i % KEEP_EVERY != 0) {
-      release(&slots[i]);
-    }
-  }
+  for (size_t i = 0; i < SLOTS; i++)
+    if (slots[i].block != NULL && i % KEEP_EVERY != 0) release(&slots[i]);
   sleep_ms(2 * DECAY_MS);
   free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
   sleep_ms(DECAY_MS);

@@ -45,11 +45,8 @@ static void shuffle(void) {
 }
 
 static void free_all_but_one_in(size_t survives_in) {
-  for (size_t i = 0; i < table.count; i++) {
-    if (survives_in == 0 || i % survives_in != 0) {
-      free(table.at[i]);
-    }
-  }
+  for (size_t i = 0; i < table.count; i++)
+    if (survives_in == 0 || i % survives_in != 0) free(table.at[i]);
 }
 
 static void serve(void) {

@@ -73,9 +73,7 @@ static void a_type_has_its_alignment() {
 /* Of what the new handler may do, each once: it frees memory, or it gives up. */
 static int handled;
 static void give_up_at_the_third_time() {
-  if (++handled == 3) {
-    std::set_new_handler(nullptr);
-  }
+  if (++handled == 3) std::set_new_handler(nullptr);
 }
 
 static volatile std::size_t huge = static_cast<std::size_t>(PTRDIFF_MAX) / 16;
@@ -129,9 +127,8 @@ static void resources_are_equal_and_stand_below_others() {
   for (std::pmr::memory_resource *each : {static_cast<std::pmr::memory_resource *>(&pool),
                                           static_cast<std::pmr::memory_resource *>(&arena)}) {
     std::pmr::vector<std::pmr::string> words(each);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
       words.emplace_back("a word that does not fit into the string itself");
-    }
     CHECK(hak_owns(words.back().data()));
   }
 }

@@ -64,9 +64,7 @@ static void an_exception_ends_it() {
 static hakmem::heap *full;
 static int handled;
 static void make_room() {
-  if (++handled == 2) {
-    full->set_limit(4 << 20);
-  }
+  if (++handled == 2) full->set_limit(4 << 20);
 }
 
 static void a_limit_calls_the_new_handler() {

@@ -93,9 +93,8 @@ static void containers_are_in_the_heap() {
   CHECK(resource != *hakmem::resource());
   {
     std::pmr::vector<std::pmr::string> words(&resource);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
       words.emplace_back("a word that does not fit into the string itself");
-    }
     CHECK(hak_heap_of(words.data()) == heap.get());
     CHECK(hak_heap_of(words.back().data()) == heap.get());
     hakmem::heap moved(std::move(heap));

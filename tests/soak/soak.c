@@ -49,9 +49,7 @@ static void fork_once(size_t seed) {
   int status;
   pid_t pid = fork();
   CHECK(pid >= 0);
-  if (pid == 0) {
-    child(seed);
-  }
+  if (pid == 0) child(seed);
   CHECK(waitpid(pid, &status, 0) == pid);
   CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
 }
@@ -68,9 +66,7 @@ static size_t play_round(size_t seed, uint64_t *random) {
     size_t threads = random_between(random, 2, THREADS_MAX);
     for (size_t i = 0; i < threads; i++)
       running[i] = thread_start(live, (void *)(seed + life * THREADS_MAX + i));
-    if (life == LIVES / 2) {
-      fork_once(seed);
-    }
+    if (life == LIVES / 2) fork_once(seed);
     for (size_t i = 0; i < threads; i++) thread_join(running[i]);
     calls += threads * STEPS;
   }
@@ -133,9 +129,8 @@ int main(int argc, char **argv) {
   double drift = drift_kib(samples_kib + rounds / 2, rounds - rounds / 2);
   printf("%zu rounds, %zu calls, %zu forks, %zu KiB resident, %.0f KiB drift\n", rounds, calls,
          rounds, samples_kib[rounds - 1], drift);
-  if (getenv("SOAK_SAMPLES") != NULL) {
+  if (getenv("SOAK_SAMPLES") != NULL)
     for (size_t i = 0; i < rounds; i++) printf("%zu\n", samples_kib[i]);
-  }
   fflush(stdout); /* the figures come before any complaint */
   CHECK_MSG(drift < (rounds < ROUNDS_LONG ? SHORT_DRIFT_MAX_KIB : DRIFT_MAX_KIB),
             "%.0f KiB more at the end", drift);

@@ -11,9 +11,8 @@
 CHILD_TEST(no_magazine_holds_a_block) {
   start_hardened(1);
   void *block = must_malloc(100);
-  for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
+  for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++)
     REQUIRE(magazine_capacity(&heap_of_thread->magazines[class]) == 0);
-  }
   REQUIRE(hak_malloc_usable_size(block) == 100); /* what was asked for, exactly */
   hak_free(block);
 }
