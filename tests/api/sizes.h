@@ -9,40 +9,14 @@
 #define GIB ((size_t)1 << 30)
 
 static const size_t tier_sizes[] = {
-    1,
-    7,
-    8,
-    9,
-    15,
-    16,
-    17,
-    24,
-    64,
-    100,
-    128,
-    129,
-    1000,
-    KIB - 1,
-    KIB, /* Tiny */
-    KIB + 1,
-    2 * KIB,
-    2 * KIB + 1,
-    4 * KIB,
-    10000,
-    32 * KIB - 1,
-    32 * KIB, /* Mid */
-    32 * KIB + 1,
-    64 * KIB,
-    100000,
-    256 * KIB,
-    MIB - 1,
-    MIB, /* Large */
-    MIB + 1,
-    2 * MIB,
-    2 * MIB + 1,
-    3000000,
-    8 * MIB + 5, /* Big */
-};
+    /* Tiny */
+    1, 7, 8, 9, 15, 16, 17, 24, 64, 100, 128, 129, 1000, KIB - 1, KIB,
+    /* Mid */
+    KIB + 1, 2 * KIB, 2 * KIB + 1, 4 * KIB, 10000, 32 * KIB - 1, 32 * KIB,
+    /* Large */
+    32 * KIB + 1, 64 * KIB, 100000, 256 * KIB, MIB - 1, MIB,
+    /* Big */
+    MIB + 1, 2 * MIB, 2 * MIB + 1, 3000000, 8 * MIB + 5};
 
 #define TIER_SIZES (sizeof tier_sizes / sizeof tier_sizes[0])
 
