@@ -38,17 +38,28 @@ enum { ALIGNMENT = 64, READY = 40, END_BYTES = 64 << 10, NOTHING = -1 };
 
 /* ---- all that allocates ----------------------------------------------------------------------------------------- */
 
-/* Each entry of the library's own list, under its two names, makes a block, by result or by *out. */
-#define FAMILY(residence, result, name, arguments, ...) \
-  TAKE(name, name arguments) TAKE(hak_##name, hak_##name arguments)
-#define TAKE(name, call)                                  \
+struct taker {
+  const char *name;
+  void *(*take)(size_t size);
+  void (*give)(void *block);
+  int zeroed; /* NOTHING, so many bytes as were asked for (0), or all (1) */
+};
+/* The linker lays the section's rows side by side. */
+extern const struct taker __start_takers[], __stop_takers[];
+#define TAKE(name, give, zeroed, call)                    \
   static void *take_##name(size_t size) {                 \
     void *block = NULL, *place = NULL, **out = &place;    \
     size_t count = 1, alignment = ALIGNMENT;              \
     (void)block, (void)out, (void)count, (void)alignment; \
     void *given = (void *)(uintptr_t)(call);              \
     return place ? place : given;                         \
-  }
+  }                                                       \
+  static const struct taker name##_taker                  \
+      __attribute__((section("takers"), used)) = {#name, take_##name, give, zeroed};
+
+/* Each entry of the library's own list, under its two names, makes a block, by result or by *out. */
+#define FAMILY(residence, result, name, arguments, ...) \
+  TAKE(name, free, NOTHING, name arguments) TAKE(hak_##name, free, NOTHING, hak_##name arguments)
 #include "../../src/api/malloc_family.def"
 
 #pragma weak mallocx
@@ -68,72 +79,36 @@ static const char nothrow;
 static void delete_one(void *block) { _ZdlPv(block); }
 static void delete_array(void *block) { _ZdaPv(block); }
 
-TAKE(malloc, malloc(size))
-TAKE(hak_malloc, hak_malloc(size))
-TAKE(hak_malloc_site, hak_malloc_site(size, 7))
-TAKE(mallocx, mallocx(size, 0))
-TAKE(mallocx_zero_aligned, mallocx(size, ZERO | LG_64))
-TAKE(calloc, calloc(count, size))
-TAKE(hak_calloc, hak_calloc(count, size))
-TAKE(hak_aligned_calloc, hak_aligned_calloc(alignment, count, size))
-TAKE(hak_rezalloc, hak_rezalloc(block, size))
-TAKE(new, _Znwm(size))
-TAKE(new_array, _Znam(size))
-TAKE(new_nothrow, _ZnwmRKSt9nothrow_t(size, &nothrow))
-TAKE(new_array_nothrow, _ZnamRKSt9nothrow_t(size, &nothrow))
-TAKE(new_aligned, _ZnwmSt11align_val_t(size, alignment))
-TAKE(new_array_aligned, _ZnamSt11align_val_t(size, alignment))
-TAKE(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &nothrow))
-TAKE(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &nothrow))
+TAKE(malloc, free, NOTHING, malloc(size))
+TAKE(hak_malloc, free, NOTHING, hak_malloc(size))
+TAKE(hak_malloc_site, free, NOTHING, hak_malloc_site(size, 7))
+TAKE(mallocx, free, NOTHING, mallocx(size, 0))
+TAKE(mallocx_zero_aligned, free, 1, mallocx(size, ZERO | LG_64))
+TAKE(calloc, free, 0, calloc(count, size))
+TAKE(hak_calloc, free, 1, hak_calloc(count, size))
+TAKE(hak_aligned_calloc, free, 0, hak_aligned_calloc(alignment, count, size))
+TAKE(hak_rezalloc, free, 1, hak_rezalloc(block, size))
+TAKE(new, delete_one, NOTHING, _Znwm(size))
+TAKE(new_array, delete_array, NOTHING, _Znam(size))
+TAKE(new_nothrow, delete_one, NOTHING, _ZnwmRKSt9nothrow_t(size, &nothrow))
+TAKE(new_array_nothrow, delete_array, NOTHING, _ZnamRKSt9nothrow_t(size, &nothrow))
+TAKE(new_aligned, delete_one, NOTHING, _ZnwmSt11align_val_t(size, alignment))
+TAKE(new_array_aligned, delete_array, NOTHING, _ZnamSt11align_val_t(size, alignment))
+TAKE(new_aligned_nothrow, delete_one, NOTHING,
+     _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &nothrow))
+TAKE(new_array_aligned_nothrow, delete_array, NOTHING,
+     _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &nothrow))
 
 #ifdef __GLIBC__
 #pragma weak __posix_memalign
-TAKE(__libc_malloc, __libc_malloc(size))
-TAKE(__libc_calloc, __libc_calloc(count, size))
-TAKE(__libc_realloc, __libc_realloc(block, size))
-TAKE(__libc_memalign, __libc_memalign(alignment, size))
-TAKE(__libc_valloc, __libc_valloc(size))
-TAKE(__libc_pvalloc, __libc_pvalloc(size))
-TAKE(__posix_memalign, __posix_memalign(out, alignment, size))
+TAKE(__libc_malloc, free, NOTHING, __libc_malloc(size))
+TAKE(__libc_calloc, free, 0, __libc_calloc(count, size))
+TAKE(__libc_realloc, free, NOTHING, __libc_realloc(block, size))
+TAKE(__libc_memalign, free, NOTHING, __libc_memalign(alignment, size))
+TAKE(__libc_valloc, free, NOTHING, __libc_valloc(size))
+TAKE(__libc_pvalloc, free, NOTHING, __libc_pvalloc(size))
+TAKE(__posix_memalign, free, NOTHING, __posix_memalign(out, alignment, size))
 #endif
-
-static const struct taker {
-  const char *name;
-  void *(*take)(size_t size);
-  void (*give)(void *block);
-  int zeroed; /* NOTHING, so many bytes as were asked for, or all */
-} takers[] = {
-#undef FAMILY
-#define FAMILY(residence, result, name, arguments, ...) \
-  {#name, take_##name, free, NOTHING}, {"hak_" #name, take_hak_##name, free, NOTHING},
-#include "../../src/api/malloc_family.def"
-    {"malloc", take_malloc, free, NOTHING},
-    {"hak_malloc", take_hak_malloc, free, NOTHING},
-    {"hak_malloc_site", take_hak_malloc_site, free, NOTHING},
-    {"mallocx", take_mallocx, free, NOTHING},
-    {"mallocx, zeroed and aligned", take_mallocx_zero_aligned, free, 1},
-    {"calloc", take_calloc, free, 0},
-    {"hak_calloc", take_hak_calloc, free, 1},
-    {"hak_aligned_calloc", take_hak_aligned_calloc, free, 0},
-    {"hak_rezalloc", take_hak_rezalloc, free, 1},
-    {"new", take_new, delete_one, NOTHING},
-    {"new[]", take_new_array, delete_array, NOTHING},
-    {"new nothrow", take_new_nothrow, delete_one, NOTHING},
-    {"new[] nothrow", take_new_array_nothrow, delete_array, NOTHING},
-    {"new aligned", take_new_aligned, delete_one, NOTHING},
-    {"new[] aligned", take_new_array_aligned, delete_array, NOTHING},
-    {"new aligned nothrow", take_new_aligned_nothrow, delete_one, NOTHING},
-    {"new[] aligned nothrow", take_new_array_aligned_nothrow, delete_array, NOTHING},
-#ifdef __GLIBC__
-    {"__libc_malloc", take___libc_malloc, free, NOTHING},
-    {"__libc_calloc", take___libc_calloc, free, 0},
-    {"__libc_realloc", take___libc_realloc, free, NOTHING},
-    {"__libc_memalign", take___libc_memalign, free, NOTHING},
-    {"__libc_valloc", take___libc_valloc, free, NOTHING},
-    {"__libc_pvalloc", take___libc_pvalloc, free, NOTHING},
-    {"__posix_memalign", take___posix_memalign, free, NOTHING},
-#endif
-};
 
 static struct hak_figures figures_of(hak_heap *heap) {
   struct hak_figures figures;
@@ -169,8 +144,7 @@ static void fill_caches(size_t size) {
 
 static void take_of_all(hak_heap *heap, size_t size) {
   fill_caches(size);
-  for (size_t which = 0; which < COUNT_OF(takers); which++) {
-    const struct taker *taker = &takers[which];
+  for (const struct taker *taker = __start_takers; taker < __stop_takers; taker++) {
     char *own = taker->take(size);
     check_block(taker, own, size, NULL);
     CHECK(use(heap));
