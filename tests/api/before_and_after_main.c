@@ -8,8 +8,7 @@ static void *late[TIER_SIZES];
 
 static void allocate(void *blocks[]) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
-    blocks[i] = malloc(tier_sizes[i]);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(tier_sizes[i]));
     stamp_write(blocks[i], tier_sizes[i], i);
   }
 }

@@ -18,8 +18,7 @@ int main(void) {
   refuse(((size_t)1 << 32) + 1, (size_t)1 << 32);
   refuse(PTRDIFF_MAX / 8 + 1, 8); /* fits size_t, not ptrdiff_t */
 
-  unsigned char *block = calloc(3, 5);
-  CHECK(block != NULL);
+  unsigned char *block = MUST(calloc(3, 5));
   free(block);
   return 0;
 }

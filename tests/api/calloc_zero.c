@@ -12,8 +12,7 @@ static void dirty(size_t size) {
   void *blocks[BLOCKS];
   size_t blocks_used = count_for(size);
   for (size_t i = 0; i < blocks_used; i++) {
-    blocks[i] = malloc(size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(size));
     memset(blocks[i], 0xa5, malloc_usable_size(blocks[i]));
   }
   for (size_t i = 0; i < blocks_used; i++) free(blocks[i]);
@@ -23,8 +22,7 @@ static void check_zero(size_t count, size_t size) {
   void *blocks[BLOCKS];
   size_t blocks_used = count_for(count * size);
   for (size_t i = 0; i < blocks_used; i++) {
-    blocks[i] = calloc(count, size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(calloc(count, size));
     CHECK_MSG(all_bytes_are(blocks[i], count * size, 0), "%zu * %zu, block %zu", count, size, i);
     memset(blocks[i], 0x5a, malloc_usable_size(blocks[i]));
   }

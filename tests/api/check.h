@@ -32,6 +32,14 @@
     }                                                                                      \
   } while (0)
 
+/* What the call returns: not NULL. */
+#define MUST(call)            \
+  __extension__({             \
+    __auto_type it_ = (call); \
+    CHECK(it_ != NULL);       \
+    it_;                      \
+  })
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

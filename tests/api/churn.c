@@ -9,8 +9,7 @@ int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
     void *blocks[BLOCKS];
     for (size_t j = 0; j < BLOCKS; j++) {
-      blocks[j] = malloc(tier_sizes[i]);
-      CHECK(blocks[j] != NULL);
+      blocks[j] = MUST(malloc(tier_sizes[i]));
       stamp_write(blocks[j], tier_sizes[i] < 4096 ? tier_sizes[i] : 4096, j);
     }
     for (size_t j = 0; j < BLOCKS; j++) {

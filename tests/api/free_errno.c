@@ -6,10 +6,7 @@ enum { BLOCKS = 300, MARK = 4711 };
 
 static void free_all(size_t bytes, size_t count) {
   static void *blocks[BLOCKS];
-  for (size_t i = 0; i < count; i++) {
-    blocks[i] = malloc(bytes);
-    CHECK(blocks[i] != NULL);
-  }
+  for (size_t i = 0; i < count; i++) blocks[i] = MUST(malloc(bytes));
   for (size_t i = 0; i < count; i++) {
     errno = MARK;
     free(blocks[i]);

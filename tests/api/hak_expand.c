@@ -9,8 +9,7 @@ enum { NEIGHBOURS = 3, MARK = 4711 };
 static void check_expand(size_t from, size_t to) {
   void *blocks[NEIGHBOURS];
   for (size_t i = 0; i < NEIGHBOURS; i++) {
-    blocks[i] = hak_malloc(from);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(hak_malloc(from));
     stamp_write(blocks[i], from, i);
   }
   size_t usable_bytes = hak_malloc_usable_size(blocks[1]);
@@ -37,8 +36,7 @@ int main(void) {
     for (size_t j = 0; j < TIER_SIZES; j++) check_expand(tier_sizes[i], tier_sizes[j]);
     check_expand(tier_sizes[i], hak_good_size(tier_sizes[i]));
   }
-  void *block = hak_malloc(100);
-  CHECK(block != NULL);
+  void *block = MUST(hak_malloc(100));
   errno = MARK;
   CHECK(hak_expand(block, SIZE_MAX) == NULL);
   CHECK(hak_expand(block, (size_t)PTRDIFF_MAX + 1) == NULL);

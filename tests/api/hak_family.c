@@ -47,8 +47,7 @@ static void check_size(size_t size) {
   check_block(block, page_bytes, (size + page_bytes - 1) / page_bytes * page_bytes);
   hak_free(block);
 
-  block = malloc(size);
-  CHECK(block != NULL);
+  block = MUST(malloc(size));
   hak_free(block);
 }
 

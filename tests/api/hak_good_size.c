@@ -4,8 +4,7 @@
 #include "hakmem/hakmem.h"
 
 static void check_size(size_t size) {
-  void *block = hak_malloc(size);
-  CHECK(block != NULL);
+  void *block = MUST(hak_malloc(size));
   size_t good_bytes = hak_good_size(size), usable_bytes = hak_malloc_usable_size(block);
   CHECK_MSG(good_bytes == usable_bytes, "size %zu: good %zu, usable %zu", size, good_bytes,
             usable_bytes);

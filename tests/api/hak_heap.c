@@ -119,8 +119,7 @@ static void free_all(hak_heap *heap, hak_heap *other) {
 static void many_heaps(void) {
   hak_heap *last = NULL;
   for (int request = 0; request < 2000; request++) {
-    hak_heap *heap = hak_heap_new("request");
-    CHECK(heap != NULL);
+    hak_heap *heap = MUST(hak_heap_new("request"));
     check_empty(heap);
     CHECK(figures_of(heap).peak_bytes == 0 && figures_of(heap).limit_bytes == 0);
     for (size_t i = 0; i < 20; i++) stamp_write(hak_heap_malloc(heap, i * 100), i * 100, i);

@@ -222,8 +222,7 @@ static void send(hak_heap *heap, size_t size) {
 /* ---- beginnings and ends ---------------------------------------------------------------------------------------- */
 
 static hak_heap *heap_of_new_block(size_t size) {
-  void *volatile block = malloc(size);
-  CHECK(block != NULL);
+  void *volatile block = MUST(malloc(size));
   hak_heap *heap = hak_heap_of(block);
   free(block);
   return heap;

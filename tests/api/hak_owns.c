@@ -10,8 +10,7 @@ static int in_data = 1;
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
     size_t size = tier_sizes[i];
-    char *block = hak_malloc(size);
-    CHECK(block != NULL);
+    char *block = MUST(hak_malloc(size));
     CHECK_MSG(hak_owns(block), "size %zu", size);
     CHECK_MSG(hak_owns(block + size / 2), "size %zu", size);
     CHECK_MSG(hak_owns(block + size - 1), "size %zu", size);

@@ -14,18 +14,14 @@ static unsigned long sampled_bytes(void) {
   static char text[TEXT_BYTES];
   static const char name[] = "\"sampled_live_bytes\":";
   CHECK(hak_stats_json(text, sizeof text) < sizeof text);
-  const char *at = strstr(text, name);
-  CHECK(at != NULL);
+  const char *at = MUST(strstr(text, name));
   return strtoul(at + sizeof name - 1, NULL, 10);
 }
 
 static void *blocks[BLOCKS];
 
 static void take(void) {
-  for (size_t i = 0; i < BLOCKS; i++) {
-    blocks[i] = hak_malloc(BYTES);
-    CHECK(blocks[i] != NULL);
-  }
+  for (size_t i = 0; i < BLOCKS; i++) blocks[i] = MUST(hak_malloc(BYTES));
 }
 
 static void give(void) {

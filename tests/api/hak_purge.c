@@ -8,8 +8,7 @@ static size_t records_bytes(void) {
   static char text[64 * KIB];
   if (sysconf(_SC_PAGESIZE) == 4 * KIB) return 0;
   hak_stats_json(text, sizeof text);
-  const char *figure = strstr(text, "\"metadata_bytes\":");
-  CHECK(figure != NULL);
+  const char *figure = MUST(strstr(text, "\"metadata_bytes\":"));
   return strtoul(strchr(figure, ':') + 1, NULL, 10);
 }
 

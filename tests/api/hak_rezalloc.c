@@ -10,8 +10,7 @@ static void dirty(size_t size) {
   void *blocks[BLOCKS];
   size_t count = size <= 100000 ? BLOCKS : 1; /* the one a cache hands out again */
   for (size_t i = 0; i < count; i++) {
-    blocks[i] = hak_malloc(size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(hak_malloc(size));
     memset(blocks[i], 0xa5, hak_malloc_usable_size(blocks[i]));
   }
   for (size_t i = 0; i < count; i++) hak_free(blocks[i]);
@@ -21,8 +20,7 @@ static void dirty(size_t size) {
 static void check_from_calloc(size_t from, size_t to) {
   dirty(from);
   dirty(to);
-  unsigned char *block = hak_calloc(1, from);
-  CHECK(block != NULL);
+  unsigned char *block = MUST(hak_calloc(1, from));
   stamp_write(block, from, from);
   block = hak_rezalloc(block, to);
   CHECK(block != NULL && stamp_holds(block, from, from));
@@ -33,8 +31,7 @@ static void check_from_calloc(size_t from, size_t to) {
 /* A block that was not: zero from its old usable size on. */
 static void check_from_malloc(size_t from, size_t to) {
   dirty(to);
-  unsigned char *block = hak_malloc(from);
-  CHECK(block != NULL);
+  unsigned char *block = MUST(hak_malloc(from));
   size_t usable_bytes = hak_malloc_usable_size(block);
   stamp_write(block, usable_bytes, from);
   block = hak_rezalloc(block, to);

@@ -16,8 +16,7 @@ static void check_cut(size_t bytes, size_t length) {
 }
 
 int main(void) {
-  void *block = hak_malloc(1000);
-  CHECK(block != NULL);
+  void *block = MUST(hak_malloc(1000));
   size_t length = hak_stats_json(whole, sizeof whole);
   CHECK(length > 0 && length < sizeof whole);
   CHECK(strlen(whole) == length);

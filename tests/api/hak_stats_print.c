@@ -3,8 +3,7 @@
 #include "hakmem/hakmem.h"
 
 int main(void) {
-  void *block = hak_malloc(1000);
-  CHECK(block != NULL);
+  void *block = MUST(hak_malloc(1000));
   hak_stats_print(-1);
   hak_stats_print(STDOUT_FILENO);
   hak_free(block);

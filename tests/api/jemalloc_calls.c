@@ -22,8 +22,7 @@ static bool all_are(const unsigned char *bytes, size_t count, int value) {
 
 /* A block whose whole usable size holds 7, so that the next of its size is not zero by chance. */
 static void leave_a_mark(size_t size, int flags) {
-  unsigned char *block = mallocx(size, flags & ~ZERO);
-  CHECK(block != NULL);
+  unsigned char *block = MUST(mallocx(size, flags & ~ZERO));
   memset(block, 7, sallocx(block, 0));
   dallocx(block, 0);
 }
@@ -88,8 +87,7 @@ static void check_in_place(size_t size, int flags) {
 }
 
 static void check_the_impossible(void) {
-  char *volatile block = mallocx(100, 0);
-  CHECK(block != NULL);
+  char *volatile block = MUST(mallocx(100, 0));
   memset(block, 3, 100);
   errno = 0;
   CHECK(mallocx(PTRDIFF_MAX, 0) == NULL && errno == ENOMEM);

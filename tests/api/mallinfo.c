@@ -26,10 +26,7 @@ static void check_tier(size_t size) {
   static void *blocks[BLOCKS];
   size_t count = LIVE_BYTES / size, before = used_bytes(), before_int = used_bytes_int();
   CHECK(count <= BLOCKS);
-  for (size_t i = 0; i < count; i++) {
-    blocks[i] = malloc(size);
-    CHECK(blocks[i] != NULL);
-  }
+  for (size_t i = 0; i < count; i++) blocks[i] = MUST(malloc(size));
   size_t during = used_bytes(), during_int = used_bytes_int();
   for (size_t i = 0; i < count; i++) free(blocks[i]);
   size_t after = used_bytes();

@@ -2,8 +2,7 @@
 #include "api/check.h"
 
 int main(void) {
-  void *block = malloc(1000);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(1000));
   CHECK(malloc_info(1, stderr) != 0); /* no options exist */
   CHECK(malloc_info(0, stdout) == 0);
   free(block);

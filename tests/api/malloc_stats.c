@@ -2,8 +2,7 @@
 #include "api/check.h"
 
 int main(void) {
-  void *block = malloc(1000);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(1000));
   malloc_stats();
   free(block);
   return 0;

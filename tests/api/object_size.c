@@ -29,17 +29,14 @@ static void check_block(const char *block, size_t size) {
 }
 
 static void check_size(size_t size) {
-  char *block = malloc(size);
-  CHECK(block != NULL);
+  char *block = MUST(malloc(size));
   check_block(block, size);
-  block = realloc(block, size + size / 4 + 1);
-  CHECK(block != NULL);
+  block = MUST(realloc(block, size + size / 4 + 1));
   check_block(block, size + size / 4 + 1);
   free(block);
   size_t freed = size_of(block);
   CHECK_MSG(!is_exact || freed == 0, "freed of %zu: %zu", size, freed);
-  block = aligned_alloc(4096, size);
-  CHECK(block != NULL);
+  block = MUST(aligned_alloc(4096, size));
   check_block(block, size);
   free(block);
 }
@@ -73,8 +70,7 @@ static _Atomic bool is_over;
 
 static void *come_and_go(void *unused) {
   for (unsigned round = 0; round < 20000; round++) {
-    char *block = malloc(round * 7919 % (round % 50 ? 4000 : 30000) + 1);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(round * 7919 % (round % 50 ? 4000 : 30000) + 1));
     free(__atomic_exchange_n((char **)&shared[round % 16], block, __ATOMIC_ACQ_REL));
   }
   is_over = true;

@@ -5,8 +5,7 @@
 
 static void between(size_t from, size_t to) {
   uint64_t seed = from * 31 + to;
-  void *block = malloc(from);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(from));
   stamp_write(block, from, seed);
   block = realloc(block, to);
   CHECK_MSG(block != NULL, "%zu to %zu", from, to);
@@ -20,11 +19,9 @@ static void between(size_t from, size_t to) {
 
 /* A block of an aligned allocation is reallocated like any other (its alignment may be lost). */
 static void from_aligned(size_t alignment, size_t from, size_t to) {
-  void *block = aligned_alloc(alignment, from);
-  CHECK(block != NULL);
+  void *block = MUST(aligned_alloc(alignment, from));
   stamp_write(block, from, alignment);
-  block = realloc(block, to);
-  CHECK(block != NULL);
+  block = MUST(realloc(block, to));
   CHECK(stamp_holds(block, from < to ? from : to, alignment));
   free(block);
 }

@@ -7,8 +7,7 @@ int main(void) {
   static const size_t impossible[] = {SIZE_MAX, (size_t)PTRDIFF_MAX + 1, PTRDIFF_MAX - 65536};
   for (size_t i = 0; i < TIER_SIZES; i++) {
     size_t bytes = tier_sizes[i];
-    void *block = malloc(bytes);
-    CHECK(block != NULL);
+    void *block = MUST(malloc(bytes));
     stamp_write(block, bytes, i);
     size_t usable_bytes = malloc_usable_size(block);
     for (size_t j = 0; j < COUNT_OF(impossible); j++) {

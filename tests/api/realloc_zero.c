@@ -14,8 +14,7 @@ int main(void) {
     CHECK(realloc(block, 0) == NULL);
     CHECK(errno == 0);
   }
-  void *block = realloc(NULL, 0);
-  CHECK(block != NULL);
+  void *block = MUST(realloc(NULL, 0));
   free(block);
   for (int i = 0; i < ROUNDS; i++) {
     char *first = malloc(100 * KIB), *second = malloc(2 * MIB);

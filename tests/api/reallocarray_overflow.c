@@ -12,8 +12,7 @@ static void refuse(void *block, size_t count, size_t size) {
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
     size_t bytes = tier_sizes[i];
-    void *block = malloc(bytes);
-    CHECK(block != NULL);
+    void *block = MUST(malloc(bytes));
     stamp_write(block, bytes, i);
     refuse(block, SIZE_MAX, 2);
     refuse(block, SIZE_MAX / 16 + 2, 16);
@@ -25,8 +24,7 @@ int main(void) {
     stamp_write(block, 3 * bytes, i);
     free(block);
   }
-  void *block = reallocarray(NULL, 10, 10);
-  CHECK(block != NULL);
+  void *block = MUST(reallocarray(NULL, 10, 10));
   free(block);
   return 0;
 }

@@ -43,8 +43,7 @@ int main(void) {
       SIZE_MAX,
   };
   for (size_t i = 0; i < COUNT_OF(sizes); i++) refuse(sizes[i]);
-  void *block = malloc(100);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(100));
   free(block);
   return 0;
 }

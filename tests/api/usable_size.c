@@ -7,8 +7,7 @@ enum { BLOCKS = 64 };
 
 static void check_range(void) {
   for (size_t size = 0; size <= MIB; size += size < 33 * KIB ? 1 : 509) {
-    unsigned char *block = malloc(size);
-    CHECK(block != NULL);
+    unsigned char *block = MUST(malloc(size));
     size_t usable_bytes = malloc_usable_size(block);
     CHECK_MSG(usable_bytes >= size, "size %zu: usable %zu", size, usable_bytes);
     if (usable_bytes > 0) block[0] = block[usable_bytes - 1] = 1;
@@ -22,16 +21,14 @@ static void check_life(size_t size) {
   void *blocks[BLOCKS];
   size_t usable_bytes[BLOCKS], count = size <= 100000 ? BLOCKS : 8;
   for (size_t i = 0; i < count; i++) {
-    blocks[i] = malloc(size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(size));
     usable_bytes[i] = malloc_usable_size(blocks[i]);
     stamp_write(blocks[i], usable_bytes[i], i);
   }
   for (size_t i = 0; i < count; i += 2) {
     CHECK_MSG(stamp_holds(blocks[i], usable_bytes[i], i), "size %zu", size);
     free(blocks[i]);
-    blocks[i] = malloc(size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(size));
     usable_bytes[i] = malloc_usable_size(blocks[i]);
     stamp_write(blocks[i], usable_bytes[i], i);
   }

@@ -11,8 +11,7 @@ static void *blocks[TIER_SIZES][EACH];
 static void *allocate(void *unused) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
     for (size_t j = 0; j < EACH; j++) {
-      blocks[i][j] = malloc(tier_sizes[i]);
-      CHECK(blocks[i][j] != NULL);
+      blocks[i][j] = MUST(malloc(tier_sizes[i]));
       stamp_write(blocks[i][j], tier_sizes[i], i * EACH + j);
     }
   }

@@ -264,8 +264,7 @@ static void *call_when_cancelled(void *argument) {
 static void fill_places(void) {
   for (size_t i = 0; i < BLOCKS; i++) {
     free(blocks[i]);
-    blocks[i] = malloc(size_of(i));
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(size_of(i)));
   }
 }
 

@@ -12,8 +12,7 @@ static atomic_bool stop;
 static void *churn(void *unused) {
   for (size_t i = 0; !atomic_load(&stop); i++) {
     size_t bytes = tier_sizes[i % TIER_SIZES];
-    char *block = malloc(bytes);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(bytes));
     block[0] = block[bytes - 1] = 1;
     free(block);
   }

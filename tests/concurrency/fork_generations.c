@@ -23,8 +23,7 @@ static void *work(void *unused) {
 }
 
 static int generation(int number) {
-  void *block = malloc(1000);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(1000));
   if (number == GENERATIONS) {
     free(block);
     return END;

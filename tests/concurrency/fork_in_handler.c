@@ -17,8 +17,7 @@ static volatile sig_atomic_t is_child;
 static void *slots[2][SLOTS]; /* both threads exchange theirs */
 
 static void turn(uint64_t *random) {
-  void *fresh = malloc(tier_sizes[random_below(random, TIER_SIZES)]);
-  CHECK(fresh != NULL);
+  void *fresh = MUST(malloc(tier_sizes[random_below(random, TIER_SIZES)]));
   *(char *)fresh = 1;
   void **target = &slots[random_below(random, 2)][random_below(random, SLOTS)];
   free(__atomic_exchange_n(target, fresh, __ATOMIC_ACQ_REL));

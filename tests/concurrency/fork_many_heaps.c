@@ -11,8 +11,7 @@ static size_t size_of(size_t index) { return 16 + index % 12 * 32; }
 
 static void fill(char **blocks, char mark) {
   for (size_t i = 0; i < BLOCKS; i++) {
-    blocks[i] = malloc(size_of(i));
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(size_of(i)));
     memset(blocks[i], mark, size_of(i));
   }
 }

@@ -18,8 +18,7 @@ static void *live(void *number) {
   for (;;) {
     size_t at = random_below(&random, HELD);
     if (held[at]) free(held[at]);
-    held[at] = hak_heap_malloc(heap, size_of(random_below(&random, 1000)));
-    CHECK(held[at] != NULL);
+    held[at] = MUST(hak_heap_malloc(heap, size_of(random_below(&random, 1000))));
   }
 }
 
@@ -39,8 +38,7 @@ static void fill_and_empty(hak_heap *theirs) {
 }
 
 static void *allocate_too(void *unused) {
-  char *block = hak_heap_malloc(heap, 100);
-  CHECK(block != NULL);
+  char *block = MUST(hak_heap_malloc(heap, 100));
   free(block);
   return unused;
 }
@@ -55,8 +53,7 @@ static void child(void) {
   }
   thread_run(allocate_too, NULL);
   fill_and_empty(heap);
-  hak_heap *other = hak_heap_new("the child's");
-  CHECK(other != NULL);
+  hak_heap *other = MUST(hak_heap_new("the child's"));
   fill_and_empty(other);
   CHECK(hak_heap_destroy(heap) && hak_heap_destroy(other));
   _exit(0);
@@ -65,8 +62,7 @@ static void child(void) {
 int main(int argc, char **argv) {
   CHECK(argc == 2 && (heap = hak_heap_new("shared")) != NULL);
   for (size_t i = 0; i < HELD; i++) {
-    kept[i] = hak_heap_malloc(heap, size_of(i));
-    CHECK(kept[i] != NULL);
+    kept[i] = MUST(hak_heap_malloc(heap, size_of(i)));
     stamp_write(kept[i], size_of(i), i);
   }
   for (size_t i = 0; i < THREADS; i++) thread_start(live, (void *)i);

@@ -16,8 +16,7 @@ static sem_t is_locked, has_ended;
 
 static void use_every_tier(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
-    char *block = malloc(tier_sizes[i]);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(tier_sizes[i]));
     block[tier_sizes[i] - 1] = 1;
     free(block);
   }

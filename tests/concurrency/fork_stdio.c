@@ -17,8 +17,7 @@ static bool is_going(void) { return !atomic_load_explicit(&stop, memory_order_re
 /* Each line into a buffer of its own, which getline has to grow. */
 static void *read_lines(void *unused) {
   while (is_going()) {
-    FILE *stream = fmemopen(line, LINE_BYTES, "r");
-    CHECK(stream != NULL);
+    FILE *stream = MUST(fmemopen(line, LINE_BYTES, "r"));
     char *read = NULL;
     size_t room = 0;
     CHECK(getline(&read, &room, stream) == LINE_BYTES);

@@ -27,8 +27,7 @@ static void *work(void *number) {
   while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
     /* A neighbour's block as often as an own one: remote frees are under way at the fork too. */
     size_t slot = random_below(&random, SLOTS);
-    void *fresh = malloc(tier_sizes[random_below(&random, TIER_SIZES)]);
-    CHECK(fresh != NULL);
+    void *fresh = MUST(malloc(tier_sizes[random_below(&random, TIER_SIZES)]));
     *(char *)fresh = 1;
     void **target = random_below(&random, 2) ? mine : slots[random_below(&random, WORKERS)];
     free(__atomic_exchange_n(&target[slot], fresh, __ATOMIC_ACQ_REL));
@@ -38,8 +37,7 @@ static void *work(void *number) {
 
 static void use_every_tier(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
-    void *block = malloc(tier_sizes[i]);
-    CHECK(block != NULL);
+    void *block = MUST(malloc(tier_sizes[i]));
     stamp_write(block, stamped(tier_sizes[i]), i);
     CHECK(stamp_holds(block, stamped(tier_sizes[i]), i));
     free(block);
@@ -91,8 +89,7 @@ int main(int argc, char **argv) {
   size_t forks_each = strtoul(argv[1], NULL, 10) / FORKERS;
   pthread_t workers[WORKERS], forkers[FORKERS];
   for (size_t i = 0; i < INHERITED; i++) {
-    inherited[i] = malloc(size_of_inherited(i));
-    CHECK(inherited[i] != NULL);
+    inherited[i] = MUST(malloc(size_of_inherited(i)));
     stamp_write(inherited[i], stamped(size_of_inherited(i)), i);
   }
   for (size_t i = 0; i < WORKERS; i++) workers[i] = thread_start(work, (void *)i);

@@ -13,10 +13,7 @@ static void *kept[KEPT];
 
 static void use(size_t count, size_t size) {
   void *blocks[CHILD_BLOCKS];
-  for (size_t i = 0; i < count; i++) {
-    blocks[i] = malloc(size);
-    CHECK(blocks[i] != NULL);
-  }
+  for (size_t i = 0; i < count; i++) blocks[i] = MUST(malloc(size));
   for (size_t i = 0; i < count; i++) free(blocks[i]);
 }
 

@@ -20,8 +20,7 @@ static void visit(struct place *place, hak_heap *heap, uint64_t *random) {
     place->heap = heap;
     place->size = place_draw_size(random);
     place->seed = random_next(random);
-    place->block = take(place->size, (unsigned)random_below(random, 3));
-    CHECK(place->block != NULL);
+    place->block = MUST(take(place->size, (unsigned)random_below(random, 3)));
     stamp_write(place->block, place->size, place->seed);
   } else if (random_below(random, 3) == 0) {
     place_check(place);

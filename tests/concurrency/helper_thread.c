@@ -42,8 +42,7 @@ static int find_thread(const char *wanted) {
 static void make_it_start(void) {
   static void *blocks[BLOCKS];
   for (size_t i = 0; i < BLOCKS; i++) {
-    blocks[i] = malloc(MIB + i);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(MIB + i));
     memset(blocks[i], 1, MIB);
   }
   for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);

@@ -18,8 +18,7 @@ static pthread_key_t keys[KEYS];
 
 static void pack(baggage *mine, size_t size_index) {
   mine->size_index = size_index % (TIER_SIZES - 5); /* up to 1 MiB */
-  mine->block = malloc(tier_sizes[mine->size_index]);
-  CHECK(mine->block != NULL);
+  mine->block = MUST(malloc(tier_sizes[mine->size_index]));
   size_t bytes = tier_sizes[mine->size_index];
   stamp_write(mine->block, bytes < 4096 ? bytes : 4096, mine->key);
 }
@@ -54,8 +53,7 @@ __attribute__((section(".preinit_array"), used)) static void (*preinit)(void) = 
 
 static void *body(void *number) {
   for (size_t i = 0; i < KEYS; i++) {
-    baggage *mine = calloc(1, sizeof *mine);
-    CHECK(mine != NULL);
+    baggage *mine = MUST(calloc(1, sizeof *mine));
     mine->key = i;
     pack(mine, (size_t)number + i);
     CHECK(pthread_setspecific(keys[i], mine) == 0);

@@ -17,8 +17,7 @@ static const char *how;
 static void step(uint64_t *random, void *slots[]) {
   size_t slot = random_below(random, SLOTS);
   free(slots[slot]);
-  slots[slot] = malloc(tier_sizes[random_below(random, TIER_SIZES)]);
-  CHECK(slots[slot] != NULL);
+  slots[slot] = MUST(malloc(tier_sizes[random_below(random, TIER_SIZES)]));
   *(char *)slots[slot] = 1;
   atomic_fetch_add_explicit(&done, 1, memory_order_relaxed);
 }

@@ -14,8 +14,7 @@ static void visit(struct place *place, uint64_t *random) {
     place->heap = heaps[random_below(random, HEAPS)];
     place->size = place_draw_size(random);
     place->seed = random_next(random);
-    place->block = hak_heap_malloc(place->heap, place->size);
-    CHECK(place->block != NULL);
+    place->block = MUST(hak_heap_malloc(place->heap, place->size));
     stamp_write(place->block, place->size, place->seed);
   } else if (random_below(random, 4) == 0) {
     place_check(place);
@@ -35,8 +34,7 @@ static void use_an_own_heap(uint64_t *random) {
   CHECK(heap != NULL);
   for (size_t i = 0; i < OWN_BLOCKS; i++) {
     size_t size = place_draw_size(random);
-    blocks[i] = hak_heap_malloc(heap, size);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(hak_heap_malloc(heap, size));
     stamp_write(blocks[i], size, i);
     if (i % 4 == 0) free(blocks[i]);
   }

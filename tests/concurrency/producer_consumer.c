@@ -53,8 +53,7 @@ static size_t stamped(size_t bytes) { return bytes < 2 * KIB ? bytes : 2 * KIB; 
 
 static parcel pack(uint64_t *random) {
   parcel made = {NULL, random_size(random), random_next(random)};
-  made.block = malloc(made.bytes);
-  CHECK(made.block != NULL);
+  made.block = MUST(malloc(made.bytes));
   stamp_write(made.block, stamped(made.bytes), made.seed);
   return made;
 }

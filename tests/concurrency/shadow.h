@@ -83,8 +83,7 @@ static inline void allocate(slot *held, uint64_t *random) {
 
 static inline void resize(slot *held, uint64_t *random) {
   size_t bytes = random_size(random);
-  held->block = realloc(held->block, bytes);
-  CHECK(held->block != NULL);
+  held->block = MUST(realloc(held->block, bytes));
   check_mark(held, bytes);
   held->bytes = bytes;
   held->usable_bytes = malloc_usable_size(held->block);

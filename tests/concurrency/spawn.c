@@ -14,8 +14,7 @@ static atomic_bool stop;
 static void *work(void *unused) {
   while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
     for (size_t i = 0; i < TIER_SIZES; i++) {
-      void *block = malloc(tier_sizes[i]);
-      CHECK(block != NULL);
+      void *block = MUST(malloc(tier_sizes[i]));
       free(block);
     }
   }

@@ -2,8 +2,7 @@
 #include "api/check.h"
 
 int main(void) {
-  void *block = malloc(100000);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(100000));
   free(block);
   dprintf(STDOUT_FILENO, "%u %u\n", getuid(), geteuid());
   return 0;

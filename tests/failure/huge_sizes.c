@@ -3,8 +3,7 @@
 #include "failure/chain.h"
 
 int main(void) {
-  char *witness = malloc(1000);
-  CHECK(witness != NULL);
+  char *witness = MUST(malloc(1000));
   stamp_write(witness, 1000, 1);
   for (int shift = 32; shift < 63; shift++) {
     size_t size = (size_t)1 << shift;

@@ -100,8 +100,7 @@ static bool closed_pages_count(const char *kind) {
 static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
   chain_swing(3000, limit_bytes / 100 * (is_hardened() ? 27 : 55));
   size_t rounds = figure("purges");
-  void *block = malloc(limit_bytes / 100 * 60);
-  CHECK(block != NULL);
+  void *block = MUST(malloc(limit_bytes / 100 * 60));
   CHECK(figure("purges") > rounds || (is_hardened() && !closed_pages_count(kind)));
   free(block);
 }

@@ -31,8 +31,7 @@ static void check_pages(const char *block, size_t bytes, uint64_t seed) {
 
 static size_t mappings(void) {
   size_t lines = 0;
-  FILE *maps = fopen("/proc/self/maps", "re");
-  CHECK(maps != NULL);
+  FILE *maps = MUST(fopen("/proc/self/maps", "re"));
   for (int character; (character = fgetc(maps)) != EOF;) lines += character == '\n';
   fclose(maps);
   return lines;
@@ -42,10 +41,8 @@ static size_t mappings(void) {
 static char *grow(char *block, size_t *bytes, size_t to, uint64_t seed) {
   static void *neighbour;
   free(neighbour);
-  neighbour = malloc(200 * KIB);
-  CHECK(neighbour != NULL);
-  char *grown = realloc(block, to);
-  CHECK(grown != NULL);
+  neighbour = MUST(malloc(200 * KIB));
+  char *grown = MUST(realloc(block, to));
   check_pages(grown, *bytes, seed);
   write_pages(grown, *bytes, to, seed);
   *bytes = to;

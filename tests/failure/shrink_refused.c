@@ -66,8 +66,7 @@ int main(int argc, char **argv) {
   if (is(where, "used")) CHECK(hak_heap_use(heap, NULL));
   for (size_t from = 0; from < SIZES; from++)
     for (size_t to = 0; to < from; to++) {
-      blocks[from][to] = take(sizes[from]);
-      CHECK(blocks[from][to] != NULL);
+      blocks[from][to] = MUST(take(sizes[from]));
       stamp_write(blocks[from][to], stamped(sizes[from]), sizes[from]);
     }
   refuse(argv[2]);

@@ -71,8 +71,7 @@ static void leave_alone(size_t size) {
   CHECK_MSG(errno == MARK, "size %zu: errno %d", size, errno);
   for (size_t i = 0; i < COUNT_OF(blocks); i++) {
     CHECK(blocks[i] != NULL && malloc_usable_size(blocks[i]) >= size);
-    blocks[i] = realloc(blocks[i], size * 2);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(realloc(blocks[i], size * 2));
     CHECK_MSG(errno == MARK, "realloc of %zu: errno %d", size, errno);
     free(blocks[i]);
     CHECK_MSG(errno == MARK, "free of %zu: errno %d", size, errno);

@@ -15,8 +15,7 @@ static void *body(void *unused) {
   } *head = NULL;
   (void)unused;
   for (size_t i = 0; i < BLOCKS; i++) {
-    struct link *link = malloc(sizeof *link);
-    CHECK(link != NULL);
+    struct link *link = MUST(malloc(sizeof *link));
     link->next = head;
     head = link;
   }

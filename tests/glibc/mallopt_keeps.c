@@ -9,8 +9,7 @@ enum { BLOCKS = 64, DECAY_MS = 40 };
 static void use(void) {
   static void *blocks[BLOCKS];
   for (size_t i = 0; i < BLOCKS; i++) {
-    blocks[i] = malloc(MIB / 2);
-    CHECK(blocks[i] != NULL);
+    blocks[i] = MUST(malloc(MIB / 2));
     memset(blocks[i], 1, MIB / 2);
   }
   for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);

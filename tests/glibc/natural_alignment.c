@@ -4,8 +4,7 @@
 
 int main(void) {
   for (size_t size = 1; size <= 4096; size += size < 200 ? 1 : 97) {
-    char *block = malloc(size);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(size));
     CHECK_MSG(size <= 8 || (uintptr_t)block % 16 == 0, "%p of %zu bytes", (void *)block, size);
     memset(block, 1, size);
     free(block);

@@ -4,8 +4,7 @@
 #include "api/sizes.h"
 
 static void check(size_t size) {
-  char *block = malloc(size);
-  CHECK(block != NULL);
+  char *block = MUST(malloc(size));
   size_t usable_bytes = malloc_usable_size(block);
   CHECK(usable_bytes >= size);
   memset(block, 0x5a, usable_bytes);

@@ -4,8 +4,7 @@
 
 int main(void) {
   for (size_t size = 1; size <= 8 * MIB; size = size * 5 / 4 + 1) {
-    char *block = malloc(size);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(size));
     size_t usable_bytes = malloc_usable_size(block);
     for (size_t less = usable_bytes; less >= (usable_bytes + 1) / 2 && less; less -= less / 16 + 1)
       CHECK_MSG(realloc(block, less) == block, "from %zu to %zu", usable_bytes, less);

@@ -50,8 +50,7 @@ static const size_t sizes[] = {24, 200, 1000, 5000, 30000, 100 * KIB, 300 * KIB}
 
 static void small(void) {
   for (size_t i = 0; i < COUNT_OF(sizes) - 1; i++) {
-    char *block = malloc(sizes[i]);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(sizes[i]));
     block[0] = 1;
   }
   let_khugepaged_work();

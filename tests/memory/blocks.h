@@ -29,8 +29,7 @@ static inline void blocks_unmap(blocks *table) {
 
 static inline void blocks_fill(blocks *table) {
   for (size_t i = 0; i < table->count; i++) {
-    char *block = malloc(table->size);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(table->size));
     for (size_t at = 0; at < table->size; at += TOUCH_EVERY_BYTES) block[at] = 1;
     block[table->size - 1] = 1;
     table->at[i] = block;
@@ -54,8 +53,7 @@ static inline void blocks_use(size_t size, size_t count) {
 /* A few blocks of a thread, whose table is on its own stack: both ends touched, then freed. */
 static inline void blocks_come_and_go(char **table, size_t count, size_t size) {
   for (size_t i = 0; i < count; i++) {
-    table[i] = malloc(size);
-    CHECK(table[i] != NULL);
+    table[i] = MUST(malloc(size));
     table[i][0] = table[i][size - 1] = 1;
   }
   for (size_t i = 0; i < count; i++) free(table[i]);

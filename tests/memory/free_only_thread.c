@@ -35,8 +35,7 @@ static void *free_only(void *unused) {
 static void send(size_t size, size_t number) {
   while (number - atomic_load_explicit(&read_count, memory_order_acquire) >= QUEUE_SLOTS)
     sched_yield();
-  char *block = malloc(size);
-  CHECK(block != NULL);
+  char *block = MUST(malloc(size));
   block[0] = block[size - 1] = 1;
   queue[number % QUEUE_SLOTS] = block;
   atomic_store_explicit(&written, number + 1, memory_order_release);

@@ -45,8 +45,7 @@ static void vector(void) {
 static size_t status_mib(const char *format) {
   char line[256];
   size_t kib = 0;
-  FILE *file = fopen("/proc/self/status", "r");
-  CHECK(file != NULL);
+  FILE *file = MUST(fopen("/proc/self/status", "r"));
   while (fgets(line, sizeof line, file) && sscanf(line, format, &kib) != 1) {
   }
   fclose(file);
@@ -56,8 +55,7 @@ static size_t status_mib(const char *format) {
 static void sparse(size_t bytes, size_t times) {
   size_t before = faults();
   for (size_t i = 0; i < times; i++) {
-    volatile char *block = malloc(bytes);
-    CHECK(block != NULL);
+    volatile char *block = MUST(malloc(bytes));
     block[i * MIB % bytes] = 1;
     free((char *)block);
     require_closed(block);

@@ -63,8 +63,7 @@ WAY(taken_and_freed) {
 /* It reads as zero, and nobody writes zeros to find out: not to what was freed just now either. */
 WAY(zeroed) {
   for (size_t round = 1; round <= 20; round++) {
-    char *block = calloc(huge / 8, 8);
-    CHECK(block != NULL);
+    char *block = MUST(calloc(huge / 8, 8));
     for (size_t i = 0; i < TOUCHED; i++) CHECK(block[place_of(i, huge)] == 0);
     touch(block, huge);
     require_little(round);
@@ -79,8 +78,7 @@ WAY(zeroed_while_another_lives) {
   touch(other, huge);
   touch(block, 400 * GIB);
   free(block);
-  block = calloc(400 * GIB, 1);
-  CHECK(block != NULL);
+  block = MUST(calloc(400 * GIB, 1));
   for (size_t i = 0; i < TOUCHED; i++) CHECK(block[place_of(i, 400 * GIB)] == 0);
   require_touched(other, huge, huge);
   require_little(3);
@@ -92,12 +90,10 @@ WAY(zeroed_while_another_lives) {
 /* With HAKMEM_PREFAULT no page of a block is missing, also of one that has been used before. */
 WAY(zeroed_and_prefaulted) {
   const size_t bytes = 300 << 20, page = page_bytes();
-  char *block = malloc(bytes);
-  CHECK(block != NULL);
+  char *block = MUST(malloc(bytes));
   memset(block, 7, bytes);
   free(block);
-  block = calloc(bytes, 1);
-  CHECK(block != NULL);
+  block = MUST(calloc(bytes, 1));
   size_t before = faults();
   for (size_t at = 0; at < bytes; at += page) {
     CHECK(block[at] == 0);

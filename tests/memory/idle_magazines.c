@@ -29,8 +29,7 @@ static void shuffle(blocks *table) {
 
 static void hit(void) {
   for (int i = 0; i < 10; i++) {
-    void *volatile block = malloc(BLOCK_BYTES / 2);
-    CHECK(block != NULL);
+    void *volatile block = MUST(malloc(BLOCK_BYTES / 2));
     free(block);
   }
 }

@@ -12,8 +12,7 @@ int main(void) {
   size_t start_bytes = rss_bytes();
   struct block *last = NULL;
   for (size_t i = 0; i < BLOCKS; i++) {
-    struct block *block = malloc(sizeof *block);
-    CHECK(block != NULL);
+    struct block *block = MUST(malloc(sizeof *block));
     block->next = last;
     last = block;
   }

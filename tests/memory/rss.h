@@ -18,8 +18,7 @@ static inline size_t rss_bytes(void) {
   close(fd);
   CHECK(length > 0);
   text[length] = '\0';
-  const char *line = strstr(text, "\nRss:");
-  CHECK(line != NULL);
+  const char *line = MUST(strstr(text, "\nRss:"));
   return strtoull(line + strlen("\nRss:"), NULL, 10) * 1024;
 }
 

@@ -26,8 +26,7 @@ static void fill(size_t total_bytes, size_t largest) {
   seed = random_seed(1);
   for (table.count = 0; bytes < total_bytes; table.count++) {
     size_t size = SMALLEST + random_below(&seed, largest - SMALLEST + 1);
-    char *block = malloc(size);
-    CHECK(block != NULL);
+    char *block = MUST(malloc(size));
     for (size_t at = 0; at < size; at += TOUCH_EVERY_BYTES) block[at] = 1;
     block[size - 1] = 1;
     table.at[table.count] = block;
@@ -111,8 +110,7 @@ static double swing(void) {
   double begin = processor_seconds();
   for (size_t round = 0; round < SWINGS; round++) {
     for (size_t i = 0; i < SWING_BLOCKS; i++) {
-      request[i] = malloc(SMALLEST + i * 31 % (SWING_BLOCK_BYTES - SMALLEST));
-      CHECK(request[i] != NULL);
+      request[i] = MUST(malloc(SMALLEST + i * 31 % (SWING_BLOCK_BYTES - SMALLEST)));
       request[i][0] = 1;
     }
     for (size_t i = 0; i < SWING_BLOCKS; i++) free(request[i]);

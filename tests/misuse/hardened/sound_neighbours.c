@@ -15,8 +15,7 @@ static void *make(void *unused) {
   for (size_t i = 0; !atomic_load(&stop); i++) {
     if (atomic_load(&places[i % PLACES])) continue;
     size_t size = sizes[i / PLACES % COUNT_OF(sizes)];
-    void *block = malloc(size);
-    CHECK(block != NULL);
+    void *block = MUST(malloc(size));
     memset(block, 'A', size);
     atomic_store(&places[i % PLACES], block);
   }

@@ -39,11 +39,9 @@ static const struct way {
 int main(int argc, char **argv) {
   CHECK(argc == 4);
   size = strtoul(argv[2], NULL, 10);
-  heap = hak_heap_new("mine");
-  CHECK(heap != NULL);
+  heap = MUST(hak_heap_new("mine"));
   for (int i = 0; i < 100; i++) hide(hak_heap_malloc(heap, size)); /* beside it */
-  char *block = hide(hak_heap_malloc(heap, size));
-  CHECK(block != NULL);
+  char *block = MUST(hide(hak_heap_malloc(heap, size)));
   block[size] = (char)atoi(argv[3]);
   for (size_t way = 0; way < COUNT_OF(ways); way++)
     if (strcmp(ways[way].name, argv[1]) == 0) ways[way].call(block);
