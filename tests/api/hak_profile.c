@@ -1,10 +1,9 @@
 /* hak_profile_start and hak_profile_stop switch the process's heap profile: of this thread at once, of another when it next
  * allocates; with HAKMEM_PROFILE=never it is refused. */
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "api/check.h"
+#include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
 
 enum { BLOCKS = 1000, BYTES = 1000, TEXT_BYTES = 1 << 16 };
@@ -43,8 +42,7 @@ static void *other_thread(void *unused) {
 }
 
 static void check_other_thread(void) {
-  pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+  pthread_t thread = thread_start(other_thread, NULL);
   while (atomic_load(&step) != 1) sched_yield();
   CHECK(sampled_bytes() == 0);
   CHECK(hak_profile_start(64));
@@ -53,7 +51,7 @@ static void check_other_thread(void) {
   CHECK(sampled_bytes() >= (BLOCKS - 10) * BYTES);
   hak_profile_stop();
   atomic_store(&step, 4);
-  CHECK(pthread_join(thread, NULL) == 0);
+  thread_join(thread);
   CHECK(sampled_bytes() == 0);
 }
 

@@ -1,11 +1,10 @@
 /* malloc_object_size: from any address to the end of its block; exact in hardened mode (HAKMEM_HARDEN) and of guarded
  * blocks, whatever the address, and in time for a signal handler. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "api/check.h"
 #include "api/sizes.h"
+#include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
 
 static bool is_exact;
@@ -78,8 +77,7 @@ static void *come_and_go(void *unused) {
 }
 
 static void ask_always(void) {
-  pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, come_and_go, NULL) == 0);
+  pthread_t thread = thread_start(come_and_go, NULL);
   while (!is_over)
     for (unsigned index = 0; index < 16; index++) {
       size_t slow = malloc_object_size(shared[index]),
@@ -87,7 +85,7 @@ static void ask_always(void) {
       CHECK(slow <= 32 * KIB || slow == SIZE_MAX);
       CHECK(fast <= 32 * KIB || fast == SIZE_MAX);
     }
-  pthread_join(thread, NULL);
+  thread_join(thread);
 }
 
 static char *asked_by_handler;

@@ -283,9 +283,7 @@ static void *live(void *unused) {
 }
 
 static void all_goes_on(void) {
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++) threads[i] = thread_start(live, NULL);
-  for (int i = 0; i < 4; i++) thread_join(threads[i]);
+  threads_run(4, live);
   CHECK(malloc((size_t)1 << 44) == NULL);
   fill_places();
   empty_places();

@@ -43,12 +43,9 @@ static void *allocate_in_child(void *number) {
 }
 
 static void child(void) {
-  pthread_t threads[CHILD_THREADS];
   alarm(CHILD_LIMIT_S);
   CHECK(pthread_barrier_init(&may_allocate, NULL, CHILD_THREADS) == 0);
-  for (size_t i = 0; i < CHILD_THREADS; i++)
-    threads[i] = thread_start(allocate_in_child, (void *)i);
-  for (size_t i = 0; i < CHILD_THREADS; i++) thread_join(threads[i]);
+  threads_run(CHILD_THREADS, allocate_in_child);
   _exit(0);
 }
 

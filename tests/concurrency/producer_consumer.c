@@ -81,8 +81,6 @@ static void *body(void *number) {
 }
 
 int main(void) {
-  pthread_t threads[THREADS];
-  for (size_t i = 0; i < THREADS; i++) threads[i] = thread_start(body, (void *)i);
-  for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
+  threads_run(THREADS, body);
   return 0;
 }

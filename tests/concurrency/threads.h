@@ -29,6 +29,15 @@ static inline void thread_run(void *(*body)(void *), void *argument) {
   thread_join(thread_start(body, argument));
 }
 
+/* Threads run body(0), body(1), … together, all to their ends. */
+static inline void threads_run(size_t count, void *(*body)(void *)) {
+  enum { THREADS_RUN_MAX = 32 };
+  pthread_t threads[THREADS_RUN_MAX];
+  CHECK(count <= THREADS_RUN_MAX);
+  for (size_t i = 0; i < count; i++) threads[i] = thread_start(body, (void *)i);
+  for (size_t i = 0; i < count; i++) thread_join(threads[i]);
+}
+
 /* What fork returned in the parent. */
 static inline void child_join(pid_t child) {
   int status;

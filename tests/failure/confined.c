@@ -168,11 +168,7 @@ static void grow(void) {
 static void all_loads(bool has_threads) {
   allocate_and_free(NULL);
   grow();
-  if (has_threads) {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++) threads[i] = thread_start(allocate_and_free, NULL);
-    for (int i = 0; i < 4; i++) thread_join(threads[i]);
-  }
+  if (has_threads) threads_run(4, allocate_and_free);
   malloc_trim(0);
   CHECK(malloc((size_t)1 << 46) == NULL && errno == ENOMEM); /* all that is free was given back */
   allocate_and_free(NULL);

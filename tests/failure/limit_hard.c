@@ -39,8 +39,7 @@ int main(int argc, char **argv) {
   CHECK(pthread_barrier_init(&barrier, NULL, (unsigned)thread_count) == 0);
   base_bytes = rss_bytes(); /* the program itself; stacks are a part of the slack */
   pthread_t threads[THREADS_MAX];
-  for (size_t i = 1; i < thread_count; i++)
-    CHECK(pthread_create(&threads[i], NULL, body, (void *)i) == 0);
+  for (size_t i = 1; i < thread_count; i++) threads[i] = thread_start(body, (void *)i);
   body(0);
   for (size_t i = 1; i < thread_count; i++) thread_join(threads[i]);
   void *most = malloc(limit_bytes / 100 * 85); /* what the threads left in their caches is small */

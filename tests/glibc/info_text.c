@@ -1,8 +1,6 @@
 /* malloc_info: EINVAL, and nothing written, for options that do not exist; else XML, which test_manners.py reads: with
  * four threads' blocks, then without. */
-#include <pthread.h>
-
-#include "api/check.h"
+#include "concurrency/threads.h"
 
 enum { THREADS = 4, BLOCKS = 20000, MARK = 4711 };
 
@@ -39,12 +37,12 @@ int main(void) {
   CHECK(fclose(stream) == 0 && text_bytes == 0);
   free(text);
   CHECK(pthread_barrier_init(&barrier, NULL, THREADS + 1) == 0);
-  for (size_t i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, body, NULL) == 0);
+  for (size_t i = 0; i < THREADS; i++) threads[i] = thread_start(body, NULL);
   pthread_barrier_wait(&barrier);
   CHECK(malloc_info(0, stdout) == 0);
   puts("<!-- freed -->");
   pthread_barrier_wait(&barrier);
-  for (size_t i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
   CHECK(malloc_info(0, stdout) == 0);
   return 0;
 }

@@ -1,10 +1,9 @@
 /* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at once, and are exact
  * for the calling thread: blocks in its caches are free.  Threads that ended leave nothing behind in use. */
 #include <limits.h>
-#include <pthread.h>
 
-#include "api/check.h"
 #include "api/sizes.h"
+#include "concurrency/threads.h"
 
 enum { BLOCKS = 4000, BLOCK_BYTES = 100, THREADS = 1000 };
 
@@ -75,10 +74,8 @@ static void *work(void *unused) {
 static void count_threads(void) {
   size_t before = look().uordblks;
   for (size_t i = 0; i < THREADS; i++) {
-    pthread_t thread;
     void *block;
-    CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
-    CHECK(pthread_join(thread, &block) == 0);
+    CHECK(pthread_join(thread_start(work, NULL), &block) == 0);
     free(block);
   }
   size_t after = look().uordblks;

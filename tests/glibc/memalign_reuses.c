@@ -1,9 +1,7 @@
 /* Aligned blocks that were freed are used again: the last one at once for what fits its usable size, larger ones that lie
  * between live blocks for the most part; on a thread of its own, too. */
-#include <pthread.h>
-
-#include "api/check.h"
 #include "api/sizes.h"
+#include "concurrency/threads.h"
 
 enum { LARGE = 8 };
 
@@ -51,9 +49,7 @@ static void *body(void *unused) {
 }
 
 int main(void) {
-  pthread_t thread;
   body(NULL);
-  CHECK(pthread_create(&thread, NULL, body, NULL) == 0);
-  CHECK(pthread_join(thread, NULL) == 0);
+  thread_run(body, NULL);
   return 0;
 }

@@ -2,11 +2,8 @@
  *
  * Threads hand blocks over, free each other's, reallocate, ask for sizes; children of a fork go on with
  * what they inherited. */
-#include <pthread.h>
-#include <sys/wait.h>
-
-#include "api/check.h"
 #include "api/random.h"
+#include "concurrency/threads.h"
 
 enum { THREADS = 4, STEPS = 5000, SHELF = 64, SIZE_MAX_BYTES = 5000, FORKS = 10 };
 
@@ -63,21 +60,17 @@ static void empty_shelf(void) {
 
 int main(void) {
   pthread_t threads[THREADS];
-  for (uintptr_t i = 0; i < THREADS; i++)
-    CHECK(pthread_create(&threads[i], NULL, trade, (void *)(i + 1)) == 0);
+  for (size_t i = 0; i < THREADS; i++) threads[i] = thread_start(trade, (void *)(i + 1));
   for (unsigned i = 0; i < FORKS; i++) {
     pid_t child = fork();
-    int status;
-    CHECK(child >= 0);
     if (child == 0) {
       trade((void *)(uintptr_t)(i + 100));
       empty_shelf();
       _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK_MSG(status == 0, "status %#x", (unsigned)status);
+    child_join(child);
   }
-  for (unsigned i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  for (unsigned i = 0; i < THREADS; i++) thread_join(threads[i]);
   empty_shelf();
   return 0;
 }

@@ -1,10 +1,9 @@
 /* Two threads that hold a few blocks and replace them: their magazines never miss.  Until three blocks were guarded ones,
  * which tell the size that was asked for, not their class'; a minute at most. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
-#include "api/check.h"
+#include "concurrency/threads.h"
 
 enum { BLOCKS = 8, BYTES = 100, WANTED = 3, SECONDS_MAX = 60 };
 
@@ -33,9 +32,8 @@ static void *replace(void *unused) {
 }
 
 int main(void) {
-  pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, replace, NULL) == 0);
+  pthread_t thread = thread_start(replace, NULL);
   replace(NULL);
-  CHECK(pthread_join(thread, NULL) == 0);
+  thread_join(thread);
   return 0;
 }

@@ -110,8 +110,7 @@ static void *sleep_on(void *unused) {
 
 /* In a program with threads what was freed waits for its age. */
 WAY(zeroed_beside_a_thread) {
-  pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, sleep_on, NULL) == 0);
+  thread_start(sleep_on, NULL);
   start();
   zeroed();
 }
@@ -172,7 +171,6 @@ WAY(forked) {
   touch(block, huge);
   touch(other, 200 * GIB);
   pid_t child = fork();
-  CHECK(child >= 0);
   if (child == 0) {
     start_faults = faults();
     require_touched(block, huge, huge);
@@ -206,10 +204,7 @@ static void *take_and_free(void *number) {
 }
 
 WAY(by_threads) {
-  pthread_t threads[THREADS];
-  for (size_t i = 0; i < THREADS; i++)
-    CHECK(pthread_create(&threads[i], NULL, take_and_free, (void *)i) == 0);
-  for (size_t i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  threads_run(THREADS, take_and_free);
   CHECK(rss_above_mib(start_bytes) <= 8 * THREADS);
 }
 

@@ -1,9 +1,6 @@
 /* Nothing wrong: all sizes, resized, aligned, cleared, of several threads. */
-#include <malloc.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "concurrency/threads.h"
+#include "misuse/hide.h"
 
 static void *work(void *unused) {
   static void *_Atomic shared[64];
@@ -24,11 +21,7 @@ static void *work(void *unused) {
   return unused;
 }
 
-#include "misuse/hide.h"
-
 int main(void) {
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, NULL);
-  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  threads_run(4, work);
   return 0;
 }

@@ -1,8 +1,5 @@
 /* Nothing wrong with malloc(0): an address of its own, without a byte; resized, aligned, of several threads. */
-#include <malloc.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "concurrency/threads.h"
 
 static void *work(void *unused) {
   enum { BLOCKS = 1000 };
@@ -18,8 +15,6 @@ static void *work(void *unused) {
 }
 
 int main(void) {
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, NULL);
-  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  threads_run(4, work);
   return 0;
 }
