@@ -1,16 +1,11 @@
 /* Heaps that the program makes: their blocks are theirs in every tier, wherever they are resized or freed, and go all at once;
  * limits, figures, names; what is refused. */
 #include "api/check.h"
+#include "api/figures.h"
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
-
-static struct hak_figures figures_of(hak_heap *heap) {
-  struct hak_figures figures;
-  hak_heap_figures(heap, &figures, sizeof figures);
-  return figures;
-}
 
 static void check_empty(hak_heap *heap) {
   struct hak_figures figures = figures_of(heap);

@@ -2,11 +2,11 @@
  * where it is; uses nest, and end; what is refused. */
 #include "api/check.h"
 #include "api/entry_names.h"
+#include "api/figures.h"
 #include "api/jemalloc_calls.h"
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"
-#include "hakmem/hakmem.h"
 
 /* Weak: preloaded, the library is not there when the program is linked. */
 #pragma weak hak_aligned_alloc
@@ -109,12 +109,6 @@ TAKE(__libc_valloc, free, NOTHING, __libc_valloc(size))
 TAKE(__libc_pvalloc, free, NOTHING, __libc_pvalloc(size))
 TAKE(__posix_memalign, free, NOTHING, __posix_memalign(out, alignment, size))
 #endif
-
-static struct hak_figures figures_of(hak_heap *heap) {
-  struct hak_figures figures;
-  hak_heap_figures(heap, &figures, sizeof figures);
-  return figures;
-}
 
 static bool use(hak_heap *heap) { return hak_heap_use(heap, NULL); }
 

@@ -1,9 +1,9 @@
 /* Threads work in a heap that the program has made while another forks.  The child, in which that heap may be cut off in the middle of a
  * change, allocates in it, frees blocks that it has from its parent, empties it and makes others. */
+#include "api/figures.h"
 #include "api/random.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"
-#include "hakmem/hakmem.h"
 
 enum { THREADS = 3, HELD = 64, BLOCKS = 200, CHILD_LIMIT_S = 30 };
 
@@ -24,7 +24,6 @@ static void *live(void *number) {
 
 static void fill_and_empty(hak_heap *theirs) {
   char *blocks[BLOCKS];
-  struct hak_figures figures;
   for (size_t i = 0; i < BLOCKS; i++) {
     blocks[i] = hak_heap_malloc(theirs, size_of(i));
     CHECK(blocks[i] != NULL && hak_heap_of(blocks[i]) == theirs);
@@ -33,8 +32,7 @@ static void fill_and_empty(hak_heap *theirs) {
   for (size_t i = 0; i < BLOCKS; i++) CHECK(stamp_holds(blocks[i], size_of(i), i));
   for (size_t i = 0; i < BLOCKS; i += 2) free(blocks[i]);
   CHECK(hak_heap_free_all(theirs));
-  hak_heap_figures(theirs, &figures, sizeof figures);
-  CHECK(figures.live_bytes == 0);
+  CHECK(figures_of(theirs).live_bytes == 0);
 }
 
 static void *allocate_too(void *unused) {

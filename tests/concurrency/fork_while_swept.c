@@ -28,9 +28,8 @@ static void *sweep(void *unused) {
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   pthread_t sweepers[SWEEPERS];
-  for (size_t i = 0; i < KEPT; i++) {
-    kept[i] = MUST(malloc(64)); /* makes a sweep of this heap take a while */
-  }
+  /* They make a sweep of this heap take a while. */
+  for (size_t i = 0; i < KEPT; i++) kept[i] = MUST(malloc(64));
   for (size_t i = 0; i < SWEEPERS; i++) sweepers[i] = thread_start(sweep, NULL);
   for (size_t i = 0, forks = strtoul(argv[1], NULL, 10); i < forks; i++) {
     pid_t pid = fork();

@@ -3,35 +3,15 @@
  * use where it was asked for, and the figures come out even. */
 #include "concurrency/heap_places.h"
 
-enum { THREADS = 4, HEAPS = 3, PLACES = 256, OWN_BLOCKS = 40, CHILD_LIMIT_S = 30 };
+enum { THREADS = 4, OWN_BLOCKS = 40, CHILD_LIMIT_S = 30 };
 
-static struct place places[PLACES];
-static hak_heap *heaps[HEAPS];
 static size_t rounds, forks;
 
-static char *take(size_t size, unsigned way) {
+/* By a thread that uses the heap. */
+static void *take_in_use(hak_heap *heap, size_t size, uint64_t *random) {
+  (void)heap;
+  size_t way = random_below(random, 3);
   return way == 0 ? malloc(size) : way == 1 ? calloc(1, size) : hak_aligned_alloc(32, size);
-}
-
-/* By a thread that uses `heap`. */
-static void visit(struct place *place, hak_heap *heap, uint64_t *random) {
-  CHECK(pthread_mutex_lock(&place->mutex) == 0);
-  if (!place->block) {
-    place->heap = heap;
-    place->size = place_draw_size(random);
-    place->seed = random_next(random);
-    place->block = MUST(take(place->size, (unsigned)random_below(random, 3)));
-    stamp_write(place->block, place->size, place->seed);
-  } else if (random_below(random, 3) == 0) {
-    place_check(place);
-    place_resize(place, place_draw_size(random));
-    place_check(place);
-  } else {
-    place_check(place);
-    free(place->block);
-    place->block = NULL;
-  }
-  CHECK(pthread_mutex_unlock(&place->mutex) == 0);
 }
 
 static void use_an_own_heap(uint64_t *random) {
@@ -61,7 +41,7 @@ static void *live(void *number) {
       heap = which < HEAPS ? heaps[which] : NULL;
       CHECK(hak_heap_use(heap, NULL));
     }
-    visit(&places[random_below(&random, PLACES)], heap, &random);
+    place_visit(heap, take_in_use, &random);
     if (round % 500 == 0) use_an_own_heap(&random);
     if (round % 100 == 0) fail_to_destroy(heaps[0]);
   }
@@ -107,22 +87,6 @@ static void *keep_in_use(void *descriptors) {
   return NULL;
 }
 
-static void check_figures(void) {
-  uint64_t live[HEAPS] = {0};
-  for (size_t i = 0; i < PLACES; i++) {
-    if (!places[i].block) continue;
-    place_check(&places[i]);
-    for (size_t heap = 0; heap < HEAPS; heap++) live[heap] += places[i].heap == heaps[heap];
-  }
-  for (size_t heap = 0; heap < HEAPS; heap++) {
-    struct hak_figures figures;
-    hak_heap_figures(heaps[heap], &figures, sizeof figures);
-    CHECK_MSG(figures.live_blocks == live[heap], "%zu blocks, not %zu", (size_t)figures.live_blocks,
-              (size_t)live[heap]);
-    CHECK(hak_heap_destroy(heaps[heap]));
-  }
-}
-
 int main(int argc, char **argv) {
   CHECK(argc == 3);
   pthread_t threads[THREADS];
@@ -130,8 +94,7 @@ int main(int argc, char **argv) {
   char byte = 0;
   rounds = strtoul(argv[1], NULL, 10);
   forks = strtoul(argv[2], NULL, 10);
-  for (size_t i = 0; i < HEAPS; i++) CHECK((heaps[i] = hak_heap_new("shared")) != NULL);
-  for (size_t i = 0; i < PLACES; i++) CHECK(pthread_mutex_init(&places[i].mutex, NULL) == 0);
+  places_set_up();
   CHECK(pipe(pipes) == 0 && pipe(pipes + 2) == 0);
   pthread_t keeper = thread_start(keep_in_use, pipes);
   CHECK(read(pipes[0], &byte, 1) == 1);
@@ -140,6 +103,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
   CHECK(write(pipes[3], &byte, 1) == 1);
   thread_join(keeper);
-  check_figures();
+  places_check_figures();
+  for (size_t i = 0; i < HEAPS; i++) CHECK(hak_heap_destroy(heaps[i]));
   return 0;
 }

@@ -2,8 +2,8 @@
  * goes to others. */
 #include <threads.h>
 
+#include "api/figures.h"
 #include "concurrency/threads.h"
-#include "hakmem/hakmem.h"
 
 enum { THREADS = 16, ROUNDS = 3 };
 
@@ -24,7 +24,6 @@ int main(void) {
   for (int round = 0; round < ROUNDS; round++) {
     pthread_t threads[THREADS];
     thrd_t others[THREADS];
-    struct hak_figures figures;
     hak_heap *heap = hak_heap_new("short"), *before;
     CHECK(heap != NULL && hak_heap_use(heap, NULL));
     for (size_t i = 0; i < THREADS; i++) {
@@ -32,8 +31,8 @@ int main(void) {
       CHECK(thrd_create(&others[i], wait_c11, NULL) == thrd_success);
     }
     CHECK(hak_heap_use(heap, &before) && before == heap);
-    hak_heap_figures(heap, &figures, sizeof figures);
-    CHECK_MSG(figures.allocations == 0, "%lu", (unsigned long)figures.allocations);
+    unsigned long allocations = figures_of(heap).allocations;
+    CHECK_MSG(allocations == 0, "%lu", allocations);
     CHECK(hak_heap_destroy(heap));
     for (size_t i = 0; i < 2 * THREADS; i++) CHECK(write(begin[1], "", 1) == 1);
     for (size_t i = 0; i < THREADS; i++) {
