@@ -129,15 +129,14 @@ CHILD_TEST(a_forked_child_has_them_and_makes_more) {
     take(1100, MANY);
     _exit(classes_made() == 2 ? 0 : 1);
   }
-  int status;
-  REQUIRE(waitpid(id, &status, 0) == id && status == 0 && classes_made() == 1);
+  require_child_succeeded(id);
+  REQUIRE(classes_made() == 1);
 }
 
 /* A refusal of the system costs the class, and no more. */
 CHILD_TEST(tables_stay_closed) {
   start_library();
-  os_fake.failing_kinds = 1u << OS_CALL_COMMIT;
-  os_fake.fail_first = 1, os_fake.fail_last = UINT64_MAX;
+  os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
   REQUIRE(!class_make_fitted(272) && !classes_made());
   os_fake_reset();
   REQUIRE(class_make_fitted(272));

@@ -30,9 +30,7 @@ CHILD_TEST(map_in_vain) {
   set_up();
   range_give(take(CHUNK_GRANULES), 0, &counters);
   give_all_back(true);
-  os_fake.failing_kinds = OS_CALLS_ALL;
-  os_fake.fail_first = 1;
-  os_fake.fail_last = UINT64_MAX;
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   for (unsigned attempt = 0; attempt < 5; attempt++) REQUIRE(take(4) == NO_GRANULE);
   os_fake.failing_kinds = 0;
   REQUIRE(take(CHUNK_GRANULES) != NO_GRANULE);

@@ -205,9 +205,7 @@ CHILD_TEST(place_the_window_before_others_come) {
 
 /* What is refused then is asked for again by the next. */
 CHILD_TEST(place_the_window_once_there_is_memory) {
-  os_fake.failing_kinds = OS_CALLS_ALL;
-  os_fake.fail_first = 1;
-  os_fake.fail_last = UINT64_MAX;
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(!library_ready() && !hak_malloc(1));
   os_fake.failing_kinds = 0;
   REQUIRE(must_malloc(64));

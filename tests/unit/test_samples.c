@@ -79,9 +79,7 @@ CHILD_TEST(halve_beside_one_that_was_cut_off) {
 
 CHILD_TEST(do_without_memory) {
   start_library();
-  os_fake.failing_kinds = OS_CALLS_ALL;
-  os_fake.fail_first = 1;
-  os_fake.fail_last = UINT64_MAX;
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   unsigned kept = 0;
   for (unsigned number = 0; number < 300000; number++) kept += add(number);
   REQUIRE(kept == 0 || load_relaxed(&profile_state.live_samples) > 0);
