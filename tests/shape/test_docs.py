@@ -65,7 +65,7 @@ def words_of_files() -> dict[str, set[str]]:
     files = [name for name in step.stdout.split() if not name.endswith(".md") and (ROOT / name).is_file()]
     texts = {name: (ROOT / name).read_text(errors="ignore") for name in files}
     return {
-        name: {Path(name).stem, *re.findall(r"\w+", re.sub(r"(?:CHILD_)?TEST\((\w+)\)", r"test_\1", text))}
+        name: {Path(name).stem, *re.findall(r"\w+", re.sub(r"(?:CHILD_)?TESTS?\((\w+)", r"test_\1", text))}
         for name, text in texts.items()
     }
 

@@ -77,6 +77,17 @@ static inline void require_child_succeeded(pid_t child) {
   TEST(name) { assert_child_succeeds(name, NULL); } \
   CHILD(name)
 
+/* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child for each value. */
+#define CHILD_TESTS(name, type, parameter, ...)                              \
+  static void name##_with(type parameter);                                   \
+  static void name(const void *value) { name##_with(*(type const *)value); } \
+  TEST(name) {                                                               \
+    type const values[] = {__VA_ARGS__};                                     \
+    for (size_t at = 0; at < sizeof values / sizeof *values; at++)           \
+      assert_child_succeeds(name, &values[at]);                              \
+  }                                                                          \
+  static void name##_with(type parameter)
+
 /* The lines of a call stack alone. */
 static inline bool is_stack(const char *text) {
   static const char margin[] = "hakmem:   ";

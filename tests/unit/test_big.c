@@ -43,8 +43,7 @@ static void require_filled(const uint32_t *words, size_t bytes) {
 }
 
 /* Grown past a live neighbour: pages are moved, not bytes; copied where the kernel cannot. */
-static void grow_by_moving(const void *argument) {
-  bool can_move = *(const bool *)argument;
+CHILD_TESTS(grow_by_moving, bool, can_move, true, false) {
   start_library();
   if (!can_move) os_fake_fail(1u << OS_CALL_MOVE_PAGES, 1, UINT64_MAX);
   uint32_t *block = must_malloc(8 * MIB);
@@ -63,11 +62,6 @@ static void grow_by_moving(const void *argument) {
   hak_purge(true); /* heals the mappings that were moved */
   block = hak_calloc(1, 40 * MIB);
   for (size_t at = 0; at < 40 * MIB / 4; at += 1024) REQUIRE(block[at] == 0);
-}
-
-TEST(grow_by_moving) {
-  assert_child_succeeds(grow_by_moving, &(bool){true});
-  assert_child_succeeds(grow_by_moving, &(bool){false});
 }
 
 CHILD_TEST(refuse_the_impossible) {

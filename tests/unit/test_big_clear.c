@@ -51,8 +51,8 @@ CHILD_TEST(less_is_written) {
 }
 
 /* What is kept ends in the middle of a page. */
-static void rezalloc_keeps(const void *always) {
-  os_fake.huge_mode = *(const bool *)always ? OS_HUGE_ALWAYS : OS_HUGE_NEVER;
+CHILD_TESTS(rezalloc_keeps, enum os_huge_mode, mode, OS_HUGE_NEVER, OS_HUGE_ALWAYS) {
+  os_fake.huge_mode = mode;
   start_library();
   size_t kept = 10 * MIB + 100;
   unsigned char *block = must_malloc(kept + 2 * much);
@@ -66,9 +66,4 @@ static void rezalloc_keeps(const void *always) {
   require_all(block, 0, kept, 7);
   require_all(block, usable, kept + much, 0);
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-}
-
-TEST(rezalloc_keeps) {
-  assert_child_succeeds(rezalloc_keeps, &(bool){false});
-  assert_child_succeeds(rezalloc_keeps, &(bool){true});
 }

@@ -88,8 +88,8 @@ static unsigned huge_blocks(unsigned first, unsigned end) {
 }
 
 /* A heap that grows again has them again, also where it had given back parts of them; how often does not count. */
-static void grows_again(const void *mode) {
-  os_fake.huge_mode = *(const enum os_huge_mode *)mode;
+CHILD_TESTS(grows_again, enum os_huge_mode, mode, OS_HUGE_ALWAYS, OS_HUGE_ON_REQUEST) {
+  os_fake.huge_mode = mode;
   fill();
   unsigned at_first = huge_blocks(0, BLOCKS);
   REQUIRE(at_first > BLOCKS / 3);
@@ -131,10 +131,10 @@ CHILD_TEST(untouched_ones) {
   REQUIRE(huge_blocks(SPARSE, BLOCKS) > (BLOCKS - SPARSE) / 2);
 }
 
-static void switched_off(const void *mode) {
+CHILD_TESTS(switched_off, enum os_huge_mode, mode, OS_HUGE_ALWAYS, OS_HUGE_ON_REQUEST) {
   char *environment[] = {"HAKMEM_THP=0", NULL};
   struct workload load = {.must_succeed = true};
-  os_fake.huge_mode = *(const enum os_huge_mode *)mode;
+  os_fake.huge_mode = mode;
   options_read(environment);
   workload_run(&load);
   fill();
@@ -206,13 +206,6 @@ TEST(superslabs) {
   for (unsigned mode = 0; mode < MODES; mode++)
     for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
       assert_child_succeeds(used_in_full, &(struct use){modes[mode], which[index], 0});
-}
-
-TEST(each_mode) {
-  for (unsigned mode = 0; mode < MODES; mode++) {
-    assert_child_succeeds(grows_again, &modes[mode]);
-    assert_child_succeeds(switched_off, &modes[mode]);
-  }
 }
 
 TEST(workload) {

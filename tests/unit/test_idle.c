@@ -143,26 +143,18 @@ struct bursts {
   unsigned between, after; /* pairs of small requests: after each burst; in each ms at the end */
 };
 
-static void settle(const void *argument) {
-  const struct bursts *bursts = argument;
+/* The last burst's memory goes: at once, or, where what went before was taken again at once, by age, although no slow path comes. */
+CHILD_TESTS(settle, struct bursts, bursts, {true, 0, 1}, {false, 0, 1}, {true, 100, 1},
+            {false, 100, 1}, {true, 0, 1000}, {false, 0, 1000}, {true, 100, 10}, {false, 100, 10}) {
   os_fake.is_multi_threaded = false;
   start_library();
   for (unsigned burst = 0; burst < BURSTS; burst++) {
-    grow_and_free(bursts->by_realloc);
-    small_requests(bursts->between);
+    grow_and_free(bursts.by_realloc);
+    small_requests(bursts.between);
   }
-  grow_many(bursts->by_realloc);
-  for (unsigned ms = 0; ms < SETTLED_MS; ms++) small_requests(bursts->after);
+  grow_many(bursts.by_realloc);
+  for (unsigned ms = 0; ms < SETTLED_MS; ms++) small_requests(bursts.after);
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
-}
-
-/* The last burst's memory goes: at once, or, where what went before was taken again at once, by age, although no slow path comes. */
-TEST(settle) {
-  static const struct bursts kinds[] = {{true, 0, 1},    {false, 0, 1},   {true, 100, 1},
-                                        {false, 100, 1}, {true, 0, 1000}, {false, 0, 1000},
-                                        {true, 100, 10}, {false, 100, 10}};
-  for (unsigned kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
-    assert_child_succeeds(settle, &kinds[kind]);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------------ */

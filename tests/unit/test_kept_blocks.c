@@ -76,9 +76,9 @@ CHILD_TEST(resize_in_slabs_hardened) {
 }
 
 /* Large and Big ones, each a sample. */
-static void resize_ranges(const void *is_hardened) {
+CHILD_TESTS(resize_ranges, bool, is_hardened, false, true) {
   static const size_t sizes[][2] = {{130000, 120000}, {3000000, 2999000}};
-  start(*(const bool *)is_hardened);
+  start(is_hardened);
   for (unsigned at = 0; at < 2; at++) {
     void *block = must_malloc(sizes[at][0]);
     require_all_of(sizes[at][0], 1);
@@ -87,9 +87,4 @@ static void resize_ranges(const void *is_hardened) {
     hak_free(block);
     REQUIRE(!load_relaxed(&profile_state.live_samples));
   }
-}
-
-TEST(resize_ranges) {
-  static const bool modes[] = {false, true};
-  for (unsigned mode = 0; mode < 2; mode++) assert_child_succeeds(resize_ranges, &modes[mode]);
 }

@@ -18,22 +18,16 @@ static void require_every_size_fills(size_t least_bytes) {
 
 /* ---- the address space ------------------------------------------------------------------------------ */
 
-static void fill_under_address_space_limit(const void *argument) {
-  size_t limit = *(const size_t *)argument;
+CHILD_TESTS(address_space_limit, size_t, limit, 64 * MIB, 256 * MIB) {
   os_fake.address_space_limit_bytes = limit;
   require_every_size_fills(limit / 2);
   REQUIRE(load_relaxed(&os_fake.address_bytes) <= limit);
 }
 
-TEST(address_space_limit) {
-  for (size_t limit = 64 * MIB; limit <= 256 * MIB; limit *= 4)
-    assert_child_succeeds(fill_under_address_space_limit, &limit);
-}
-
 /* ---- strict overcommit -------------------------------------------------------------------------------- */
 
-static void fill_under_strict_overcommit(const void *argument) {
-  size_t limit = *(const size_t *)argument;
+CHILD_TEST(strict_overcommit) {
+  const size_t limit = 64 * MIB;
   os_fake.is_overcommit_strict = true;
   os_fake.commit_limit_bytes = limit;
   require_every_size_fills(limit / 2);
@@ -43,11 +37,6 @@ static void fill_under_strict_overcommit(const void *argument) {
   struct workload load = {.must_succeed = true};
   os_fake.commit_limit_bytes = UINT64_MAX;
   workload_run(&load);
-}
-
-TEST(strict_overcommit) {
-  for (size_t limit = 64 * MIB; limit <= 64 * MIB; limit *= 2)
-    assert_child_succeeds(fill_under_strict_overcommit, &limit);
 }
 
 /* ---- asking in vain ------------------------------------------------------------------------------------- */

@@ -37,8 +37,7 @@ CHILD_TEST(last_in_first_out) {
 }
 
 /* A load that swings by more than the magazine holds ends without misses. */
-static void settle(const void *argument) {
-  unsigned live = *(const unsigned *)argument;
+CHILD_TESTS(settle, unsigned, live, 10, 100, 1000) {
   start_library();
   for (unsigned round = 0; round < 40; round++) {
     take(64, live);
@@ -53,11 +52,6 @@ static void settle(const void *argument) {
   struct snapshot after = look();
   REQUIRE(after.counters[COUNT_refills] == before.counters[COUNT_refills]);
   REQUIRE(after.counters[COUNT_flushes] == before.counters[COUNT_flushes]);
-}
-
-TEST(settle) {
-  static const unsigned live[] = {10, 100, 1000};
-  for (unsigned index = 0; index < 3; index++) assert_child_succeeds(settle, &live[index]);
 }
 
 /* Growing once and shrinking once is no swing: the magazine stays small. */
@@ -214,20 +208,14 @@ CHILD_TEST(keep_what_others_took) {
 }
 
 /* In order, and with each block in another word than the one before: a flush sends neighbours home in one step. */
-static void send_home(const void *stride) {
+CHILD_TESTS(send_home, unsigned, step, 1, 61) {
   size_t size = 512;
-  unsigned step = *(const unsigned *)stride;
   start_library();
   on_a_thread(make_many_blocks, &size);
   for (unsigned first = 0; first < step; first++)
     for (unsigned index = first; index < MANY; index += step) hak_free(blocks[index]);
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0 && counted(COUNT_remote_freed_blocks) == MANY);
-}
-
-TEST(send_home) {
-  static const unsigned strides[] = {1, 61};
-  for (unsigned index = 0; index < 2; index++) assert_child_succeeds(send_home, &strides[index]);
 }
 
 enum { HELD = 1000, SWING = 200 };

@@ -62,15 +62,16 @@ struct limits {
   bool is_locked;
 };
 
-static void what_losers_mapped_is_used_next(const void *argument) {
-  const struct limits *limits = argument;
+CHILD_TESTS(what_losers_mapped_is_used_next, struct limits, limits, {UINT64_MAX, UINT64_MAX, false},
+            {UINT64_MAX, UINT64_MAX, true}, {UINT64_C(1) << 40, UINT64_MAX, false},
+            {UINT64_MAX, UINT64_C(1) << 40, false}) {
   REQUIRE(window_init(UINT64_C(64) << 30));
   REQUIRE(metadata_allocate(RECORD_CHUNK_BYTES));
   os_fake_reset();
   os_fake.is_multi_threaded = true;
-  os_fake.address_space_limit_bytes = limits->address_space_bytes;
-  os_fake.data_limit_bytes = limits->data_bytes;
-  os_fake.untouched_parts = limits->is_locked ? 0 : 256;
+  os_fake.address_space_limit_bytes = limits.address_space_bytes;
+  os_fake.data_limit_bytes = limits.data_bytes;
+  os_fake.untouched_parts = limits.is_locked ? 0 : 256;
   os_fake.maps_that_meet = THREADS;
   char *records[THREADS];
   allocate_at_once(records);
@@ -80,16 +81,7 @@ static void what_losers_mapped_is_used_next(const void *argument) {
     for (unsigned other = 0; other < i; other++) REQUIRE(records[i] != records[other]);
   }
   bool is_limited =
-      limits->is_locked || (limits->address_space_bytes & limits->data_bytes) != UINT64_MAX;
+      limits.is_locked || (limits.address_space_bytes & limits.data_bytes) != UINT64_MAX;
   REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
   REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
-}
-
-TEST(what_losers_mapped_is_used_next) {
-  static const struct limits limits[] = {{UINT64_MAX, UINT64_MAX, false},
-                                         {UINT64_MAX, UINT64_MAX, true},
-                                         {UINT64_C(1) << 40, UINT64_MAX, false},
-                                         {UINT64_MAX, UINT64_C(1) << 40, false}};
-  for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++)
-    assert_child_succeeds(what_losers_mapped_is_used_next, &limits[i]);
 }

@@ -25,8 +25,7 @@ static void leak_once(int pattern, void **lasting) {
   if (pattern != TEMPORARY_FIRST) hak_free(temporary);
 }
 
-static void leak(const void *argument) {
-  int pattern = *(const int *)argument;
+CHILD_TESTS(leaks, int, pattern, TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN) {
   double live = 0;
   start_library();
   store_relaxed(&profile_control.stack_depth, 1); /* bias is the sampler's alone: no long walks */
@@ -41,11 +40,6 @@ static void leak(const void *argument) {
   REQUIRE_NEAR(live, count, 0.01);
   REQUIRE_NEAR(estimate_sites(false).blocks, 2 * count, 0.01);
   REQUIRE_NEAR(estimate_sites(true).blocks, 2 * count, 0.01);
-}
-
-TEST(leaks) {
-  static const int patterns[] = {TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN};
-  for (unsigned index = 0; index < 3; index++) assert_child_succeeds(leak, &patterns[index]);
 }
 
 /* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it must not be one. */
@@ -242,18 +236,13 @@ CHILD_TEST(refuse) {
   REQUIRE(!load_relaxed(&profile_state.samples) && !load_relaxed(&profile_state.purges_done));
 }
 
-static void begin_at_once(const void *period) {
-  char *environment[] = {(char *)(uintptr_t)period, NULL};
+CHILD_TESTS(begin_at_once, char *, period, "HAKMEM_PROFILE=1", "HAKMEM_PROFILE=4K") {
+  char *environment[] = {period, NULL};
   os_fake.environment = environment;
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
   bool adapts = strcmp(period, "HAKMEM_PROFILE=1") == 0; /* then there are few samples yet */
   REQUIRE_NEAR(estimate_live(0).blocks, KEPT, adapts ? 0.6 : 0.1);
   REQUIRE(look().class_counters[0][0] == 0 && profiled(class_of_size(1000)) == KEPT);
-}
-
-TEST(begin_at_once) {
-  assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=1");
-  assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=4K");
 }
 
 /* Any values: the process works, and what is drawn stays within bounds. */

@@ -23,15 +23,15 @@ static struct draws draw(void) {
 
 static struct draws draw_in_child(void) {
   struct draws draws;
-  int ends[2], status;
+  int ends[2];
   REQUIRE(pipe(ends) == 0);
   pid_t child = fork();
   if (child == 0) {
     draws = draw();
     _exit(write(ends[1], &draws, sizeof draws) != sizeof draws);
   }
-  REQUIRE(child > 0 && read(ends[0], &draws, sizeof draws) == sizeof draws);
-  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  REQUIRE(read(ends[0], &draws, sizeof draws) == sizeof draws);
+  require_child_succeeded(child);
   close(ends[0]);
   close(ends[1]);
   return draws;
@@ -41,17 +41,12 @@ static bool are_alike(const struct draws *one, const struct draws *other) {
   return memcmp(one, other, sizeof *one) == 0;
 }
 
-static void draw_apart(const void *is_confined) {
+CHILD_TESTS(draw_apart, bool, is_confined, false, true) {
   struct draws all[CHILDREN + 1];
   (void)draw();
-  if (*(const bool *)is_confined) os_confine();
+  if (is_confined) os_confine();
   for (unsigned child = 0; child < CHILDREN; child++) all[child] = draw_in_child();
   all[CHILDREN] = draw();
   for (unsigned one = 0; one <= CHILDREN; one++)
     for (unsigned other = 0; other < one; other++) REQUIRE(!are_alike(&all[one], &all[other]));
-}
-
-TEST(draw_apart) {
-  static const bool modes[] = {false, true};
-  for (unsigned mode = 0; mode < 2; mode++) assert_child_succeeds(draw_apart, &modes[mode]);
 }

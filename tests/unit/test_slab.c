@@ -186,8 +186,7 @@ TEST(pointers_into_a_slab) {
 enum { STEPS = 40000 };
 
 /* Takes, puts, remote frees and collects in any order: no block is handed out while it lives. */
-static void model(const void *argument) {
-  unsigned class = *(const unsigned *)argument;
+CHILD_TESTS(model, unsigned, class, 0, 1, 3, CLASS_64, 20, CLASS_4K, FITTED_CLASS_FIRST - 1) {
   static bool is_live[8192];
   void *blocks[64];
   uint64_t random = 99 + class;
@@ -222,10 +221,4 @@ static void model(const void *argument) {
     }
     require_laws(slab, live);
   }
-}
-
-TEST(model) {
-  static const unsigned classes[] = {0, 1, 3, CLASS_64, 20, CLASS_4K, FITTED_CLASS_FIRST - 1};
-  for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++)
-    assert_child_succeeds(model, &classes[index]);
 }

@@ -230,8 +230,7 @@ CHILD_TEST(lru_budget) {
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */
 
-static void give_addresses(const void *argument) {
-  bool is_strict = *(const bool *)argument;
+CHILD_TESTS(give_addresses, bool, is_strict, false, true) {
   os_fake.is_overcommit_strict = is_strict;
   set_up();
   uint64_t before = load_relaxed(&os_fake.address_bytes);
@@ -249,7 +248,3 @@ static void give_addresses(const void *argument) {
   REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters));  /* … and tried again */
   REQUIRE(counted(COUNT_acquire_os) == 1 && counted(COUNT_acquire_lru) == 1);
 }
-
-TEST(addresses_under_pressure) { assert_child_succeeds(give_addresses, &(bool){false}); }
-
-TEST(addresses_under_strict_overcommit) { assert_child_succeeds(give_addresses, &(bool){true}); }

@@ -33,8 +33,8 @@ static struct purge bounded_round(uint32_t decay_ms) {
 }
 
 /* Each round does its calls, says that there is more, and goes on where the last one ended. */
-static void go_on(const void *whole) {
-  use_and_release(*(const bool *)whole);
+CHILD_TESTS(rounds_go_on, bool, whole, true, false) {
+  use_and_release(whole);
   os_fake_advance_ms(1000);
   unsigned rounds = 0;
   for (bool is_cut = true; is_cut; rounds++) {
@@ -45,16 +45,11 @@ static void go_on(const void *whole) {
     REQUIRE(!round.is_cut || (round.work_remains && purge_calls() - before == 4));
     is_cut = round.is_cut;
   }
-  unsigned calls_each = *(const bool *)whole ? 2 : 1; /* its record's bitmaps, too */
+  unsigned calls_each = whole ? 2 : 1; /* its record's bitmaps, too */
   REQUIRE(rounds >= SUPERSLABS / 4 && purge_calls() == calls_each * SUPERSLABS);
   struct slab_pool_sizes sizes;
   slab_pool_measure(&sizes);
   REQUIRE(sizes.dirty_bytes == 0);
-}
-
-TEST(rounds_go_on) {
-  assert_child_succeeds(go_on, &(bool){true});
-  assert_child_succeeds(go_on, &(bool){false});
 }
 
 /* What is young in one part of a pass is not forgotten at the end of its last part. */

@@ -72,23 +72,17 @@ static void compare(void) {
   }
 }
 
-static void change_at_random(const void *frontier) {
+CHILD_TESTS(first_of_each_kind, size_t, frontier, 8, 64, 4096, 4097, 70001) {
   uint64_t random = 99;
-  set_up(*(const size_t *)frontier);
+  set_up(frontier);
   unsigned places = 0;
-  while (places < PLACES && chunks[places] < *(const size_t *)frontier) places++;
+  while (places < PLACES && chunks[places] < frontier) places++;
   for (unsigned round = 0; round < ROUNDS; round++) {
     uint64_t now = random_slots(&random);
     REQUIRE(slot_kinds(now) == kinds_by_definition(now));
     change((unsigned)(random_next(&random) % places), now);
     if (round % 4 == 0) compare();
   }
-}
-
-TEST(first_of_each_kind) {
-  static const size_t frontiers[] = {8, 64, 4096, 4097, 70001};
-  for (unsigned index = 0; index < sizeof frontiers / sizeof *frontiers; index++)
-    assert_child_succeeds(change_at_random, &frontiers[index]);
 }
 
 CHILD_TEST(downwards) {

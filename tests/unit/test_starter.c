@@ -211,8 +211,7 @@ static void *have_a_heap_at_once(void *size) {
 /* The last is a heap that an ended thread left: it costs nothing. */
 enum need { NEED_RANGE, NEED_GUARD, NEED_PROFILE, NEED_NOTHING };
 
-static void need_a_heap(const void *which) {
-  enum need need = *(const enum need *)which;
+CHILD_TESTS(need_a_heap, enum need, need, NEED_RANGE, NEED_GUARD, NEED_PROFILE, NEED_NOTHING) {
   size_t size = need == NEED_RANGE ? MID_MAX_BYTES + 1 : 64;
   start_library_with_threads();
   options.guard = need == NEED_GUARD;
@@ -220,11 +219,6 @@ static void need_a_heap(const void *which) {
   if (need == NEED_NOTHING) caches_park(heap_borrow());
   on_a_thread(have_a_heap_at_once, &size);
   REQUIRE(counted(COUNT_refill_starter) == 0);
-}
-
-TEST(need_a_heap) {
-  for (enum need need = NEED_RANGE; need <= NEED_NOTHING; need++)
-    assert_child_succeeds(need_a_heap, &need);
 }
 
 static void *free_only(void *blocks) {

@@ -52,8 +52,8 @@ static void begin(bool is_multi_threaded) {
   hak_free(timed_malloc(2 * MIB)); /* the next round is armed */
 }
 
-static void do_one_step(const void *is_multi_threaded) {
-  begin(is_multi_threaded != NULL);
+CHILD_TESTS(one_step, bool, is_multi_threaded, false, true) {
+  begin(is_multi_threaded);
   most_calls = most_ns = 0;
   uint64_t before = look().purged_bytes;
   os_fake.purge_ns_a_page = SLOW_NS_A_PAGE;
@@ -69,8 +69,8 @@ static void do_one_step(const void *is_multi_threaded) {
 }
 
 /* One free block that is far larger than a step, and ranges that the process grows by while others are free. */
-static void do_a_part(const void *is_multi_threaded) {
-  os_fake.is_multi_threaded = is_multi_threaded != NULL;
+CHILD_TESTS(part, bool, is_multi_threaded, false, true) {
+  os_fake.is_multi_threaded = is_multi_threaded;
   options.helper_thread = 0;
   start_library();
   os_fake.purge_ns_a_page = SLOW_NS_A_PAGE;
@@ -86,12 +86,3 @@ static void do_a_part(const void *is_multi_threaded) {
   REQUIRE(most_ns <= LONGEST_NS);
   REQUIRE(look().dirty_free_bytes <= 300 * MIB);
 }
-
-TEST(part) {
-  assert_child_succeeds(do_a_part, NULL);
-  assert_child_succeeds(do_a_part, "threads");
-}
-
-TEST(alone) { assert_child_succeeds(do_one_step, NULL); }
-
-TEST(with_threads) { assert_child_succeeds(do_one_step, "threads"); }

@@ -116,7 +116,7 @@ CHILD_TEST(without_memory) {
 /* ---- fork -------------------------------------------------------------------------------------------------------------- */
 
 /* Other threads' uses are gone; one's own goes on, in what stands for a heap that was cut off. */
-static void fork_in_use(const void *is_cut) {
+CHILD_TESTS(fork_in_use, bool, is_cut, false, true) {
   start_library_with_threads();
   struct hak_heap *heap = hak_heap_new("used"), *other = hak_heap_new("another's"), *before;
   REQUIRE(hak_heap_use(heap, NULL));
@@ -125,14 +125,14 @@ static void fork_in_use(const void *is_cut) {
   if (is_cut) store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
   named_after_fork(heap_of_thread->used);
   REQUIRE(users_of(heap) == 1 && users_of(other) == 0 && hak_heap_destroy(other));
-  REQUIRE(named_is(heap, NAMED_CUT_OFF) == (is_cut != NULL));
+  REQUIRE(named_is(heap, NAMED_CUT_OFF) == is_cut);
   REQUIRE(heap_of_new_block(64) == heap && heap_of_new_block(200000) == heap);
   REQUIRE(hak_heap_use(heap, &before) && before == heap);
   REQUIRE(hak_heap_destroy(heap) && heap_of_new_block(64) == NULL && !are_all_armed());
 }
 
 /* A thread was cut off between any two steps of its heap's arming: who gets it begins anew. */
-CHILD(parked_half_armed) {
+CHILD_TEST(parked_half_armed) {
   start_library();
   struct hak_heap *heap = hak_heap_new("half");
   for (unsigned step = 0; step < 3; step++) {
@@ -167,10 +167,4 @@ TEST(mistakes) {
                                      ": the heap was destroyed", NULL};
   assert_child_reports(use_of_destroyed, NULL, said);
   assert_child_reports(use_of_closed, NULL, said);
-}
-
-TEST(fork) {
-  assert_child_succeeds(fork_in_use, NULL);
-  assert_child_succeeds(fork_in_use, "cut off");
-  assert_child_succeeds(parked_half_armed, NULL);
 }

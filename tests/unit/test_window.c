@@ -160,8 +160,8 @@ static void check_entries(size_t chunk) {
   REQUIRE(is_in_window(chunk_address(chunk)));
 }
 
-static void pass_walls(const void *argument) {
-  uint64_t window_bytes = *(const uint64_t *)argument;
+#define WALLED_BYTES TIB, 16 * GIB, 128 << 20
+CHILD_TESTS(pass_walls, uint64_t, window_bytes, WALLED_BYTES) {
   REQUIRE(window_init(window_bytes));
   size_t chunk = grow(3, 0) + 2;
   for (unsigned wall = 1; wall <= 4; wall++) {
@@ -182,18 +182,10 @@ static void pass_walls(const void *argument) {
   }
 }
 
-static void pass_walls_under_strict_overcommit(const void *argument) {
+CHILD_TESTS(pass_walls_under_strict_overcommit, uint64_t, window_bytes, WALLED_BYTES) {
   os_fake.is_overcommit_strict = true;
   os_fake.commit_limit_bytes = 128 << 20; /* the maps of the walls alone would have 680 MiB */
-  pass_walls(argument);
-}
-
-TEST(walls) {
-  const uint64_t sizes[] = {TIB, 16 * GIB, 128 << 20};
-  for (unsigned index = 0; index < 3; index++) {
-    assert_child_succeeds(pass_walls, &sizes[index]);
-    assert_child_succeeds(pass_walls_under_strict_overcommit, &sizes[index]);
-  }
+  pass_walls_with(window_bytes);
 }
 
 /* Half of all addresses lie above any base that is drawn, or a window of any size has as much again to be drawn in. */
