@@ -4,14 +4,16 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
+from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
-from hakmem.trace.file import COLUMNS, Trace, read
+from hakmem.trace.file import COLUMNS, Writer, read
 from hakmem.trace.lives import lives_of
 from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of
@@ -70,6 +72,12 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr
     assert figures_of(read(path).lives).allocated_blocks > 1000
+    with Switch(open_process(program.pid)) as other:
+        other.trace(10.0)
+        ended = tool("trace", program.pid, "-o", tmp_path / "second.hkt")
+        other.trace(0)
+    assert ended.status == 1
+    assert "traced by another command" in ended.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
 
 
@@ -150,7 +158,29 @@ def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int]
     assert (lives.exchanged, lives.unseen_frees, lives.unknown_frees) == figures
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_any_program(seed: int, tmp_path: Path) -> None:
+    """Blocks of a few addresses come and go; and the file says the same."""
+    rows, current, random = [], {}, Random(seed)
+    deaths: list[int] = []
+    births: list[int] = []
+    for row in range(200):
+        address = 8 * random.randrange(1, 9)
+        op = random.choice([Op.FREE, Op.FREE, Op.RESIZE]) if address in current else Op.TAKE
+        rows.append((op, address, 1, row))
+        if op == Op.TAKE:
+            current[address] = len(births)
+            births.append(row)
+            deaths.append(-1)
+        elif op == Op.FREE:
+            deaths[current.pop(address)] = row
+    lives = lives_of(events(*rows))
+    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, "done", 0, 1.0)
+    for found in (lives, read(tmp_path / "x").lives):
+        assert (found.birth_rows.tolist(), found.death_rows.tolist()) == (births, deaths)
+        assert figures_of(found).live_curve[-1] == 8 * len(current)
+
+
 def test_columns_are_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "TRACES.md").read_text()
     assert all(f"`{name}` | {dtype[1:]}" in text for name, dtype in COLUMNS.items())
-    assert Trace.__doc__

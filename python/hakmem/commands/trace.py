@@ -67,7 +67,9 @@ def record(
 
 @command.command("show")
 @options
-def show(path: Path = argument(type=click.Path(path_type=Path)), as_json: bool = JSON) -> None:
+def show(
+    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)), as_json: bool = JSON
+) -> None:
     """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
     from hakmem.trace.figures import figures_of
     from hakmem.trace.file import read

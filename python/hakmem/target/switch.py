@@ -119,11 +119,15 @@ class Switch(AbstractContextManager["Switch"]):
         self._set("ended_ms", ended_ms, STATE)
         self._set("status", self._constant("profile_is_off"), STATE)
 
+    @property
+    def is_traced(self) -> bool:
+        self.target.schema.need(CONTROL, "trace_lease_ms")
+        return int(self._record()["trace_lease_ms"]) > monotonic_ms(self._process.memory_id)
+
     def trace(self, lease_s: float) -> None:
         """All allocations and frees are recorded for so long from now; 0: no longer.  Threads follow at their
         next calls; one that records already sees a new lease by itself."""
         self.check_permitted()
-        self.target.schema.need(CONTROL, "trace_lease_ms")
         now_ms, before_ms = monotonic_ms(self._process.memory_id), int(self._record()["trace_lease_ms"])
         self._set("trace_lease_ms", now_ms + int(lease_s * MS_PER_S) if lease_s else 0)
         if not lease_s or before_ms <= now_ms + RENEWAL_MS:

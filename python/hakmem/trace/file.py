@@ -42,28 +42,33 @@ class Writer:
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self._path, self._head = path, head
         self._file: IO[bytes] = path.open("wb", 0)
+        self._is_empty = True
         self.line({"hakmem_trace": VERSION, **head})
 
-    def replace_by(self, lives: Lives, why: str, lost: int, seconds: float) -> dict[str, Any]:
-        """The file of words becomes one of events, at once.  Returns its last line."""
-        self._file.close()
-        new = self._path.with_name(self._path.name + ".new")
+    def replace_by(self, path: Path, lives: Lives, why: str, lost: int, seconds: float) -> dict[str, Any]:
+        """A file of events takes the place of `path`, and this one of words goes.  Returns its last line."""
+        new = path.with_name(path.name + ".new")
         writer = Writer(new, self._head)
         writer.lives(lives)
         end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
                "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
         writer.line(end)
-        new.replace(self._path)
+        writer.close()
+        new.replace(path)
+        self.close()
+        self._path.unlink(missing_ok=True)
         return end
 
     def words(self, ring: int, words: Words) -> None:
         """As they are: the rings are emptied meanwhile."""
         data = words.astype("<u8").tobytes()
+        self._is_empty = False
         self.line({"words": len(words), "ring": ring, "bytes": len(data)})
         self._file.write(data)
 
     def lives(self, lives: Lives) -> None:
         events, columns = lives.events, _columns_of(lives)
+        self._is_empty = False
         for start in range(0, len(events), EVENTS_AT_ONCE):
             part = slice(start, start + EVENTS_AT_ONCE)
             packed = {name: zlib.compress(columns[name][part].tobytes(), 6) for name in COLUMNS}
@@ -73,7 +78,10 @@ class Writer:
                 self._file.write(data)
 
     def close(self) -> None:
+        """A file of a head alone goes."""
         self._file.close()
+        if self._is_empty:
+            self._path.unlink(missing_ok=True)
 
     def line(self, what: dict[str, Any]) -> None:
         self._file.write(json.dumps(what, separators=(",", ":")).encode() + b"\n")

@@ -9,6 +9,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.blocks.block_map import read_block_map
 from hakmem.layout.memory import Words
 from hakmem.target.switch import Switch
-from hakmem.target.target import Target
+from hakmem.target.target import Target, open_process
 from hakmem.trace.file import Writer, resolved
 from hakmem.trace.lives import Lives
 from hakmem.trace.rings import Rings
@@ -68,6 +69,23 @@ def _head_of(target: Target) -> dict[str, Any]:
     }
 
 
+@dataclass
+class _Taken:
+    """The words of all rings, before they are resolved."""
+
+    writer: Writer
+    words: dict[int, list[Words]]
+    before: Events
+    ended: str
+    seconds: float
+
+    def saved(self, path: Path) -> Recorded:
+        rings = [np.concatenate(parts) for parts in self.words.values()]
+        lives, lost = resolved(rings, self.before)
+        end = self.writer.replace_by(path, lives, self.ended, lost, self.seconds)
+        return Recorded(lives, end)
+
+
 class _Session:
     """The words so far, in memory and in the file."""
 
@@ -82,47 +100,63 @@ class _Session:
             self._writer.words(ring, words)
             self.count += len(words)
 
-    def run_until(self, end_s: float, progress: Progress) -> None:
-        began_s = renewed_s = now_s = time.monotonic()
+    def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
+        """Empties the rings until it is over, and once more."""
+        began_s = renewed_s = time.monotonic()
         for turn in itertools.count():
-            if turn % FIND_EVERY == 0:
+            is_last, now_s = is_over(), time.monotonic()
+            if turn % FIND_EVERY == 0 or is_last:
                 self.rings.find()
                 progress(now_s - began_s, self.count)
             self.drain()
-            now_s = time.monotonic()
-            if now_s >= end_s:
+            if is_last:
                 return
             if now_s - renewed_s > RENEW_EVERY_S:
                 self._switch.trace(LEASE_S)
                 renewed_s = now_s
             time.sleep(PAUSE_S)
 
+    def run_for(self, seconds: float, progress: Progress) -> None:
+        end_s = time.monotonic() + seconds
+        self.run(lambda: time.monotonic() >= end_s, progress)
+
+    def first_frame(self, pid: int, progress: Progress) -> Events:
+        """The live blocks, read by another thread: the rings are full after some milliseconds."""
+        with ThreadPoolExecutor(1) as pool:
+            frame = pool.submit(lambda: _first_frame(open_process(pid)))
+            self.run(frame.done, progress)
+            return frame.result()
+
 
 def record(target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None) -> Recorded:
     """Records all events of a process for so long, or until Ctrl-C or its end, into the file."""
-    head, part = _head_of(target), path.with_name(path.name + ".part")
-    writer = Writer(part, head)
-    before, ended = Events.none(), "duration reached"
     with Switch(target) as switch:
-        session = _Session(target, switch, writer)
-        session.rings.find()
-        session.rings.skip()
-        began_s = time.monotonic()
+        if switch.is_traced:
+            raise HakmemError(f"process {target.pid} is traced by another command: wait until that has ended")
+        writer = Writer(path.with_name(path.name + ".part"), _head_of(target))
         try:
-            with stoppable():
-                switch.trace(LEASE_S)
-                session.run_until(began_s + FOLLOW_S, progress)
-                before = _first_frame(target)
-                session.run_until(began_s + for_s, progress)
-        except Stopped:
-            ended = "interrupted"
-        except ProcessGoneError:
-            ended = "the process ended"
-        with suppress(HakmemError):
-            switch.trace(0)
-            session.run_until(time.monotonic() + FOLLOW_S, progress)
-    words = [np.concatenate(parts) for parts in session.words.values()]
-    lives, lost = resolved(words, before)
-    end = writer.replace_by(lives, ended, lost, time.monotonic() - began_s)
-    part.replace(path)
-    return Recorded(lives, end)
+            return _record(target, switch, writer, for_s, progress).saved(path)
+        finally:
+            writer.close()
+
+
+def _record(target: Target, switch: Switch, writer: Writer, for_s: float, progress: Progress) -> _Taken:
+    session, before, ended = _Session(target, switch, writer), Events.none(), "duration reached"
+    session.rings.find()
+    session.rings.skip()
+    began_s = time.monotonic()
+    try:
+        with stoppable():
+            switch.trace(LEASE_S)
+            session.run_for(FOLLOW_S, progress)
+            before = session.first_frame(target.pid, progress)
+            session.run_for(began_s + for_s - time.monotonic(), progress)
+    except Stopped:
+        ended = "interrupted"
+    except ProcessGoneError:
+        ended = "the process ended"
+    with suppress(HakmemError):
+        switch.trace(0)
+        session.run_for(FOLLOW_S, progress)
+    seconds = time.monotonic() - began_s
+    return _Taken(writer, session.words, before, ended, seconds)
