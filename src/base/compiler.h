@@ -105,7 +105,12 @@ INLINE void cpu_relax(void) {
 #endif
 }
 
-/* A clock that all processors share, of some GHz on x86-64, of some MHz or a GHz on aarch64. */
+/* A clock that all processors share, of some GHz on x86-64, of 25 MHz to a GHz on aarch64; 2^CPU_TICKS_SHIFT ticks are 3 us at most. */
+#if defined(__x86_64__)
+enum { CPU_TICKS_SHIFT = 12 };
+#else
+enum { CPU_TICKS_SHIFT = 6 };
+#endif
 INLINE uint64_t cpu_ticks(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

@@ -20,7 +20,7 @@ enum kind kind_elsewhere(uintptr_t address) {
 /* Freed by this thread as the last block of its class. */
 static bool was_just_freed(uint32_t entry, const void *block) {
   const struct heap *heap = heap_of_thread;
-  size_t class = heap_class_of(heap, entry);
+  size_t class = entry ^ MAP_TAG_THREADS; /* also while the heap is diverted */
   return class < SLAB_CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 

@@ -16,6 +16,7 @@
 #include "heap/tracing.h"
 #include "large/big.h"
 #include "large/large.h"
+#include "profile/control.h"
 #include "reclaim/due.h"
 #include "reclaim/idle.h"
 #include "slab/batch_free.h"
@@ -202,8 +203,9 @@ INLINE void free_by_kind(void *block, enum maker maker) {
 
 /* A thread that was poked follows before its block goes, also one that has had no heap: so its first free is recorded, too. */
 static bool is_traced(void) {
-  struct heap *heap = heap_of_this_thread();
-  if (!heap) return false;
+  struct heap *heap = heap_of_thread;
+  if (heap == &empty_heap && profile_wants_trace(os_now_coarse_ms())) heap = heap_of_this_thread();
+  if (!heap || !heap_is_real(heap)) return false;
   if (heap_is_diverted(heap) && sampler_is_wanted(&heap->sampler)) sampling_look(heap);
   return tracing_sees(heap);
 }

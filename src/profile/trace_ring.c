@@ -4,8 +4,8 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-/* Events of 4,096 ticks have one TIME; a CLOCK comes, and a look is due, after 2^26 ticks, 20 to 30 ms. */
-enum { TIME_SHIFT = 12, CLOCK_SHIFT = 26 };
+/* Events of 1 to 3 us have one TIME; a CLOCK comes, and a look is due, after 20 to 40 ms. */
+enum { TIME_SHIFT = CPU_TICKS_SHIFT, CLOCK_SHIFT = CPU_TICKS_SHIFT + 14 };
 /* LOST, TIME, CLOCK, and an event of two words. */
 enum { WORDS_AT_ONCE = 5 };
 
@@ -20,11 +20,6 @@ INLINE uint64_t word_of(enum trace_operation operation, uint64_t what) {
 /* relaxed: `written` orders them for the tool. */
 INLINE void put(struct trace_ring *ring, uint64_t *at, uint64_t word) {
   store_relaxed(&ring->words[(*at)++ % TRACE_RING_WORDS], word);
-}
-
-static void put_clock(struct trace_ring *ring, uint64_t *at, uint64_t now) {
-  ring->clock = now;
-  put(ring, at, word_of(TRACE_CLOCK, os_now_ns()));
 }
 
 /* Makes room for an event at *at; false when there is none. */
@@ -49,8 +44,9 @@ INLINE bool begin(struct trace_ring *ring, uint64_t *at, uint64_t now) {
 INLINE bool note(struct trace_ring *ring, uint64_t first, uint64_t second, unsigned words) {
   uint64_t at, now = cpu_ticks();
   bool is_clock_due = UNLIKELY((now - ring->clock) >> CLOCK_SHIFT);
+  if (is_clock_due) ring->clock = now;
   if (UNLIKELY(!begin(ring, &at, now))) return is_clock_due;
-  if (is_clock_due) put_clock(ring, &at, now);
+  if (is_clock_due) put(ring, &at, word_of(TRACE_CLOCK, os_now_ns()));
   put(ring, &at, first);
   if (words == 2) put(ring, &at, second);
   store_release(&ring->written, at); /* the words before it; pairs with the tool's read */

@@ -58,7 +58,8 @@ bool reclaim_round_when_due(struct heap *heap) {
  * it at once would only cost page faults, so the interval doubles, up to the decay time, at which age does the same. Below the limit
  * the interval is reset. Growth beyond the last round's memory does not wait for the time: live blocks may have been freed since, and
  * a cgroup's limit may be near. A cut round that goes on stays one round, as the program may take again all that went. */
-static ATOMIC(uint64_t) next_limit_ms; /* 0: a cut round goes on */
+static ATOMIC(uint64_t) next_limit_ms;
+static ATOMIC(uint64_t) limit_cut_ms; /* when a round was cut; it goes on at once */
 static ATOMIC(uint64_t) next_limit_bytes;
 static ATOMIC(uint64_t) limit_interval_ms;
 
@@ -72,12 +73,14 @@ COLD static void give_above_limit(struct heap *heap) {
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   uint64_t next_bytes = held_bytes + load_relaxed(&limits.soft_bytes) / IDLE_SMALL_DIVISOR;
-  if (due_ms || next_bytes > load_relaxed(&next_limit_bytes))
+  bool goes_on = now_ms < load_relaxed(&limit_cut_ms) + PURGE_LEAST_MS;
+  if (!goes_on || next_bytes > load_relaxed(&next_limit_bytes))
     store_relaxed(&next_limit_bytes, next_bytes);
   reclaim_own_caches(heap);
   struct purge purge = reclaim(heap, RECLAIM_TICK_OF_ALL);
   if (purge.is_cut) {
-    store_relaxed(&next_limit_ms, 0); /* the next slow path goes on */
+    store_relaxed(&next_limit_ms, now_ms); /* the next slow path goes on */
+    store_relaxed(&limit_cut_ms, now_ms);
     return;
   }
   count(heap_counters(heap), COUNT_limit_soft_hits);

@@ -16,7 +16,7 @@ from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Writer, read
 from hakmem.trace.lives import lives_of
 from hakmem.trace.record import record
-from hakmem.trace.words import Events, Op, Word, events_of
+from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile
 from tool.conftest import Start, Stepper, Tool
 
@@ -138,6 +138,20 @@ def test_second_words_that_look_like_first_ones() -> None:
     assert set(taken.events.threads.tolist()) == {3}
 
 
+def test_times_of_a_ring_with_one_clock() -> None:
+    """All processors have one: a tick is 10 ns here, though the second ring cannot know."""
+    rings = []
+    for ticks, clocks in (((0, 500, 900), (0, 900)), ((400, 450, 800), (400,))):
+        words = []
+        for tick in ticks:
+            words += [word(Word.TIME, tick), *([word(Word.CLOCK, 7 + 10 * tick)] if tick in clocks else [])]
+            words.append(word(Word.FREE, 1))
+        rings.append(events_of(np.array(words, np.uint64)))
+    set_times(rings)
+    assert rings[0].events.times_ns.tolist() == [7, 5007, 9007]
+    assert rings[1].events.times_ns.tolist() == [4007, 4507, 8007]
+
+
 NEAR, FAR = 100, 1_000_000
 
 
@@ -145,15 +159,31 @@ NEAR, FAR = 100, 1_000_000
     ("rows", "deaths", "figures"),
     [
         ([(Op.TAKE, 8, 1, 0), (Op.FREE, 8, 2, 1)], [1], (0, 0, 0)),
-        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 1, FAR + NEAR)], [2, -1], (1, 0, 0)),
-        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, 3 * FAR)], [1, 2], (0, 1, 0)),
+        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 1, FAR + NEAR)], [1, -1], (1, 0, 0)),
+        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, FAR + NEAR)], [1, 3], (0, 1, 0)),
+        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, 3 * FAR)], [1, 3], (0, 1, 0)),
+        (
+            [
+                (Op.TAKE, 8, 1, 0),
+                (Op.FREE, 8, 1, 1),
+                (Op.FREE, 8, 2, FAR),
+                (Op.TAKE, 8, 1, FAR + NEAR),
+                (Op.TAKE, 8, 1, 3 * FAR),
+                (Op.FREE, 8, 1, 4 * FAR),
+            ],
+            [1, 3, 5],
+            (1, 0, 0),
+        ),
+        ([(Op.LIVE, 8, 0, 0), (Op.TAKE, 8, 1, FAR), (Op.FREE, 8, 2, FAR + NEAR)], [1, -1], (1, 0, 0)),
         ([(Op.FREE, 8, 1, 0), (Op.TAKE, 8, 1, 1), (Op.FREE, 16, 1, 2)], [-1], (0, 0, 2)),
         ([(Op.LIVE, 8, 0, 0), (Op.TAKE, 8, 1, 1)], [-1], (0, 0, 0)),
         ([(Op.LIVE, 8, 0, 0), (Op.FREE, 8, 1, 1), (Op.FREE, 8, 1, 2)], [1], (0, 0, 1)),
     ],
 )
-def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int]) -> None:
+def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int], tmp_path: Path) -> None:
     lives = lives_of(events(*rows))
+    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, "done", 0, 1.0)
+    assert figures_of(read(tmp_path / "x").lives).sizes == figures_of(lives).sizes
     assert sorted(lives.death_rows.tolist()) == sorted(deaths)
     assert (lives.exchanged, lives.unseen_frees, lives.unknown_frees) == figures
 

@@ -21,7 +21,7 @@ import numpy as np
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records, Words
 from hakmem.trace.lives import Lives, lives_of, merged
-from hakmem.trace.words import Events, Op, events_of
+from hakmem.trace.words import Events, Op, events_of, set_times
 
 VERSION = 1
 EVENTS_AT_ONCE = 1 << 16
@@ -64,7 +64,7 @@ class Writer:
         data = words.astype("<u8").tobytes()
         self._is_empty = False
         self.line({"words": len(words), "ring": ring, "bytes": len(data)})
-        self._file.write(data)
+        self._write(data)
 
     def lives(self, lives: Lives) -> None:
         events, columns = lives.events, _columns_of(lives)
@@ -75,7 +75,7 @@ class Writer:
             count = len(events.ops[part])
             self.line({"events": count, "columns": {name: len(data) for name, data in packed.items()}})
             for data in packed.values():
-                self._file.write(data)
+                self._write(data)
 
     def close(self) -> None:
         """A file of a head alone goes."""
@@ -84,7 +84,15 @@ class Writer:
             self._path.unlink(missing_ok=True)
 
     def line(self, what: dict[str, Any]) -> None:
-        self._file.write(json.dumps(what, separators=(",", ":")).encode() + b"\n")
+        self._write(json.dumps(what, separators=(",", ":")).encode() + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise HakmemError(
+                f"{self._path} cannot be written: {error.strerror}; it is whole up to here"
+            ) from None
 
 
 def _columns_of(lives: Lives) -> dict[str, Records]:
@@ -170,6 +178,8 @@ def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, i
     """The lives that the words of all rings tell, and how many events are missing.  `before`: blocks that
     were live already."""
     found = [events_of(words) for words in rings]
+    if found:
+        set_times(found)
     parts = [one.events for one in found] or [Events.none()]
     if before is not None and len(before):
         starts = [part.times_ns[0] for part in parts if len(part)]

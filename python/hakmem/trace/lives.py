@@ -1,9 +1,9 @@
 """Events of all threads in one order, and the lives of blocks.
 
-Each ring's order is certain; the order of two rings only to the 4,096 ticks of a TIME word.  But the events
-of an address alternate: it is taken, freed, taken again.  Where two neighbours do not, and lie that close,
-they are exchanged.  A take of an address that is taken already ends the life there: its free was not seen.
-A free of an address that is not taken is dropped."""
+Each ring's order is certain; the order of two rings only to the 1 to 3 µs of a TIME word.  But the events of
+an address alternate: it is taken, freed, taken again.  Where two neighbours of different threads do not, and
+lie that close, they are exchanged.  Where an address is taken that is taken already, its free was not seen,
+and is put before.  A free of an address that is not taken is dropped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hakmem.layout.memory import Flags, Integers, Words
 from hakmem.trace.words import Events, Op
 
 NEAR_NS = 10_000
+NO_ADDRESS = np.uint64((1 << 64) - 1)
 
 
 @dataclass
@@ -61,80 +62,100 @@ def merged(parts: list[Events]) -> Events:
 
 
 def _by_address(events: Events) -> Integers:
+    """The rows of each address, in their order."""
     return np.asarray(np.lexsort((np.arange(len(events)), events.addresses)))
 
 
-def _without_twice(events: Events, rows: Integers) -> Integers:
-    """A block that was taken while the live ones were read is known by its take alone."""
-    ops, addresses = events.ops[rows], events.addresses[rows]
-    is_twice = (ops[:-1] == Op.LIVE) & (ops[1:] == Op.TAKE) & (addresses[1:] == addresses[:-1])
-    return np.asarray(rows[np.append(~is_twice, np.ones(min(1, len(rows)), np.bool_))])
+class _Sequence:
+    """The events by address: which rows and their neighbours say."""
+
+    def __init__(self, events: Events) -> None:
+        self.rows = _by_address(events)
+        self.ops = np.append(events.ops[self.rows], np.full(3, Op.FREE, np.int8))
+        addresses = np.append(events.addresses[self.rows], np.full(3, NO_ADDRESS))
+        self.is_same = np.append(addresses[1:] == addresses[:-1], False)  # as the next one's
+        threads, times = events.threads[self.rows], events.times_ns[self.rows]
+        may_be_wrong = (threads[1:] != threads[:-1]) & (times[1:] - times[:-1] <= NEAR_NS)
+        self.may_be_wrong = (
+            np.append(may_be_wrong, np.zeros(len(self.is_same) - len(may_be_wrong), np.bool_)) & self.is_same
+        )
+        self.count = len(self.rows)
+
+    def is_op(self, ahead: int, *ops: Op) -> Flags:
+        return np.isin(np.roll(self.ops, -ahead), ops)
+
+    def same(self, ahead: int) -> Flags:
+        """Whether the event so far ahead and its next one have one address."""
+        return np.roll(self.is_same, -ahead)
+
+    def places(self, found: Flags) -> Integers:
+        return np.flatnonzero(found[: self.count])
 
 
-def _exchange(events: Events, rows: Integers) -> int:
-    """Exchanges take and free where an address is taken twice and freed right after, in `rows`."""
-    ops, addresses, times = events.ops[rows], events.addresses[rows], events.times_ns[rows]
-    is_take = ops == Op.TAKE
-    is_same = addresses[1:] == addresses[:-1]
-    if len(rows) < 3:
-        return 0
-    first = is_take[:-2] & is_take[1:-1] & (ops[2:] == Op.FREE) & is_same[:-1] & is_same[1:]
-    places = np.flatnonzero(first & (times[2:] - times[1:-1] <= NEAR_NS)) + 1
-    rows[places], rows[places + 1] = rows[places + 1], rows[places].copy()
-    return len(places)
+def _without_exchanged(events: Events) -> tuple[Events, int]:
+    """Two passes: freed, FREED, TAKEN; then taken, TAKEN, FREED where no other take follows."""
+    exchanged = 0
+    for is_second in (False, True):
+        by = _Sequence(events)
+        if is_second:
+            found = by.is_op(0, Op.TAKE, Op.LIVE) & by.is_op(1, Op.TAKE) & by.is_op(2, Op.FREE)
+            found &= ~(by.same(2) & by.is_op(3, Op.TAKE))
+        else:
+            found = by.is_op(0, Op.FREE) & by.is_op(1, Op.FREE) & by.is_op(2, Op.TAKE)
+        found &= by.is_same & np.roll(by.may_be_wrong, -1)
+        places = by.places(found) + 1
+        order = np.arange(len(events))
+        one, other = by.rows[places], by.rows[places + 1]
+        order[one], order[other] = other, one
+        times = events.times_ns
+        events = events.at(order)
+        events.times_ns = times
+        exchanged += len(places)
+    return events, exchanged
+
+
+def _with_unseen(events: Events) -> tuple[Events, int]:
+    """Without blocks that were taken while the live ones were read, which their takes tell; and with a free
+    before each take of an address that is taken."""
+    by = _Sequence(events)
+    is_twice = by.is_op(0, Op.LIVE) & by.is_same & by.is_op(1, Op.TAKE)
+    kept = np.ones(len(events), np.bool_)
+    kept[by.rows[by.places(is_twice)]] = False
+    events = events.at(np.flatnonzero(kept))
+    by = _Sequence(events)
+    again = by.is_op(0, Op.TAKE, Op.LIVE, Op.RESIZE) & by.is_same & by.is_op(1, Op.TAKE)
+    before = np.sort(by.rows[by.places(again) + 1])
+    columns = {name: np.insert(column, before, column[before]) for name, column in vars(events).items()}
+    found = Events(**columns)
+    frees = before + np.arange(len(before))
+    found.ops[frees], found.sizes[frees], found.alignments[frees] = Op.FREE, 0, 0
+    return found, len(before)
 
 
 def lives_of(events: Events) -> Lives:
     """Follows each address through its events."""
-    rows = _without_twice(events, _by_address(events))
-    exchanged = _exchange(events, rows)
-    ops, addresses = events.ops[rows], events.addresses[rows]
+    events, exchanged = _without_exchanged(events)
+    events, unseen = _with_unseen(events)
+    rows = _by_address(events)
+    ops, addresses, places = events.ops[rows], events.addresses[rows], np.arange(len(rows))
     begins = (ops == Op.TAKE) | (ops == Op.LIVE)
-    is_new_address = np.ones(len(rows), np.bool_)
-    is_new_address[1:] = addresses[1:] != addresses[:-1]
-    # The life of an event: the last begin at or before it, at the same address and not ended in between.
-    numbers = np.cumsum(begins) - 1
-    begin_places = np.flatnonzero(begins)
-    begin_of = np.where(numbers >= 0, begin_places[np.maximum(numbers, 0)] if begin_places.size else -1, -1)
-    first_of_address = np.maximum.accumulate(np.where(is_new_address, np.arange(len(rows)), 0))
-    is_known = (begin_of >= first_of_address) & (begin_of >= 0)
-    ends = (ops == Op.FREE) & is_known
-    end_numbers = numbers[ends]
-    _, first_ends = np.unique(end_numbers, return_index=True)
-    end_places = np.flatnonzero(ends)[first_ends]
-    deaths = np.full(len(begin_places), -1, np.int64)
-    deaths[numbers[end_places]] = rows[end_places]
-    ended_at = np.full(len(begin_places), len(rows), np.int64)
-    ended_at[numbers[end_places]] = end_places
-    is_after_end = is_known & (np.arange(len(rows)) > ended_at[np.maximum(numbers, 0)])
-    life = np.where(is_known & ~is_after_end, numbers, -1)
-    unknown = int(((ops == Op.FREE) & (life < 0)).sum())
-    # Taken again without a free.
-    again = begins[1:] & ~is_new_address[1:] & (life[:-1] >= 0) & (ops[:-1] != Op.FREE)
-    again_places = np.flatnonzero(again) + 1
-    deaths[life[again_places - 1]] = rows[again_places]
-    sizes = events.sizes[rows[begin_places]].copy()
-    resized = np.flatnonzero((ops == Op.RESIZE) & (life >= 0))
-    sizes[life[resized]] = events.sizes[rows[resized]]
-    return _in_order(events, rows, begin_places, deaths, sizes, life, exchanged, len(again_places), unknown)
-
-
-def _in_order(
-    events: Events,
-    rows: Integers,
-    begin_places: Integers,
-    deaths: Integers,
-    sizes: Words,
-    life: Integers,
-    exchanged: int,
-    unseen: int,
-    unknown: int,
-) -> Lives:
-    """Numbers the lives by their births."""
-    births = rows[begin_places]
-    order = np.argsort(births, kind="stable")
-    number_of = np.empty(len(order), np.int64)
-    number_of[order] = np.arange(len(order))
-    life_of_row = np.full(len(events), -1, np.int64)
-    life_of_row[rows] = np.where(life >= 0, number_of[np.maximum(life, 0)] if len(order) else -1, -1)
-    return Lives(events, births[order], deaths[order], sizes[order], life_of_row, exchanged, unseen, unknown)
+    is_first = np.append(True, addresses[1:] != addresses[:-1])[: len(rows)]
+    begin_at = np.maximum.accumulate(np.where(begins, places, -1))
+    end_at = np.maximum.accumulate(np.where(ops == Op.FREE, places, -1))
+    ended_before = np.append(-1, end_at)[: len(rows)]
+    first_at = np.maximum.accumulate(np.where(is_first, places, 0))
+    is_known = (begin_at >= first_at) & (begins | (ended_before < begin_at))
+    births = rows[begins]
+    number_of_row = np.full(len(events), -1, np.int64)
+    number_of_row[np.sort(births)] = np.arange(len(births))
+    life = np.full(len(events), -1, np.int64)
+    life[rows[is_known]] = number_of_row[rows[begin_at[is_known]]]
+    births = np.sort(births)
+    ends = np.flatnonzero((events.ops == Op.FREE) & (life >= 0))
+    deaths = np.full(len(births), -1, np.int64)
+    deaths[life[ends]] = ends
+    sizes = events.sizes[births].copy()
+    resized = np.flatnonzero((events.ops == Op.RESIZE) & (life >= 0))
+    sizes[life[resized]] = events.sizes[resized]
+    unknown = int(((events.ops == Op.FREE) & (life < 0)).sum())
+    return Lives(events, births, deaths, sizes, life, exchanged, unseen, unknown)

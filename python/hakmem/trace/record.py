@@ -6,6 +6,7 @@ first frame: blocks that are live        on ── drain ── drain ── …
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -18,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.base.signals import Stopped, stoppable
+from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
+from hakmem.base.signals import Stopped, deferred, stoppable
 from hakmem.blocks.block_map import read_block_map
-from hakmem.layout.memory import Words
+from hakmem.layout.memory import PAGE_BYTES, Words
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target, open_process
 from hakmem.trace.file import Writer, resolved
@@ -34,6 +35,8 @@ RENEW_EVERY_S = 3.0
 PAUSE_S = 0.002  # a ring lasts 10 ms at 3 million events a second and thread
 FIND_EVERY = 8  # pauses
 FOLLOW_S = 0.05  # until busy threads have seen a change
+# An event takes some 300 bytes while lives are resolved.
+WORDS_MAX = os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 400
 
 Progress = Callable[[float, int], None]  # seconds, words so far
 
@@ -95,16 +98,17 @@ class _Session:
         self.count = 0
 
     def drain(self) -> None:
-        for ring, words in self.rings.drain():
-            self.words.setdefault(ring, []).append(words)
-            self._writer.words(ring, words)
-            self.count += len(words)
+        with deferred():
+            for ring, words in self.rings.drain():
+                self.words.setdefault(ring, []).append(words)
+                self._writer.words(ring, words)
+                self.count += len(words)
 
     def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
         """Empties the rings until it is over, and once more."""
         began_s = renewed_s = time.monotonic()
         for turn in itertools.count():
-            is_last, now_s = is_over(), time.monotonic()
+            is_last, now_s = is_over() or self.count > WORDS_MAX, time.monotonic()
             if turn % FIND_EVERY == 0 or is_last:
                 self.rings.find()
                 progress(now_s - began_s, self.count)
@@ -153,10 +157,14 @@ def _record(target: Target, switch: Switch, writer: Writer, for_s: float, progre
             session.run_for(began_s + for_s - time.monotonic(), progress)
     except Stopped:
         ended = "interrupted"
-    except ProcessGoneError:
-        ended = "the process ended"
-    with suppress(HakmemError):
-        switch.trace(0)
-        session.run_for(FOLLOW_S, progress)
+    except (ProcessGoneError, UnreadableError):
+        ended = "the process ended, or runs another program"
+    finally:
+        with suppress(HakmemError):
+            switch.trace(0)
+            session.run_for(FOLLOW_S, progress)
+            switch.wait_followed(FOLLOW_S)
+    if session.count > WORDS_MAX:
+        ended = "as many events as fit into memory"
     seconds = time.monotonic() - began_s
     return _Taken(writer, session.words, before, ended, seconds)

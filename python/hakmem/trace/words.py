@@ -1,4 +1,4 @@
-"""The words of a ring, taken apart into events.
+"""The words of rings, taken apart into events.
 
 A word is an operation in its lowest 3 bits and what it says; TAKE_LARGE and RESIZE have a second one
 (src/profile/trace_ring.h).  Ticks become nanoseconds by the CLOCK words, which tell both."""
@@ -73,8 +73,10 @@ class Events:
 class Taken:
     """The contents of a ring."""
 
-    events: Events
+    events: Events  # their times are ticks, until set_times
     lost: int  # events for which there was no room
+    clock_ticks: Integers
+    clock_ns: Integers
 
 
 def seconds_of(words: Words, operations: Integers) -> Integers:
@@ -90,13 +92,22 @@ def seconds_of(words: Words, operations: Integers) -> Integers:
     return seconds[seconds < len(words)]
 
 
-def _times_ns(ticks: Integers, clock_ticks: Integers, clock_ns: Integers) -> Integers:
-    """Between two clocks time is straight; a recording without two has ticks of a nanosecond."""
-    if len(clock_ticks) < 2 or clock_ticks[-1] == clock_ticks[0]:
-        offset = clock_ns[0] - clock_ticks[0] if len(clock_ticks) else 0
-        return np.asarray(ticks + offset)
-    slope = (clock_ns[-1] - clock_ns[0]) / (clock_ticks[-1] - clock_ticks[0])
-    return np.asarray(clock_ns[0] + ((ticks - clock_ticks[0]) * slope).astype(np.int64))
+def set_times(rings: list[Taken]) -> None:
+    """Ticks become nanoseconds: all processors have one clock, which goes straight.  A thread may have been
+    interrupted between the two readings of a CLOCK: the earliest are right."""
+    ticks, clocks = (
+        np.concatenate([getattr(ring, name) for ring in rings]) for name in ("clock_ticks", "clock_ns")
+    )
+    if not len(ticks):
+        return
+    first, last = int(np.argmin(ticks)), int(np.argmax(ticks))
+    span = int(ticks[last] - ticks[first])
+    slope = float(clocks[last] - clocks[first]) / span if span else 1.0
+    expected = ((ticks - ticks[first]) * slope).astype(np.int64)
+    start_ns = int((clocks - expected).min())
+    for ring in rings:
+        since = (ring.events.times_ns - ticks[first]) * slope
+        ring.events.times_ns = start_ns + since.astype(np.int64)
 
 
 def events_of(words: Words) -> Taken:
@@ -129,6 +140,8 @@ def events_of(words: Words) -> Taken:
         sizes,
         alignments,
         last(Word.THREAD, rows),
-        _times_ns(last(Word.TIME, rows), last(Word.TIME, clocks), what[clocks]),
+        last(Word.TIME, rows),
     )
-    return Taken(events, int(what[operations == Word.LOST].sum()))
+    # A first word that tells of lost events tells of an earlier trace.
+    lost = int(what[1:][operations[1:] == Word.LOST].sum())
+    return Taken(events, lost, last(Word.TIME, clocks), what[clocks])
