@@ -109,7 +109,7 @@ NOINLINE static bool counts_more(struct heap *heap, const struct allocation *all
 /* No magazine serves a named heap's block, and while such a heap is in use the thread's own must not serve malloc; and a recorded malloc
  * must not pass unseen: no lots. */
 static bool counts(struct heap *heap, const struct allocation *allocation) {
-  bool has_lots = !heap->used && !allocation->named && !heap_is_armed_by(heap, ARMED_BY_TRACE);
+  bool has_lots = !heap_is_armed_by(heap, ARMED_BY_USE | ARMED_BY_TRACE) && !allocation->named;
   unsigned class = has_lots ? small_class_of(heap, allocation) : SLAB_CLASS_COUNT;
   if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
     return counts_more(heap, allocation, class);

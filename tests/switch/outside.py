@@ -141,6 +141,7 @@ class Outside:
         lease_ms = int((time.monotonic() + lease_s) * 1000) if lease_s else 0
         fields = {"period_bytes": period_bytes, "samples_per_second": rate, "lease_ms": lease_ms}
         fields |= {"stack_depth": depth, "flags": self.target.schema.constant("profile_on") if is_on else 0}
+        fields["trace_lease_ms"] = 0
         for field, value in fields.items():
             self.write("profile_control", field, int(value))
         heaps = self.heap_addresses()
