@@ -8,7 +8,6 @@
 #define HAK_HEAP_TRACING_H
 
 #include "cache/heap.h"
-#include "report/maker.h"
 
 INLINE bool tracing_sees(const struct heap *heap) {
   return UNLIKELY(heap_is_armed_by(heap, ARMED_BY_TRACE));

@@ -2,7 +2,7 @@
  *
  *   the thread   words, then `written`        the tool   `written`, the words, then `read`
  *
- * A word is an operation in its lowest 3 bits, and what it says; TAKE_LARGE, TAKE_ALIGNED and RESIZE have a second one:
+ * A word is an operation in its lowest 3 bits, and what it says; TAKE_LARGE (which has any alignment) and RESIZE have a second one:
  *
  *   TIME     of the events after it, in ticks (cpu_ticks)         CLOCK   CLOCK_MONOTONIC in nanoseconds, at the last TIME
  *   TAKE     address / 8 in 45 bits, bytes in 16                  TAKE_LARGE   address / 8; log2 of the alignment << 56 | bytes

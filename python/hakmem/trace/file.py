@@ -130,8 +130,8 @@ def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
         try:
             what = json.loads(line)
             columns = what.get("columns", {})
-            parts = [file.read(int(length)) for length in columns.values() or [what.get("bytes", 0)]]
             lengths = list(columns.values()) or [what.get("bytes", 0)]
+            parts = [file.read(int(length)) for length in lengths]
             if not line.endswith(b"\n") or [len(part) for part in parts] != lengths:
                 return
             yield what, [zlib.decompress(part) for part in parts] if columns else parts
@@ -194,14 +194,7 @@ def _from_columns(data: dict[str, bytes]) -> Lives:
     is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
     taken = np.cumsum(is_begin)
     numbers = np.where(is_begin, taken - 1, taken - columns["age"].astype(np.int64))
-    births = np.flatnonzero(is_begin)
-    deaths = np.full(len(births), -1, np.int64)
-    ends = np.flatnonzero(ops == Op.FREE)
-    deaths[numbers[ends]] = ends
-    sizes = columns["size"][births].copy()
-    resized = np.flatnonzero(ops == Op.RESIZE)
-    sizes[numbers[resized]] = columns["size"][resized]
     times = np.cumsum(columns["delay_ns"].astype(np.int64))
     events = Events(ops, numbers.astype(np.uint64), columns["size"], columns["alignment"],
                     columns["thread"].astype(np.int64), times)  # fmt: skip
-    return Lives(events, births, deaths, sizes, numbers, 0, 0, 0)
+    return Lives.numbered(events, numbers, 0, 0, 0)

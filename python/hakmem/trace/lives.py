@@ -31,25 +31,38 @@ class Lives:
     unseen_frees: int
     unknown_frees: int
 
+    @classmethod
+    def numbered(cls, events: Events, life_of_row: Integers, *repaired: int) -> Lives:
+        """From the number of each event's block, in the order of their takes."""
+        births = np.flatnonzero((events.ops == Op.TAKE) | (events.ops == Op.LIVE))
+        deaths, sizes = np.full(len(births), -1, np.int64), events.sizes[births].copy()
+        ends = np.flatnonzero((events.ops == Op.FREE) & (life_of_row >= 0))
+        deaths[life_of_row[ends]] = ends
+        resized = np.flatnonzero((events.ops == Op.RESIZE) & (life_of_row >= 0))
+        sizes[life_of_row[resized]] = events.sizes[resized]
+        return cls(events, births, deaths, sizes, life_of_row, *repaired)
+
     @property
     def is_dead(self) -> Flags:
         return np.asarray(self.death_rows >= 0)
 
+    def _seen_ends(self) -> tuple[Integers, Integers]:
+        """Births and deaths of the blocks of which both were seen."""
+        is_seen = self.is_dead & (self.events.ops[self.birth_rows] == Op.TAKE)
+        return self.birth_rows[is_seen], self.death_rows[is_seen]
+
     @property
     def lifetimes_ns(self) -> Integers:
         """How long blocks lived whose birth and end were seen."""
-        births, deaths = self.birth_rows[self.is_dead], self.death_rows[self.is_dead]
-        is_seen = self.events.ops[births] == Op.TAKE
+        births, deaths = self._seen_ends()
         times = self.events.times_ns
-        return np.asarray(np.maximum(times[deaths[is_seen]] - times[births[is_seen]], 0))
+        return np.asarray(np.maximum(times[deaths] - times[births], 0))
 
     @property
     def freed_elsewhere(self) -> Flags:
         """Which of the same blocks another thread freed."""
-        births, deaths = self.birth_rows[self.is_dead], self.death_rows[self.is_dead]
-        is_seen = self.events.ops[births] == Op.TAKE
-        threads = self.events.threads
-        return np.asarray(threads[births[is_seen]] != threads[deaths[is_seen]])
+        births, deaths = self._seen_ends()
+        return np.asarray(self.events.threads[births] != self.events.threads[deaths])
 
 
 def merged(parts: list[Events]) -> Events:
@@ -145,17 +158,8 @@ def lives_of(events: Events) -> Lives:
     ended_before = np.append(-1, end_at)[: len(rows)]
     first_at = np.maximum.accumulate(np.where(is_first, places, 0))
     is_known = (begin_at >= first_at) & (begins | (ended_before < begin_at))
-    births = rows[begins]
-    number_of_row = np.full(len(events), -1, np.int64)
-    number_of_row[np.sort(births)] = np.arange(len(births))
     life = np.full(len(events), -1, np.int64)
+    number_of_row = np.cumsum((events.ops == Op.TAKE) | (events.ops == Op.LIVE)) - 1
     life[rows[is_known]] = number_of_row[rows[begin_at[is_known]]]
-    births = np.sort(births)
-    ends = np.flatnonzero((events.ops == Op.FREE) & (life >= 0))
-    deaths = np.full(len(births), -1, np.int64)
-    deaths[life[ends]] = ends
-    sizes = events.sizes[births].copy()
-    resized = np.flatnonzero((events.ops == Op.RESIZE) & (life >= 0))
-    sizes[life[resized]] = events.sizes[resized]
     unknown = int(((events.ops == Op.FREE) & (life < 0)).sum())
-    return Lives(events, births, deaths, sizes, life, exchanged, unseen, unknown)
+    return Lives.numbered(events, life, exchanged, unseen, unknown)

@@ -53,12 +53,10 @@ def _first_frame(target: Target) -> Events:
     """The blocks that are live now, by the sizes of their classes; of no thread."""
     found = read_block_map(target)
     live = found.live_blocks()
-    events = Events.none()
-    events.addresses, events.sizes = found.starts_of(live), found.sizes_of(live).astype(np.uint64)
-    events.ops = np.full(len(live), Op.LIVE, np.int8)
-    events.alignments = np.zeros(len(live), np.uint8)
-    events.threads = events.times_ns = np.zeros(len(live), np.int64)
-    return events
+    zeros = np.zeros(len(live), np.int64)
+    starts, sizes = found.starts_of(live), found.sizes_of(live).astype(np.uint64)
+    ops, alignments = np.full(len(live), Op.LIVE, np.int8), np.zeros(len(live), np.uint8)
+    return Events(ops, starts, sizes, alignments, zeros, zeros)
 
 
 def _head_of(target: Target) -> dict[str, Any]:
@@ -70,23 +68,6 @@ def _head_of(target: Target) -> dict[str, Any]:
         "machine": platform.machine(),
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-@dataclass
-class _Taken:
-    """The words of all rings, before they are resolved."""
-
-    writer: Writer
-    words: dict[int, list[Words]]
-    before: Events
-    ended: str
-    seconds: float
-
-    def saved(self, path: Path) -> Recorded:
-        rings = [np.concatenate(parts) for parts in self.words.values()]
-        lives, lost = resolved(rings, self.before)
-        end = self.writer.replace_by(path, lives, self.ended, lost, self.seconds)
-        return Recorded(lives, end)
 
 
 class _Session:
@@ -137,24 +118,30 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
     with Switch(target) as switch:
         if switch.is_traced:
             raise HakmemError(f"process {target.pid} is traced by another command: wait until that has ended")
-        writer = Writer(path.with_name(path.name + ".part"), _head_of(target))
+        writer, began_s = Writer(path.with_name(path.name + ".part"), _head_of(target)), time.monotonic()
         try:
-            return _record(target, switch, writer, for_s, progress).saved(path)
+            session = _Session(target, switch, writer)
+            before, ended = _record(session, switch, target.pid, began_s + for_s, progress)
+            seconds = time.monotonic() - began_s
+            lives, lost = resolved([np.concatenate(parts) for parts in session.words.values()], before)
+            return Recorded(lives, writer.replace_by(path, lives, ended, lost, seconds))
         finally:
             writer.close()
 
 
-def _record(target: Target, switch: Switch, writer: Writer, for_s: float, progress: Progress) -> _Taken:
-    session, before, ended = _Session(target, switch, writer), Events.none(), "duration reached"
+def _record(
+    session: _Session, switch: Switch, pid: int, end_s: float, progress: Progress
+) -> tuple[Events, str]:
+    """The blocks that were live at its beginning, and why it ended."""
+    before, ended = Events.none(), "duration reached"
     session.rings.find()
     session.rings.skip()
-    began_s = time.monotonic()
     try:
         with stoppable():
             switch.trace(LEASE_S)
             session.run_for(FOLLOW_S, progress)
-            before = session.first_frame(target.pid, progress)
-            session.run_for(began_s + for_s - time.monotonic(), progress)
+            before = session.first_frame(pid, progress)
+            session.run_for(end_s - time.monotonic(), progress)
     except Stopped:
         ended = "interrupted"
     except (ProcessGoneError, UnreadableError):
@@ -164,7 +151,4 @@ def _record(target: Target, switch: Switch, writer: Writer, for_s: float, progre
             switch.trace(0)
             session.run_for(FOLLOW_S, progress)
             switch.wait_followed(FOLLOW_S)
-    if session.count > WORDS_MAX:
-        ended = "as many events as fit into memory"
-    seconds = time.monotonic() - began_s
-    return _Taken(writer, session.words, before, ended, seconds)
+    return before, "as many events as fit into memory" if session.count > WORDS_MAX else ended

@@ -41,7 +41,6 @@ class Rings:
         )
         self._room = fields["words"].count
         self._rings: dict[int, Ring] = {}
-        self._looked = 0
 
     def find(self) -> None:
         """Looks for rings that are new.  What they hold of an earlier recording is passed over by `skip`."""

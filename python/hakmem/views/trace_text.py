@@ -42,12 +42,11 @@ def _lines(figures: TraceFigures) -> list[str]:
     ]
 
 
-def notes_of(end: dict[str, Any] | None, lost: int = 0) -> list[str]:
+def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
     """Sentences on events that are missing or repaired."""
     notes = []
     if end is None:
         notes.append("the file was cut off: it is shown up to its last whole block")
-    lost = int(end["lost"]) if end else lost
     if lost:
         notes.append(
             f"{counted(lost, 'event is missing', 'events are missing')}: they came faster than they were read"
