@@ -134,10 +134,9 @@ def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
     def is_at_the_end() -> bool:
         """Keys that come before the first row scroll nothing."""
         shown.press("Right")
-        return "share" in shown.screen()
+        return all(text in shown.screen() for text in ("bytes", "share", "%"))
 
     wait_until(is_at_the_end, "the last column never comes")
-    shown.wait_for("bytes", "share", "%")
 
 
 # ---- by textual's pilot -----------------------------------------------------------------------------

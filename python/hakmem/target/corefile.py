@@ -27,7 +27,10 @@ from hakmem.target.process import DELETED, Mapping
 
 OURS = (b"\x1f", b"{")  # a heap profile or a recording begins so
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
-PRSTATUS, PRPSINFO, FILES = 1, 3, 0x46494C45
+PRSTATUS, PRPSINFO, AUXV, FILES = 1, 3, 6, 0x46494C45
+AUXV_ENTRY = struct.Struct("<QQ")  # type, value
+# Mappings that have a name in /proc/PID/maps, by the auxiliary vector: AT_RANDOM, AT_SYSINFO_EHDR.
+NAMED_BY = {25: "[stack]", 33: "[vdso]"}
 OTHER_REGISTERS = (2, 0x202)  # NT_PRFPREG, NT_X86_XSTATE
 PROGRAM = struct.Struct("<24xi12x16s80s")  # struct elf_prpsinfo: PID, name, command line
 FILE_HEAD, FILE_ENTRY = struct.Struct("<QQ"), struct.Struct("<QQQ")  # number, page size; start, end, offset
@@ -53,6 +56,8 @@ class CoreMemory(Memory):
             first = dict(reversed(notes))  # of each type: the crashed thread comes first
             self.pid, self.command = _program(first.get(PRPSINFO))
             self._files = _file_mappings(first.get(FILES))
+            named = dict(AUXV_ENTRY.iter_unpack(first.get(AUXV, b"")))
+            self._names = {named[kind]: name for kind, name in NAMED_BY.items() if kind in named}
         self.thread_notes = _thread_notes(notes)
         self.machine = MACHINES.get(core.machine, "")
         self.maps = self._all_maps()
@@ -170,12 +175,13 @@ class CoreMemory(Memory):
         return next(named, self._files[0].path if self._files else "")
 
     def _all_maps(self) -> list[Mapping]:
-        """As in /proc/PID/maps: the segments, with names and offsets from the note."""
+        """As in /proc/PID/maps: the segments, with names and offsets from the notes."""
         found = []
         for piece in self._segments:
             file = next((f for f in self._files if f.start <= piece.address < f.end), None)
             offset = file.offset + piece.address - file.start if file else 0
-            path = file.path if file else ""
+            names = (name for at, name in self._names.items() if piece.address <= at < piece.end)
+            path = file.path if file else next(names, "")
             found.append(
                 Mapping(piece.address, piece.end, piece.permissions, offset, "", 1 if file else 0, path)
             )
