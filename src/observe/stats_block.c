@@ -10,6 +10,7 @@
 #include "large/range_magazine.h"
 #include "named/named_heap.h"
 #include "pool/range_record.h"
+#include "profile/lives.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
 #include "profile/trace_ring.h"

@@ -6,8 +6,8 @@
 IN_FILE_DATA struct profile_control profile_control = {.flags = 0};
 RARE_DATA struct profile_state profile_state;
 
-static ATOMIC(void *) spare_pieces[TABLE_COUNT];
-static ATOMIC(uint64_t) sample_bytes; /* of profile_state.table_bytes */
+RARE_DATA static ATOMIC(void *) spare_pieces[TABLE_COUNT];
+RARE_DATA static ATOMIC(uint64_t) sample_bytes; /* of profile_state.table_bytes */
 
 enum { EIGHTHS = 8, EIGHTHS_OF_SAMPLES = 5 };
 

@@ -16,7 +16,11 @@
 
 /* ---- written by the tool -------------------------------------------------------------------------------- */
 
-enum { PROFILE_ON = 1 }; /* in flags; all other bits are ignored */
+/* In flags; all other bits are ignored. */
+enum {
+  PROFILE_ON = 1,
+  PROFILE_LIVES = 2 /* samples that are freed are kept, too (profile/lives.h) */
+};
 
 /* The word that a slow path compares with its last look. Kernel and tool change single bytes of it. */
 struct profile_word {
@@ -34,7 +38,7 @@ struct profile_control {
   ATOMIC(uint64_t) period_bytes;       /* bytes per sample; 0: adaptive */
   ATOMIC(uint64_t) lease_ms;           /* CLOCK_MONOTONIC: on until then; 0: without an end */
   ATOMIC(uint32_t) samples_per_second; /* target of an adaptive period; 0: PROFILE_RATE */
-  ATOMIC(uint8_t) flags;               /* PROFILE_ON */
+  ATOMIC(uint8_t) flags;               /* PROFILE_ON, PROFILE_LIVES */
   ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0: PROFILE_DEPTH_MAX, also the bound */
   ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
   ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
@@ -97,6 +101,7 @@ struct profile_state {
   ATOMIC(uint64_t) site_count;  /* sites[0 …]; site 0 stands for lost stacks */
   ATOMIC(void *) sample_segments[SAMPLE_SEGMENTS]; /* of profile/samples.h */
   ATOMIC(void *) site_segments[SITE_SEGMENTS];     /* of profile/sites.h */
+  ATOMIC(void *) life_log;                         /* of profile/lives.h */
 };
 extern struct profile_state profile_state;
 
@@ -109,8 +114,8 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 #define PROFILE_TABLE_BYTES ((uint64_t)7 << 20)
 #define PROFILE_TABLE_DIVISOR 1024
 
-/* Samples may take 5/8 of it; sites and their frames the rest. */
-enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_COUNT };
+/* Samples may take 5/8 of it; all others the rest. */
+enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_LIVES, TABLE_COUNT };
 
 /* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one that another thread has put there first.
  * NULL beyond that bound or without memory. */

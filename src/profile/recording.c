@@ -3,6 +3,7 @@
 #include "base/probe.h"
 #include "os/lock.h"
 #include "profile/control.h"
+#include "profile/lives.h"
 #include "profile/poisson.h"
 #include "profile/sites.h"
 #include "stack/unwind.h"
@@ -39,13 +40,15 @@ static uint32_t find_site(void) {
 }
 
 static bool keep(struct sampler *sampler, const struct recorded_block *recorded) {
-  struct profile_sample sample = {.block_bytes = recorded->block_bytes,
-                                  .requested_bytes = recorded->requested_bytes,
-                                  .period_bytes = sampler->period_bytes,
-                                  .born_ms = os_now_coarse_ms(),
-                                  .site = find_site(),
-                                  .thread_id = thread_number(),
-                                  .class = recorded->class};
+  uint32_t site = find_site();
+  struct profile_sample sample = {
+      .block_bytes = recorded->block_bytes,
+      .requested_bytes = recorded->requested_bytes,
+      .period_bytes = sampler->period_bytes,
+      .born_ns = os_now_ns(), /* the stack takes longer than some lives */
+      .site = site,
+      .thread_id = thread_number(),
+      .class = recorded->class};
   double p = poisson_probability(sample.block_bytes, sample.period_bytes);
   probe_alloc(recorded->block, recorded->requested_bytes,
               (uint64_t)((double)sample.block_bytes / p));
@@ -83,8 +86,11 @@ void recording_remove(uintptr_t address, const void *block) {
   unsigned halvings;
   if (LIKELY(!load_relaxed(&profile_state.live_samples))) return;
   if (!samples_remove(address, &sample, &halvings)) return;
+  uint64_t now_ns = os_now_ns();
+  uint64_t lived_ns = now_ns > sample.born_ns ? now_ns - sample.born_ns : 0;
   probe_free(block);
-  sites_note_freed(&sample, halvings, os_now_coarse_ms());
+  sites_note_freed(&sample, halvings, lived_ns);
+  lives_note(&sample, halvings, lived_ns);
 }
 
 void recording_resize(uintptr_t address, uint64_t requested_bytes) {

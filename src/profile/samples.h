@@ -26,7 +26,7 @@ struct profile_sample {
   uint64_t block_bytes;     /* S: the bytes that the block takes */
   uint64_t requested_bytes; /* as asked for */
   uint64_t period_bytes;    /* R: the mean distance it was drawn with */
-  uint64_t born_ms;         /* CLOCK_MONOTONIC */
+  uint64_t born_ns;         /* CLOCK_MONOTONIC */
   uint32_t site;            /* profile/sites.h */
   uint32_t thread_id;       /* the kernel's */
   uint32_t class;           /* its size class, or MAP_CLASS_BIG */

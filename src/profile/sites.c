@@ -153,11 +153,13 @@ static void add_one(ATOMIC(uint32_t) *count) {
   if (LIKELY(load_relaxed(count) < UINT32_MAX - LEFT_OUT)) fetch_add_relaxed(count, 1);
 }
 
-void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t now_ms) {
+enum { NS_PER_MS = 1000000 };
+
+void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t lived_ns) {
   struct profile_site *site = sites_record(sample->site);
   if (!site) return;
   add(&site->freed, sample, halvings);
-  uint64_t lived_ms = now_ms > sample->born_ms ? now_ms - sample->born_ms : 0;
+  uint64_t lived_ms = lived_ns / NS_PER_MS;
   unsigned row = lived_ms ? highest_bit(lived_ms) + 1 : 0;
   if (row >= SITE_LIFETIMES) row = SITE_LIFETIMES - 1;
   add_one(&site->freed_samples);

@@ -54,7 +54,7 @@ uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complet
 struct profile_site *sites_record(uint32_t site);
 
 void sites_note_allocated(const struct profile_sample *sample);
-void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t now_ms);
+void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t lived_ns);
 
 /* The requested bytes of a sample's block change. */
 void sites_note_resized(const struct profile_sample *before, unsigned halvings,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hakmem.base.files import check_writable
-from hakmem.base.sizes import bytes_text, count_text
+from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.commands.arguments import JSON, PROCESS, argument, duration, open_pid, option, options, say
+
+if TYPE_CHECKING:
+    from hakmem.target.target import Target
 
 
 class TraceGroup(click.Group):
@@ -42,6 +46,9 @@ def record(
     pid: int = PROCESS,
     for_s: float = option("--for", type=duration(0.1), default="10s", help="How long to record."),
     output: Path | None = option("--output", "-o", type=Path, help="The file; default trace.PID.hkt."),
+    is_sampled: bool = option(
+        "--sampled", is_flag=True, help="Sampled blocks only, with their call stacks: cheap enough for hours."
+    ),
 ) -> None:
     """Record every allocation and free of process PID into a file.
 
@@ -57,11 +64,30 @@ def record(
     check_writable(path)
     target = open_pid(pid)
     require_profiles(target)
+    if is_sampled:
+        _record_sampled(target, path, for_s)
+        return
     with progress_bar(f"recording process {pid}", for_s) as advance:
         done = recorder.record(target, path, for_s, lambda s, n: advance(s, f"{count_text(n)} words"))
     events, size = len(done.lives.events), path.stat().st_size
     say(f"{path}: {count_text(events)} events, {bytes_text(size)}; {done.end['end']}")
     for note in notes_of(done.end, done.end["lost"]):
+        say(note)
+
+
+def _record_sampled(target: Target, path: Path, for_s: float) -> None:
+    from hakmem.trace.record import head_of
+    from hakmem.trace.sampled import record_sampled
+    from hakmem.views.screen import progress_bar
+    from hakmem.views.trace_text import notes_of
+
+    with progress_bar(f"sampling process {target.pid}", for_s) as advance:
+        end = record_sampled(
+            target, path, head_of(target), for_s, lambda s, n: advance(s, counted(n, "life", "lives"))
+        )
+    lives = counted(end["lives"], "sampled life", "sampled lives")
+    say(f"{path}: {lives}, {bytes_text(path.stat().st_size)}; {end['end']}")
+    for note in notes_of(end, end["lost"]):
         say(note)
 
 
@@ -72,13 +98,31 @@ def show(
 ) -> None:
     """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
     from hakmem.trace.figures import figures_of
-    from hakmem.trace.file import read
+    from hakmem.trace.file import is_sampled, read
     from hakmem.views.screen import console, print_json
     from hakmem.views.trace_text import notes_of, print_trace
 
+    if is_sampled(path):
+        _show_sampled(path, as_json)
+        return
     found = read(path)
     figures = figures_of(found.lives)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:
         print_trace(console(), found.head, figures, notes_of(found.end, found.lost))
+
+
+def _show_sampled(path: Path, as_json: bool) -> None:
+    from hakmem.trace.sampled import read_sampled
+    from hakmem.trace.sampled_figures import sampled_figures_of
+    from hakmem.views.sampled_text import print_sampled
+    from hakmem.views.screen import console, print_json
+    from hakmem.views.trace_text import notes_of
+
+    found = read_sampled(path)
+    figures = sampled_figures_of(found)
+    if as_json:
+        print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
+    else:
+        print_sampled(console(), found.head, figures, notes_of(found.end, (found.end or {}).get("lost", 0)))

@@ -37,7 +37,7 @@ from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
-MS_PER_S = 1000
+MS_PER_S, NS_PER_MS = 1000, 1_000_000
 NEVER_MS = 1 << 63
 WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
@@ -100,7 +100,9 @@ def read_profile(
             profile.samples = list(merged(_segments(target, state, "sample"), stacks, target.schema))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
-            for address, sample in _read_samples(target, state, stacks, began_ms if mode is Mode.NEW else 0):
+            for address, _, sample in _read_samples(
+                target, state, stacks, began_ms if mode is Mode.NEW else 0
+            ):
                 profile.blocks.append(address)
                 profile.samples.append(sample)
             profile.lifetimes = _by_stack(lifetimes, stacks)
@@ -145,13 +147,29 @@ def _profiled(reading: Reading) -> tuple[int, int]:
     return big[0] + int(by_class.sum()), big[1] + int((by_class * reading.class_bytes).sum())
 
 
+def read_stacks(target: Target) -> dict[int, Calls]:
+    """The call stacks of all sites, by the process's numbers."""
+    with making_sense(target):
+        stacks = _read_sites(target, read_state(target), target.maps())[0]
+        return {number: calls_of(stack.frames) for number, stack in stacks.items()}
+
+
+def read_live_samples(target: Target) -> list[tuple[int, Sample]]:
+    """The samples that live now, each with the time of its birth in nanoseconds."""
+    with making_sense(target):
+        state = read_state(target)
+        stacks = _read_sites(target, state, target.maps())[0]
+        return [(born_ns, one) for _, born_ns, one in _read_samples(target, state, stacks, 0)]
+
+
 # ---- samples --------------------------------------------------------------------------------------------
 
 
 def _read_samples(
     target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
-) -> Iterator[tuple[int, Sample]]:
-    """Samples with the sampler's key of each: its block's address, or that of its first granule."""
+) -> Iterator[tuple[int, int, Sample]]:
+    """Samples with the sampler's key of each (its block's address, or that of its first granule) and its
+    birth in nanoseconds."""
     schema, now_ms = target.schema, clock_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
     address_mask = (1 << int(shift)) - 1
@@ -161,10 +179,11 @@ def _read_samples(
         rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
             stack = stacks.get(int(row["site"]), lost)
-            if not row["block_bytes"] or row["born_ms"] < since_ms:
+            if not row["block_bytes"] or int(row["born_ns"]) // NS_PER_MS < since_ms:
                 continue  # its thread is still writing it, or it is an earlier profile's
             yield (
                 int(key) & address_mask,
+                int(row["born_ns"]),
                 Sample.of(
                     stack.frames,
                     int(row["class"]),
@@ -173,7 +192,7 @@ def _read_samples(
                     float(row["period_bytes"]),
                     halvings=int(key >> shift),
                     is_complete=stack.is_complete,
-                    age_ms=max(0, now_ms - int(row["born_ms"])),
+                    age_ms=max(0, now_ms - int(row["born_ns"]) // NS_PER_MS),
                     thread_id=int(row["thread_id"]),
                 ),
             )
@@ -304,7 +323,7 @@ def clock_ms(target: Target, state: np.void) -> int:
     if target.process is not None:
         return monotonic_ms(target.process.memory_id)
     births = (
-        int(segment["samples"]["born_ms"][segment["keys"] > KEY_BUSY].max(initial=0))
+        int(segment["samples"]["born_ns"][segment["keys"] > KEY_BUSY].max(initial=0)) // NS_PER_MS
         for segment in _segments(target, state, "sample")
     )
     return max(int(state["began_ms"]), int(state["ended_ms"]), *births)

@@ -92,7 +92,7 @@ class Switch(AbstractContextManager["Switch"]):
         if self.target.schema.has(CONTROL, "cost_percent"):
             self._set("cost_percent", settings.cost_percent)
         self._lease(settings.lease_s)
-        self._set("flags", self._constant("profile_on"))
+        self._set("flags", int(self._record()["flags"]) | self._constant("profile_on"))
         self._announce()
 
     def _lease(self, lease_s: float) -> None:
@@ -132,6 +132,11 @@ class Switch(AbstractContextManager["Switch"]):
         self._set("trace_lease_ms", now_ms + int(lease_s * MS_PER_S) if lease_s else 0)
         if not lease_s or before_ms <= now_ms + RENEWAL_MS:
             self._announce()
+
+    def keep_lives(self, is_on: bool) -> None:
+        """Whether samples that are freed are kept in the process's log (src/profile/lives.h)."""
+        bit, flags = self._constant("profile_lives"), int(self._record()["flags"])
+        self._set("flags", flags | bit if is_on else flags & ~bit)
 
     def write_number(self, address: int, value: int) -> None:
         """Into a field of 8 bytes that the library has marked as writable."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hakmem.layout.memory import Integers
+from hakmem.layout.memory import Integers, Words
 from hakmem.trace.lives import Lives
 from hakmem.trace.words import Op
 
@@ -73,9 +73,13 @@ def _sizes_before(lives: Lives, resized: Integers, first: Integers) -> Integers:
     return before
 
 
+def power_of_size(sizes: Integers | Words) -> Integers:
+    """The logarithm of the next power of two; sizes of up to 8 bytes are one row."""
+    return np.maximum(np.ceil(np.log2(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64), 3)
+
+
 def _sizes(lives: Lives) -> list[SizeRow]:
-    powers = np.ceil(np.log2(np.maximum(lives.sizes, 1).astype(np.float64))).astype(np.int64)
-    powers = np.maximum(powers, 3)
+    powers = power_of_size(lives.sizes)
     taken = lives.events.ops[lives.birth_rows] == Op.TAKE
     times = lives.events.times_ns
     spans = np.where(lives.is_dead, times[lives.death_rows] - times[lives.birth_rows], -1)

@@ -68,14 +68,22 @@ class Writer:
 
     def lives(self, lives: Lives) -> None:
         events, columns = lives.events, _columns_of(lives)
-        self._is_empty = False
         for start in range(0, len(events), EVENTS_AT_ONCE):
             part = slice(start, start + EVENTS_AT_ONCE)
-            packed = {name: zlib.compress(columns[name][part].tobytes(), 6) for name in COLUMNS}
-            count = len(events.ops[part])
-            self.line({"events": count, "columns": {name: len(data) for name, data in packed.items()}})
-            for data in packed.values():
-                self._write(data)
+            self.table("events", {name: columns[name][part] for name in COLUMNS})
+
+    def table(self, kind: str, columns: dict[str, Records]) -> None:
+        """Columns of one length, compressed."""
+        packed = {name: zlib.compress(column.tobytes(), 6) for name, column in columns.items()}
+        self._is_empty = False
+        self.line(
+            {
+                kind: len(next(iter(columns.values()))),
+                "columns": {name: len(data) for name, data in packed.items()},
+            }
+        )
+        for data in packed.values():
+            self._write(data)
 
     def close(self) -> None:
         """A file of a head alone goes."""
@@ -124,7 +132,7 @@ class Trace:
     end: dict[str, Any] | None  # None: it was cut off
 
 
-def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
     """Each line with the bytes after it, up to the first that is not whole."""
     while line := file.readline(LINE_BYTES_MAX):
         try:
@@ -139,9 +147,10 @@ def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
             return
 
 
-def _head_of(line: bytes, path: Path) -> dict[str, Any]:
+def head_of_file(file: IO[bytes], path: Path) -> dict[str, Any]:
+    """The first line.  HakmemError if it is not that of a trace."""
     try:
-        head = json.loads(line)
+        head = json.loads(file.readline(LINE_BYTES_MAX))
         version = head["hakmem_trace"]
     except (ValueError, KeyError, TypeError):
         raise HakmemError(f"{path} is not a trace: hakmem trace PID -o FILE makes one") from None
@@ -152,14 +161,20 @@ def _head_of(line: bytes, path: Path) -> dict[str, Any]:
     return dict(head)
 
 
+def is_sampled(path: Path) -> bool:
+    """Whether it has the lives of samples (trace/sampled.py).  HakmemError if it is not a trace."""
+    with path.open("rb") as file:
+        return bool(head_of_file(file, path).get("sampled"))
+
+
 def read(path: Path) -> Trace:
     """HakmemError if it is not a trace."""
     with path.open("rb") as file:
-        head = _head_of(file.readline(LINE_BYTES_MAX), path)
+        head = head_of_file(file, path)
         rings: dict[int, list[bytes]] = {}
         columns: dict[str, list[bytes]] = {name: [] for name in COLUMNS}
         end = None
-        for what, parts in _blocks(file):
+        for what, parts in blocks(file):
             if "words" in what:
                 rings.setdefault(int(what["ring"]), []).extend(parts)
             elif "events" in what:

@@ -59,7 +59,7 @@ def _first_frame(target: Target) -> Events:
     return Events(ops, starts, sizes, alignments, zeros, zeros)
 
 
-def _head_of(target: Target) -> dict[str, Any]:
+def head_of(target: Target) -> dict[str, Any]:
     assert target.process is not None
     return {
         "pid": target.pid,
@@ -118,7 +118,7 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
     with Switch(target) as switch:
         if switch.is_traced:
             raise HakmemError(f"process {target.pid} is traced by another command: wait until that has ended")
-        writer, began_s = Writer(path.with_name(path.name + ".part"), _head_of(target)), time.monotonic()
+        writer, began_s = Writer(path.with_name(path.name + ".part"), head_of(target)), time.monotonic()
         try:
             session = _Session(target, switch, writer)
             before, ended = _record(session, switch, target.pid, began_s + for_s, progress)

@@ -10,15 +10,15 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text, sparkline
-from hakmem.trace.figures import NS_PER_S, TraceFigures
+from hakmem.trace.figures import NS_PER_S, SizeRow, TraceFigures
 from hakmem.views.cells import rate_text
-from hakmem.views.screen import one_line, table
+from hakmem.views.screen import Sheet, one_line, table
 
 COMMAND_SHOWN = 60
 CURVE_WIDTH = 60
 
 
-def _time_text(ns: float | None) -> str:
+def time_text(ns: float | None) -> str:
     if ns is None:
         return "–"
     for unit, size in (("s", NS_PER_S), ("ms", 1e6), ("µs", 1e3)):
@@ -29,7 +29,7 @@ def _time_text(ns: float | None) -> str:
 
 def _lines(figures: TraceFigures) -> list[str]:
     elsewhere = share_text(figures.freed_elsewhere, 1.0)
-    lives = ", ".join(f"{name} {_time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
+    lives = ", ".join(f"{name} {time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
     return [
         f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
         f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
@@ -61,25 +61,35 @@ def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
     return notes
 
 
-def print_trace(console: Console, head: dict[str, Any], figures: TraceFigures, notes: list[str]) -> None:
-    """The figures, a row for each doubling of sizes, and the notes."""
+def print_head(console: Console, what: str, head: dict[str, Any]) -> None:
+    """Whose trace it is, and when it began."""
     command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
-    console.print(f"[bold]Trace of process {head.get('pid', '?')}[/] ({command}), {head.get('began', '?')}\n")
-    for line in _lines(figures):
-        console.print(Text(line))
-    console.print()
+    console.print(
+        f"[bold]{what} of process {head.get('pid', '?')}[/] ({command}), {head.get('began', '?')}\n"
+    )
+
+
+def sizes_table(sizes: list[SizeRow]) -> Sheet:
+    """A row for each doubling of sizes."""
     rows = [
         (
             f"≤ {bytes_text(row.up_to_bytes)}",
             count_text(row.blocks),
             bytes_text(row.bytes),
-            _time_text(row.median_life_ns),
+            time_text(row.median_life_ns),
             bytes_text(row.live_bytes),
         )
-        for row in figures.sizes
+        for row in sizes
     ]
-    console.print(
-        table("Sizes", ("requested", "blocks", "bytes", "median lifetime", "live at the end"), rows)
-    )
+    return table("Sizes", ("requested", "blocks", "bytes", "median lifetime", "live at the end"), rows)
+
+
+def print_trace(console: Console, head: dict[str, Any], figures: TraceFigures, notes: list[str]) -> None:
+    """The figures, the sizes, and the notes."""
+    print_head(console, "Trace", head)
+    for line in _lines(figures):
+        console.print(Text(line))
+    console.print()
+    console.print(sizes_table(figures.sizes))
     for note in notes:
         console.print(Text(note, style="yellow"))
