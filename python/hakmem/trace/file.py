@@ -73,8 +73,11 @@ class Writer:
             self.table("events", {name: columns[name][part] for name in COLUMNS})
 
     def table(self, kind: str, columns: dict[str, Records]) -> None:
-        """Columns of one length, compressed."""
-        packed = {name: zlib.compress(column.tobytes(), 6) for name, column in columns.items()}
+        """Columns of one length, compressed: first all lowest bytes, which are much alike."""
+        packed = {
+            name: zlib.compress(column.view("u1").reshape(len(column), -1).T.tobytes(), 6)
+            for name, column in columns.items()
+        }
         self._is_empty = False
         self.line(
             {
@@ -147,6 +150,13 @@ def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
             return
 
 
+def joined(parts: list[bytes], kind: str) -> Records:
+    """A column from its parts."""
+    width = np.dtype(kind).itemsize
+    found = [np.frombuffer(part, "u1").reshape(width, -1).T.copy().view(kind)[:, 0] for part in parts]
+    return np.concatenate([np.empty(0, kind), *found])
+
+
 def head_of_file(file: IO[bytes], path: Path) -> dict[str, Any]:
     """The first line.  HakmemError if it is not that of a trace."""
     try:
@@ -183,7 +193,7 @@ def read(path: Path) -> Trace:
             elif "end" in what:
                 end = what
     if any(columns["op"]):
-        lives, lost = _from_columns({name: b"".join(parts) for name, parts in columns.items()}), 0
+        lives, lost = _from_columns({name: joined(columns[name], COLUMNS[name]) for name in COLUMNS}), 0
     else:
         lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
     return Trace(head, lives, int(end["lost"]) if end and "lost" in end else lost, end)
@@ -203,8 +213,7 @@ def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, i
     return lives_of(merged(parts)), sum(one.lost for one in found)
 
 
-def _from_columns(data: dict[str, bytes]) -> Lives:
-    columns = {name: np.frombuffer(data[name], COLUMNS[name]) for name in COLUMNS}
+def _from_columns(columns: dict[str, Records]) -> Lives:
     ops = columns["op"].astype(np.int8)
     is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
     taken = np.cumsum(is_begin)

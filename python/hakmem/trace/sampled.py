@@ -31,7 +31,7 @@ from hakmem.profile.names import mappings_of
 from hakmem.profile.watch import Names
 from hakmem.target.switch import NS_PER_MS, STATE, Settings, Switch, monotonic_ms, read_state
 from hakmem.target.target import Target
-from hakmem.trace.file import Writer, blocks, head_of_file
+from hakmem.trace.file import Writer, blocks, head_of_file, joined
 
 COLUMNS = {
     "site": "<u4",
@@ -262,5 +262,4 @@ def read_sampled(path: Path) -> SampledLives:
                 sites |= {int(n): [(f, p, int(at)) for f, p, at in rows] for n, rows in what["sites"].items()}
             elif "end" in what:
                 end = what
-    columns = {name: np.frombuffer(b"".join(parts[name]), kind) for name, kind in COLUMNS.items()}
-    return SampledLives(head, columns, sites, end)
+    return SampledLives(head, {name: joined(parts[name], COLUMNS[name]) for name in COLUMNS}, sites, end)
