@@ -2,6 +2,7 @@
 #ifndef CHILD_H
 #define CHILD_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,23 @@ static inline void assert_child_succeeds(void (*body)(const void *), const void 
 static inline void require_child_succeeded(pid_t child) {
   int status;
   REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* Threads run body(argument) together, all to their ends; their arguments are `bytes` apart. */
+static inline void on_threads(unsigned count, void *(*body)(void *), void *arguments,
+                              size_t bytes) {
+  enum { ON_THREADS_MAX = 64 };
+  pthread_t threads[ON_THREADS_MAX];
+  REQUIRE(count <= ON_THREADS_MAX);
+  for (unsigned index = 0; index < count; index++)
+    REQUIRE(!pthread_create(&threads[index], NULL, body,
+                            (void *)((uintptr_t)arguments + index * bytes)));
+  for (unsigned index = 0; index < count; index++) REQUIRE(!pthread_join(threads[index], NULL));
+}
+
+/* Runs body(argument) on a thread that ends before this returns. */
+static inline void on_a_thread(void *(*body)(void *), void *argument) {
+  on_threads(1, body, argument, 0);
 }
 
 /* CHILD(name) { … } is such a body without an argument, CHILD_TEST(name) { … } a test of one. */

@@ -3,7 +3,6 @@
 #define HEAPS_H
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "child.h"
 #include "config/options.h"
@@ -57,13 +56,6 @@ static inline void *must_malloc(size_t size) {
   void *block = hak_malloc(size);
   REQUIRE(block);
   return block;
-}
-
-/* Runs body(argument) on a thread that ends before this returns. */
-static inline void on_a_thread(void *(*body)(void *), void *argument) {
-  pthread_t thread;
-  REQUIRE(pthread_create(&thread, NULL, body, argument) == 0);
-  REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
 #endif

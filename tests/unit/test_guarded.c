@@ -176,45 +176,29 @@ static void require_said(const char *said, const char *const *parts) {
   "hakmem:   " what " by thread ", ":\nhakmem:     #0 0x", "\nhakmem:     #1 0x", \
       "\nhakmem:     #2 0x"
 
-static void assert_misuse(enum guarded_misuse which, const char *const *parts) {
+static void assert_misuse_says(enum guarded_misuse which, const char *const *parts) {
   struct child child = child_run(misuse, &which);
   assert_true(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGABRT);
   require_said(child.said, parts);
 }
+#define assert_misuse(which, ...) \
+  assert_misuse_says(which, (const char *const[]){__VA_ARGS__, NULL})
 
 TEST(misuse) {
-  static const char *const twice[] = {"hakmem: double free of 0x",
-                                      ": the block of 90 bytes is free already (guarded)\n",
-                                      STACK("free"),
-                                      STACK("allocated"),
-                                      STACK("freed"),
-                                      NULL};
-  static const char *const inside[] = {"hakmem: invalid free of 0x",
-                                       ": 16 bytes into the block of 90 bytes at 0x",
-                                       " (guarded)\n",
-                                       STACK("free"),
-                                       STACK("allocated"),
-                                       NULL};
-  static const char *const between[] = {"hakmem: invalid free of 0x",
-                                        " bytes after the block of 90 bytes at 0x",
-                                        " (guarded)\n",
-                                        STACK("free"),
-                                        STACK("allocated"),
-                                        NULL};
-  static const char *const unused[] = {"hakmem: invalid free of 0x",
-                                       ": no block lives there (class none)\n", NULL};
-  static const char *const behind[] = {"hakmem: heap-buffer-overflow: found by free, written at 0x",
-                                       ", 1 bytes after the block of 90 bytes at 0x", STACK("free"),
-                                       STACK("allocated"), NULL};
-  static const char *const before[] = {
-      "hakmem: heap-buffer-underflow: found by free, written at 0x",
-      ", 3 bytes before the block of 90 bytes at 0x", STACK("free"), STACK("allocated"), NULL};
-  assert_misuse(FREE_TWICE, twice);
-  assert_misuse(FREE_INSIDE, inside);
-  assert_misuse(FREE_BETWEEN, between);
-  assert_misuse(FREE_UNUSED, unused);
-  assert_misuse(WRITE_BEHIND, behind);
-  assert_misuse(WRITE_BEFORE, before);
+  assert_misuse(FREE_TWICE, "hakmem: double free of 0x",
+                ": the block of 90 bytes is free already (guarded)\n", STACK("free"),
+                STACK("allocated"), STACK("freed"));
+  assert_misuse(FREE_INSIDE, "hakmem: invalid free of 0x",
+                ": 16 bytes into the block of 90 bytes at 0x", " (guarded)\n", STACK("free"),
+                STACK("allocated"));
+  assert_misuse(FREE_BETWEEN, "hakmem: invalid free of 0x",
+                " bytes after the block of 90 bytes at 0x", " (guarded)\n", STACK("free"),
+                STACK("allocated"));
+  assert_misuse(FREE_UNUSED, "hakmem: invalid free of 0x", ": no block lives there (class none)\n");
+  assert_misuse(WRITE_BEHIND, "hakmem: heap-buffer-overflow: found by free, written at 0x",
+                ", 1 bytes after the block of 90 bytes at 0x", STACK("free"), STACK("allocated"));
+  assert_misuse(WRITE_BEFORE, "hakmem: heap-buffer-underflow: found by free, written at 0x",
+                ", 3 bytes before the block of 90 bytes at 0x", STACK("free"), STACK("allocated"));
 }
 
 /* The report about a fault at that address, as `access`. */

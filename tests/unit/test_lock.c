@@ -26,39 +26,29 @@ static void *count_up(void *argument) {
 
 TEST(one_at_a_time) {
   static struct counters own[THREADS];
-  pthread_t threads[THREADS];
-  for (unsigned index = 0; index < THREADS; index++)
-    assert_int_equal(pthread_create(&threads[index], NULL, count_up, &own[index]), 0);
-  for (unsigned index = 0; index < THREADS; index++) pthread_join(threads[index], NULL);
+  on_threads(THREADS, count_up, own, sizeof own[0]);
   assert_int_equal(shared, THREADS * ROUNDS);
   for (unsigned index = 0; index < THREADS; index++)
     assert_int_equal(load_relaxed(&own[index].value[COUNT_lock_acquisitions]), ROUNDS);
   assert_int_equal(load_relaxed(&ranges.word), 0);
 }
 
-CHILD(take_in_order) {
+CHILD_TEST(take_in_order) {
   lock_take(&heaps, &counters);
   lock_take(&ranges, &counters);
   lock_give(&ranges);
   lock_give(&heaps);
 }
 
-CHILD(take_in_the_wrong_order) {
+REPORT_TEST(take_in_the_wrong_order, "hakmem: assertion failed: ", "ranks_held") {
   lock_take(&ranges, &counters);
   lock_take(&heaps, &counters);
 }
 
-CHILD(take_twice) {
+REPORT_TEST(take_twice, "hakmem: assertion failed: ", "ranks_held") {
   struct lock second = {.rank = LOCK_RANK_RANGES};
   lock_take(&ranges, &counters);
   lock_take(&second, &counters); /* two of one rank could meet two others the other way round */
-}
-
-TEST(order_of_ranks) {
-  static const char *const said[] = {"hakmem: assertion failed: ", "ranks_held", NULL};
-  assert_child_succeeds(take_in_order, NULL);
-  assert_child_reports(take_in_the_wrong_order, NULL, said);
-  assert_child_reports(take_twice, NULL, said);
 }
 
 /* A lock that nobody can give back. */

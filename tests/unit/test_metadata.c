@@ -50,13 +50,6 @@ static void *a_chunk_for_itself(void *found) {
   return NULL;
 }
 
-static void allocate_at_once(char *records[THREADS]) {
-  pthread_t threads[THREADS];
-  for (unsigned i = 0; i < THREADS; i++)
-    REQUIRE(pthread_create(&threads[i], NULL, a_chunk_for_itself, &records[i]) == 0);
-  for (unsigned i = 0; i < THREADS; i++) REQUIRE(pthread_join(threads[i], NULL) == 0);
-}
-
 struct limits {
   uint64_t address_space_bytes, data_bytes;
   bool is_locked;
@@ -74,7 +67,7 @@ CHILD_TESTS(what_losers_mapped_is_used_next, struct limits, limits, {UINT64_MAX,
   os_fake.untouched_parts = limits.is_locked ? 0 : 256;
   os_fake.maps_that_meet = THREADS;
   char *records[THREADS];
-  allocate_at_once(records);
+  on_threads(THREADS, a_chunk_for_itself, records, sizeof records[0]);
   for (unsigned i = 0; i < THREADS; i++) {
     REQUIRE(records[i]);
     records[i][RECORD_CHUNK_BYTES - 1] = 1; /* it is memory */

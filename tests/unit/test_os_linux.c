@@ -59,11 +59,9 @@ static void *compare_thread_ids(void *unused) {
 }
 
 CHILD(know_the_thread) {
-  pthread_t thread;
   if (!os_thread_id_of_libc()) return; /* this C library does not say */
   compare_thread_ids(NULL);
-  REQUIRE(pthread_create(&thread, NULL, compare_thread_ids, NULL) == 0);
-  REQUIRE(pthread_join(thread, NULL) == 0);
+  on_a_thread(compare_thread_ids, NULL);
   pid_t child = fork();
   if (child == 0) {
     compare_thread_ids(NULL);

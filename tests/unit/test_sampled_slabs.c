@@ -143,12 +143,8 @@ static void *take_and_give_at_random(void *seed) {
 }
 
 CHILD_TEST(share) {
-  pthread_t threads[THREADS];
-  start_library();
-  os_fake.is_multi_threaded = true;
-  for (uintptr_t index = 0; index < THREADS; index++)
-    REQUIRE(!pthread_create(&threads[index], NULL, take_and_give_at_random, (void *)(index + 1)));
-  for (unsigned index = 0; index < THREADS; index++) REQUIRE(!pthread_join(threads[index], NULL));
+  start_library_with_threads();
+  on_threads(THREADS, take_and_give_at_random, (void *)1, 1); /* the seeds */
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);
 }

@@ -287,11 +287,7 @@ CHILD_TEST(refusals_take_nothing) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
-  pthread_t threads[THREADS];
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_create(&threads[thread], NULL, ask_in_vain, NULL) == 0);
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_join(threads[thread], NULL) == 0);
+  on_threads(THREADS, ask_in_vain, NULL, 0);
   os_fake_fail_none();
   for (unsigned index = 1; index < 32; index++) check_entries(grow(1, 0));
 }
@@ -317,11 +313,7 @@ static void *grow_guarded(void *row) {
 
 CHILD_TEST(guards_of_threads) {
   REQUIRE(window_init(64 * GIB));
-  pthread_t threads[THREADS];
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_create(&threads[thread], NULL, grow_guarded, grown[thread]) == 0);
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_join(threads[thread], NULL) == 0);
+  on_threads(THREADS, grow_guarded, grown, sizeof grown[0]);
   char byte;
   for (size_t thread = 0; thread < THREADS; thread++)
     for (size_t index = 0; index < CHUNKS_EACH; index++) {
@@ -341,11 +333,7 @@ CHILD_TEST(pass_walls_together) {
       map_foreign(chunk_address(page), 4096);
   os_fake_fail(0, 1, 0);
   window.chunk_limit += THREADS * CHUNKS_EACH; /* as if it were so large; the maps are not */
-  pthread_t threads[THREADS];
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_create(&threads[thread], NULL, grow_beside_others, grown[thread]) == 0);
-  for (size_t thread = 0; thread < THREADS; thread++)
-    REQUIRE(pthread_join(threads[thread], NULL) == 0);
+  on_threads(THREADS, grow_beside_others, grown, sizeof grown[0]);
   for (size_t thread = 0; thread < THREADS; thread++)
     for (size_t index = 0; index < CHUNKS_EACH; index++) {
       size_t chunk = grown[thread][index];

@@ -4,7 +4,6 @@
 #define WORKLOAD_H
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "child.h"
 #include "fake/os_fake.h"
@@ -124,11 +123,7 @@ static inline void workload_realloc(struct workload *load) {
 /* A thread frees what the other made, and leaves blocks of its own behind. */
 static inline void *workload_thread(void *argument) {
   struct workload *load = argument;
-  while (load->count) {
-    load->count--;
-    workload_check_all(load->blocks[load->count].block, load->blocks[load->count].size);
-    hak_free(load->blocks[load->count].block);
-  }
+  workload_free_all(load);
   for (unsigned index = 0; index < WORKLOAD_REMOTE_BLOCKS; index++) {
     size_t size = index % 50 ? 48 + index : 50000;
     workload_keep(load, (errno = 0, hak_malloc(size)), size);
@@ -140,11 +135,7 @@ static inline void workload_threads(struct workload *load) {
   struct workload handed = {.must_succeed = load->must_succeed};
   for (unsigned index = 0; index < WORKLOAD_REMOTE_BLOCKS; index++)
     workload_keep(&handed, (errno = 0, hak_malloc(40 + index)), 40 + index);
-  for (unsigned life = 0; life < 3; life++) {
-    pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, workload_thread, &handed) == 0);
-    REQUIRE(pthread_join(thread, NULL) == 0);
-  }
+  for (unsigned life = 0; life < 3; life++) on_a_thread(workload_thread, &handed);
   workload_free_all(&handed);
   load->failures += handed.failures;
 }
