@@ -32,6 +32,15 @@
     }                                                                                      \
   } while (0)
 
+/* A call that returns NULL or false, and says why. */
+enum { CHECK_ERRNO_MARK = 4711 };
+#define CHECK_FAILS(call, error)                                   \
+  do {                                                             \
+    errno = CHECK_ERRNO_MARK;                                      \
+    CHECK(!(call));                                                \
+    CHECK_MSG(errno == (error), #call " failed: errno %d", errno); \
+  } while (0)
+
 /* What the call returns: not NULL. */
 #define MUST(call)            \
   __extension__({             \

@@ -28,14 +28,10 @@ int main(void) {
   CHECK(rss_bytes() < start_bytes + 64 * MIB);
   hak_free(huge);
 
-  errno = 0;
-  CHECK(hak_aligned_calloc(64, SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
-  errno = 0;
-  CHECK(hak_aligned_calloc(64, 1, SIZE_MAX) == NULL && errno == ENOMEM);
-  errno = 0;
-  CHECK(hak_aligned_calloc(48, 1, 100) == NULL && errno == EINVAL);
-  errno = 0;
-  CHECK(hak_aligned_calloc(0, 1, 100) == NULL && errno == EINVAL);
+  CHECK_FAILS(hak_aligned_calloc(64, SIZE_MAX / 2, 3), ENOMEM);
+  CHECK_FAILS(hak_aligned_calloc(64, 1, SIZE_MAX), ENOMEM);
+  CHECK_FAILS(hak_aligned_calloc(48, 1, 100), EINVAL);
+  CHECK_FAILS(hak_aligned_calloc(0, 1, 100), EINVAL);
   void *nothing = MUST(hak_aligned_calloc(64, 0, 100));
   hak_free(nothing);
   return 0;

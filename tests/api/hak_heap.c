@@ -143,8 +143,7 @@ static void limits(void) {
   while (count < COUNT_OF(blocks) && (blocks[count] = hak_heap_malloc(heap, LIMITED))) count++;
   CHECK(count == KIB && errno == ENOMEM && figures_of(heap).refusals == 1);
   CHECK(hak_heap_malloc(heap, 4 * MIB) == NULL && hak_heap_calloc(heap, SIZE_MAX, 2) == NULL);
-  errno = 0;
-  CHECK(realloc(blocks[0], 100000) == NULL && errno == ENOMEM);
+  CHECK_FAILS(realloc(blocks[0], 100000), ENOMEM);
   free(blocks[0]);
   CHECK((blocks[0] = hak_heap_malloc(heap, LIMITED)) != NULL);
   CHECK(malloc_usable_size(blocks[0]) >= LIMITED && figures_of(heap).peak_bytes == MIB);
@@ -162,8 +161,7 @@ static void *of_another_thread(void *theirs) {
   hak_heap *own = hak_heap_of_thread();
   CHECK(own != NULL && own != theirs && own == hak_heap_of_thread());
   hak_heap_set_name(own, "worker");
-  errno = 0;
-  CHECK(hak_heap_malloc(theirs, 10) == NULL && errno == EPERM);
+  CHECK_FAILS(hak_heap_malloc(theirs, 10), EPERM);
   return hak_heap_malloc(own, 100);
 }
 
@@ -182,12 +180,9 @@ static void names(hak_heap *heap) {
   void *block = hak_heap_malloc(own, 1000);
   CHECK(block != NULL && hak_heap_of(block) == NULL && figures_of(own).live_bytes >= 1000);
   free(block);
-  errno = 0;
-  CHECK(!hak_heap_free_all(own) && errno == EINVAL);
-  errno = 0;
-  CHECK(!hak_heap_destroy(own) && errno == EINVAL);
-  errno = 0;
-  CHECK(!hak_set_limit(own, 1) && errno == EINVAL);
+  CHECK_FAILS(hak_heap_free_all(own), EINVAL);
+  CHECK_FAILS(hak_heap_destroy(own), EINVAL);
+  CHECK_FAILS(hak_set_limit(own, 1), EINVAL);
   for (int thread = 0; thread < 3; thread++) {
     void *result;
     CHECK(pthread_join(thread_start(of_another_thread, own), &result) == 0);
@@ -197,14 +192,10 @@ static void names(hak_heap *heap) {
 }
 
 static void refusals(hak_heap *heap) {
-  errno = 0;
-  CHECK(hak_heap_malloc(heap, SIZE_MAX) == NULL && errno == ENOMEM);
-  errno = 0;
-  CHECK(hak_heap_calloc(heap, SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
-  errno = 0;
-  CHECK(hak_heap_aligned_alloc(heap, 48, 100) == NULL && errno == EINVAL);
-  errno = 0;
-  CHECK(hak_heap_malloc(heap, (size_t)1 << 46) == NULL && errno == ENOMEM);
+  CHECK_FAILS(hak_heap_malloc(heap, SIZE_MAX), ENOMEM);
+  CHECK_FAILS(hak_heap_calloc(heap, SIZE_MAX / 2, 3), ENOMEM);
+  CHECK_FAILS(hak_heap_aligned_alloc(heap, 48, 100), EINVAL);
+  CHECK_FAILS(hak_heap_malloc(heap, (size_t)1 << 46), ENOMEM);
   CHECK(hak_heap_of(NULL) == NULL && hak_heap_of(&errno) == NULL && hak_heap_destroy(NULL));
   check_empty(heap);
 }

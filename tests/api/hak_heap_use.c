@@ -301,8 +301,7 @@ static void limits(void) {
   errno = 0;
   while (count < COUNT_OF(blocks) && (blocks[count] = malloc(KIB - 8))) count++;
   CHECK_MSG(count == KIB && errno == ENOMEM, "%zu", count);
-  errno = 0;
-  CHECK(calloc(3, MIB) == NULL && errno == ENOMEM);
+  CHECK_FAILS(calloc(3, MIB), ENOMEM);
   CHECK(_ZnwmRKSt9nothrow_t(2 * KIB, &nothrow) == NULL);
   CHECK(aligned_alloc(4 * KIB, 64 * KIB) == NULL && realloc(blocks[0], 3 * MIB) == NULL);
   CHECK(figures_of(heap).refusals >= 5 && figures_of(heap).live_bytes == MIB);
@@ -339,8 +338,7 @@ static void refuse_to_destroy(void) {
   void *kept = malloc(100);
   pthread_t worker = thread_start(use_until_told, hak_heap_of_thread());
   hear(from_worker[0]);
-  errno = 0;
-  CHECK(!hak_heap_destroy(shared) && errno == EBUSY);
+  CHECK_FAILS(hak_heap_destroy(shared), EBUSY);
   CHECK(heap_of_new_block(100) == shared && hak_heap_of(kept) == shared);
   CHECK(use(NULL) && !hak_heap_destroy(shared) && errno == EBUSY);
   tell(to_worker[1]);

@@ -41,8 +41,20 @@ static void check_from_malloc(size_t from, size_t to) {
   hak_free(block);
 }
 
+/* hak_calloc and hak_rezalloc give zeros to the end of the block, whatever usable size it has. */
+static void check_to_the_end(size_t size) {
+  for (int round = 0; round < 4; round++) {
+    dirty(size);
+    char *block = MUST(round % 2 ? hak_calloc(1, size) : hak_rezalloc(NULL, size));
+    CHECK_MSG(all_bytes_are(block, hak_malloc_usable_size(block), 0), "%zu", size);
+    memset(block, 0xa5, hak_malloc_usable_size(block));
+    hak_free(block);
+  }
+}
+
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {
+    check_to_the_end(tier_sizes[i]);
     for (size_t j = 0; j < TIER_SIZES; j++) {
       if (tier_sizes[i] <= tier_sizes[j]) check_from_calloc(tier_sizes[i], tier_sizes[j]);
       check_from_malloc(tier_sizes[i], tier_sizes[j]);
@@ -51,8 +63,7 @@ int main(void) {
   dirty(1000);
   unsigned char *block = hak_rezalloc(NULL, 1000);
   CHECK(block != NULL && all_bytes_are(block, 1000, 0));
-  errno = 0;
-  CHECK(hak_rezalloc(block, SIZE_MAX) == NULL && errno == ENOMEM);
+  CHECK_FAILS(hak_rezalloc(block, SIZE_MAX), ENOMEM);
   CHECK(all_bytes_are(block, 1000, 0));
   CHECK(hak_rezalloc(block, 0) == NULL);
   return 0;

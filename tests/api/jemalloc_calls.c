@@ -89,8 +89,7 @@ static void check_in_place(size_t size, int flags) {
 static void check_the_impossible(void) {
   char *volatile block = MUST(mallocx(100, 0));
   memset(block, 3, 100);
-  errno = 0;
-  CHECK(mallocx(PTRDIFF_MAX, 0) == NULL && errno == ENOMEM);
+  CHECK_FAILS(mallocx(PTRDIFF_MAX, 0), ENOMEM);
   CHECK(mallocx(100, 62) == NULL && mallocx(SIZE_MAX, ZERO) == NULL);
   CHECK(rallocx(block, PTRDIFF_MAX, 0) == NULL && rallocx(block, SIZE_MAX, LG_64 | ZERO) == NULL);
   CHECK(xallocx(block, PTRDIFF_MAX, 1, 0) == sallocx(block, 0));

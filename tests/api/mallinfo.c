@@ -1,45 +1,103 @@
-/* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier.  Cached blocks may count. */
-#include "api/check.h"
+/* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at once, and are exact
+ * for the calling thread: blocks in its caches are free.  Threads that ended leave nothing behind in use. */
+#include <limits.h>
+
 #include "api/sizes.h"
+#include "concurrency/threads.h"
 
-enum { BLOCKS = 16384 };
+enum { BLOCKS = 4000, BLOCK_BYTES = 100, THREADS = 1000 };
 
-#define LIVE_BYTES (16 * MIB)
-
-/* glibc counts blocks that have a mapping of their own in hblkhd only. */
-static size_t used_bytes(void) {
+static struct mallinfo2 look(void) {
   struct mallinfo2 info = mallinfo2();
-  CHECK(info.arena + info.hblkhd >= info.uordblks);
-  CHECK(info.fordblks <= info.arena + info.hblkhd);
+  CHECK_MSG(info.arena == info.uordblks + info.fordblks, "%zu = %zu + %zu", info.arena,
+            info.uordblks, info.fordblks);
+  CHECK(info.ordblks >= 1);
+  CHECK(info.keepcost <= info.fordblks);
+  CHECK(info.smblks == 0 && info.fsmblks == 0 && info.usmblks == 0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  struct mallinfo old = mallinfo();
+#pragma GCC diagnostic pop
+  CHECK((size_t)old.uordblks == info.uordblks && (size_t)old.ordblks == info.ordblks);
+  CHECK((size_t)old.arena == info.arena && (size_t)old.hblkhd == info.hblkhd);
+  CHECK((size_t)old.fordblks == info.fordblks && (size_t)old.hblks == info.hblks);
+  return info;
+}
+
+static void count_small_blocks(void) {
+  static void *blocks[BLOCKS];
+  struct mallinfo2 before = look();
+  for (size_t i = 0; i < BLOCKS; i++) CHECK((blocks[i] = malloc(BLOCK_BYTES)) != NULL);
+  struct mallinfo2 full = look();
+  size_t more = full.uordblks - before.uordblks;
+  CHECK_MSG(more >= BLOCKS * BLOCK_BYTES && more <= BLOCKS * BLOCK_BYTES * 3 / 2, "%zu", more);
+  for (size_t i = 0; i < BLOCKS; i += 2) free(blocks[i]);
+  struct mallinfo2 half = look();
+  CHECK_MSG(full.uordblks - half.uordblks >= more / 2 - KIB, "%zu", half.uordblks);
+  CHECK_MSG(half.ordblks >= full.ordblks + BLOCKS / 2 - 100, "from %zu to %zu free blocks",
+            full.ordblks, half.ordblks);
+  for (size_t i = 1; i < BLOCKS; i += 2) free(blocks[i]);
+  struct mallinfo2 after = look();
+  CHECK_MSG(after.uordblks <= before.uordblks + KIB, "%zu", after.uordblks - before.uordblks);
+}
+
+/* A block with a mapping of its own counts in hblkhd alone, as in glibc: in hardened mode from some 33 KiB on. */
+static size_t bytes_in_use(void) {
+  struct mallinfo2 info = look();
   return info.uordblks + info.hblkhd;
 }
 
-static size_t used_bytes_int(void) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  struct mallinfo info = mallinfo();
-#pragma GCC diagnostic pop
-  return (size_t)(unsigned)info.uordblks + (size_t)(unsigned)info.hblkhd;
+static void count_steps(void) {
+  for (size_t size = 160; size <= 512 * KIB; size += size < 3200 ? 160 : size) {
+    size_t before = bytes_in_use();
+    void *block = malloc(size);
+    size_t more = bytes_in_use() - before;
+    CHECK_MSG(more >= size && more <= size * 2, "%zu for a block of %zu", more, size);
+    free(block);
+    CHECK(bytes_in_use() == before);
+  }
 }
 
-static void check_tier(size_t size) {
-  static void *blocks[BLOCKS];
-  size_t count = LIVE_BYTES / size, before = used_bytes(), before_int = used_bytes_int();
-  CHECK(count <= BLOCKS);
-  for (size_t i = 0; i < count; i++) blocks[i] = MUST(malloc(size));
-  size_t during = used_bytes(), during_int = used_bytes_int();
-  for (size_t i = 0; i < count; i++) free(blocks[i]);
-  size_t after = used_bytes();
-  CHECK_MSG(during - before >= LIVE_BYTES * 9 / 10, "size %zu: %zu", size, during - before);
-  CHECK_MSG(during - before <= LIVE_BYTES * 5 / 2, "size %zu: %zu", size, during - before);
-  CHECK_MSG(during_int - before_int >= LIVE_BYTES * 9 / 10, "size %zu", size);
-  CHECK_MSG(after <= before + LIVE_BYTES / 4, "size %zu: from %zu to %zu", size, before, after);
+static void count_a_big_block(void) {
+  struct mallinfo2 before = look();
+  void *block = malloc(5 * MIB);
+  struct mallinfo2 during = look();
+  CHECK(during.hblks == before.hblks + 1);
+  CHECK(during.hblkhd >= before.hblkhd + 5 * MIB && during.hblkhd <= before.hblkhd + 6 * MIB);
+  CHECK(during.uordblks == before.uordblks); /* one or the other, as in glibc */
+  block = realloc(block, 3 * MIB);
+  CHECK(look().hblks == before.hblks + 1);
+  free(block);
+  CHECK(look().hblks == before.hblks && look().hblkhd == before.hblkhd);
+}
+
+static void *work(void *unused) {
+  (void)unused;
+  free(malloc(32));
+  return malloc(32);
+}
+
+static void count_threads(void) {
+  size_t before = look().uordblks;
+  for (size_t i = 0; i < THREADS; i++) {
+    void *block;
+    CHECK(pthread_join(thread_start(work, NULL), &block) == 0);
+    free(block);
+  }
+  size_t after = look().uordblks;
+  CHECK_MSG(after <= before + 16 * KIB, "%zu bytes in use after the threads", after - before);
 }
 
 int main(void) {
-  check_tier(KIB);
-  check_tier(16 * KIB);
-  check_tier(256 * KIB);
-  check_tier(4 * MIB);
+  free(malloc(1));
+  CHECK(look().uordblks <= 64 * KIB);
+  count_small_blocks();
+  count_steps();
+  count_a_big_block();
+  count_threads();
+  errno = CHECK_ERRNO_MARK;
+  malloc_trim(0);
+  look();
+  CHECK(errno == CHECK_ERRNO_MARK);
   return 0;
 }

@@ -1,5 +1,5 @@
 /* malloc_object_size: from any address to the end of its block; exact in hardened mode (HAKMEM_HARDEN) and of guarded
- * blocks, whatever the address, and in time for a signal handler. */
+ * blocks, whatever the address, and in time for a signal handler.  hak_owns: whether it is in a block at all. */
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -19,6 +19,8 @@ static size_t size_of(const void *pointer) {
 static void check_block(const char *block, size_t size) {
   size_t whole = size_of(block), usable = hak_malloc_usable_size(block);
   CHECK_MSG(whole >= size && whole <= usable, "size %zu: %zu, usable %zu", size, whole, usable);
+  CHECK_MSG(hak_owns(block) && hak_owns(block + size / 2) && hak_owns(block + size - 1), "%zu",
+            size);
   CHECK_MSG(!is_exact || whole == size, "size %zu: %zu", size, whole);
   size_t step = size < 5000 ? 1 : size / 997;
   for (size_t offset = 0; offset < size; offset += step)
@@ -35,6 +37,7 @@ static void check_size(size_t size) {
   free(block);
   size_t freed = size_of(block);
   CHECK_MSG(!is_exact || freed == 0, "freed of %zu: %zu", size, freed);
+  if (size == 100) CHECK(hak_owns(block)); /* a free one, too */
   block = MUST(aligned_alloc(4096, size));
   check_block(block, size);
   free(block);
@@ -44,13 +47,17 @@ static void check_what_is_none(void) {
   int on_stack = 1;
   void *mapping = mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(mapping != MAP_FAILED);
-  CHECK(size_of(NULL) == SIZE_MAX);
-  CHECK(size_of(&on_stack) == SIZE_MAX);
-  CHECK(size_of(&in_data) == SIZE_MAX);
-  CHECK(size_of("literal") == SIZE_MAX);
-  CHECK(size_of((const void *)(uintptr_t)check_block) == SIZE_MAX);
-  CHECK(size_of(mapping) == SIZE_MAX);
-  CHECK(size_of((void *)UINTPTR_MAX) == SIZE_MAX);
+  const void *none[] = {NULL,
+                        &on_stack,
+                        &in_data,
+                        "literal",
+                        (const void *)(uintptr_t)check_block,
+                        mapping,
+                        (void *)8,
+                        (void *)UINTPTR_MAX,
+                        (void *)0xdead000000000000u};
+  for (size_t i = 0; i < COUNT_OF(none); i++)
+    CHECK_MSG(size_of(none[i]) == SIZE_MAX && !hak_owns(none[i]), "%p", none[i]);
 }
 
 /* Anywhere in 4 GiB around what lives, and anywhere at all. */

@@ -8,12 +8,40 @@ from results import Run
 
 HERE = Path(__file__).resolve().parent
 # Those whose output is looked at by test_reports.py and test_options.py.
-PRINTING = {"malloc_info", "malloc_stats", "hak_stats_print", "hak_stats_json", "churn"}
+PRINTING = {"hak_stats_print", "hak_stats_json", "churn"}
 # An hour: memory that the program asks about must not age away meanwhile.
 ENVIRONMENT = {"hak_purge": {"HAKMEM_DECAY_MS": "3600000"}, "malloc_trim": {"HAKMEM_DECAY_MS": "3600000"}}
 MAKER = "fitted_classes.c"
 # The C library lacks what these call (Debian 12's the first), so they cannot be linked without hakmem.
 NEEDS_LIBRARY = {"free_sized", "jemalloc_calls"}
+
+HARDENED = [{"HAKMEM_HARDEN": "1"}, {"HAKMEM_HARDEN": "2"}]
+GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
+LIMITED = {"HAKMEM_LIMIT_HARD": "1G"}
+PROFILED = {"HAKMEM_PROFILE": "64"}
+NEVER_PROFILED = {"HAKMEM_PROFILE": "never"}
+MANNERLY = ("preload", "static", "preload-debug")  # as tests/glibc
+# Programs that try more with options: in these modes, with each of these options.
+WITH_OPTIONS: dict[str, tuple[tuple[str, ...], list[dict[str, str]]]] = {
+    # A hard limit counts as much of a range as was asked for, in pages.
+    "hak_rezalloc": (("linked",), [LIMITED]),
+    "mallinfo": (MANNERLY, [*HARDENED, GUARDED]),
+    "refusals": (MANNERLY, [*HARDENED, GUARDED]),
+    "hak_profile": (OWN_API_MODES, [NEVER_PROFILED]),
+    # It asks of free blocks, too: test_fortify.py looks at what is said of them.
+    "object_size": (OWN_API_MODES, [level | {"HAKMEM_ON_MISUSE": "ignore"} for level in HARDENED]),
+    "jemalloc_calls": (
+        ("linked", "linked-debug"),
+        [*HARDENED, GUARDED | {"HAKMEM_GUARD_SLOTS": "4096"}, LIMITED, PROFILED],
+    ),
+    # Each has blocks of its own kind ready that malloc takes before it asks for others.
+    "hak_heap_use": (
+        ("preload", "static-debug"),
+        [{}, *HARDENED, GUARDED, LIMITED, NEVER_PROFILED]
+        + [{"HAKMEM_PROFILE": period} for period in ("1", "64")]
+        + [HARDENED[0] | {"HAKMEM_PROFILE": "4K"}],
+    ),
+}
 
 CASES = [
     (program.stem, mode)
@@ -26,6 +54,19 @@ CASES = [
 @pytest.mark.parametrize(("name", "mode"), CASES)
 def test_program(name: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.c", mode, env=ENVIRONMENT.get(name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "env"),
+    [
+        (name, mode, env)
+        for name, (modes, options) in WITH_OPTIONS.items()
+        for mode in modes
+        for env in options
+    ],
+)
+def test_program_with_options(name: str, mode: str, env: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / f"{name}.c", mode, env=env, timeout=120))
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))

@@ -1,12 +1,11 @@
-"""What the reporting calls write, and where."""
+"""What hakmem's own reporting calls write, and where; glibc's are in tests/glibc."""
 
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from modes import ALL_MODES, OWN_API_MODES
+from modes import OWN_API_MODES
 from results import Run
 
 HERE = Path(__file__).resolve().parent
@@ -15,23 +14,6 @@ HERE = Path(__file__).resolve().parent
 def class_counters(root: Path) -> list[str]:
     table = (root / "src/base/counters.def").read_text()
     return re.findall(r"^CLASS_COUNTER\((\w+),", table, re.M)
-
-
-@pytest.mark.parametrize("mode", ALL_MODES)
-def test_malloc_stats_writes_to_standard_error(mode: str, run_program: Run) -> None:
-    result = run_program(HERE / "malloc_stats.c", mode)
-    assert (result.returncode, result.stdout) == (0, "")
-    assert "hakmem" in result.stderr
-    assert any(character.isdigit() for character in result.stderr)
-
-
-@pytest.mark.parametrize("mode", ALL_MODES)
-def test_malloc_info_writes_xml(mode: str, run_program: Run) -> None:
-    result = run_program(HERE / "malloc_info.c", mode)
-    assert (result.returncode, result.stderr) == (0, "")
-    document = ElementTree.fromstring(result.stdout)
-    assert document.tag == "malloc"
-    assert "version" in document.attrib
 
 
 @pytest.mark.parametrize("mode", OWN_API_MODES)

@@ -167,11 +167,11 @@ def test_nothing_is_said_of_correct_programs(mode: str, run_program: Run) -> Non
     assert guarded(result.stats) > 100
 
 
-# hak_good_size.c says what blocks of a class have; guarded ones have what was asked for.
+# hak_family.c says what blocks of a class have; guarded ones have what was asked for.
 API = [path for path in sorted((TESTS / "api").glob("*.c*")) if path.stem in {
-    "alignment_natural", "alignment_power_of_two", "calloc_overflow", "calloc_zero", "churn", "free_errno",
-    "free_sized", "glibc_aliases", "malloc_zero", "new_forms", "new_handler", "realloc_content",
-    "realloc_zero", "usable_size", "valloc_pvalloc",
+    "alignment_natural", "alignment_power_of_two", "calloc_zero", "churn", "free_sized",
+    "glibc_aliases", "malloc_zero", "new_forms", "new_handler", "realloc_content", "realloc_zero", "refusals",
+    "usable_size", "valloc_pvalloc",
 }]  # fmt: skip
 
 

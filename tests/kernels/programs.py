@@ -42,7 +42,7 @@ class Program:
 
 
 # Those of tests/api that need a library to be linked with, or print, stay where they are.
-API_ELSEWHERE = {"free_sized", "malloc_info", "malloc_stats", "churn"}
+API_ELSEWHERE = {"free_sized", "churn"}
 API_OPTIONS = {"malloc_trim": NEVER}
 
 

@@ -40,7 +40,6 @@ NOT_MUSLS = {
     "api/malloc_trim.c": "musl has no malloc_trim",
     "failure/maps_exhausted.c": "musl has no malloc_trim",
     "memory/memory_comes_back.c": "musl has no malloc_trim",
-    "api/size_too_large.c": "musl has no pvalloc",
     "api/valloc_pvalloc.c": "musl has no pvalloc",
     "concurrency/key_destructors.c": "musl calls nothing in .preinit_array",
     "concurrency/spawn.c": "the programs that it starts are of another C library",
