@@ -33,6 +33,12 @@ def ways_of(*sources: Path) -> dict[str, Path]:
     return {name: source for source in sources for name in row.findall(source.read_text())}
 
 
+def assert_silent(result: Result) -> None:
+    """The program found nothing wrong, and nothing was printed."""
+    seen = (result.returncode, result.stdout, result.stderr)
+    assert seen == (0, "", ""), f"status {seen[0]}, stdout {seen[1]!r}, stderr {seen[2]!r}"
+
+
 def assert_clean(result: Result, stdout: str = "") -> None:
     """The program found nothing wrong, nothing was printed, and hakmem served its blocks."""
     seen = (result.returncode, result.stdout, result.stderr)

@@ -27,10 +27,7 @@ static void use_an_own_heap(uint64_t *random) {
 }
 
 /* Somebody uses it, for as long as there are threads. */
-static void fail_to_destroy(hak_heap *heap) {
-  errno = 0;
-  CHECK(!hak_heap_destroy(heap) && errno == EBUSY);
-}
+static void fail_to_destroy(hak_heap *heap) { CHECK_FAILS(hak_heap_destroy(heap), EBUSY); }
 
 static void *live(void *number) {
   uint64_t random = random_seed((uint64_t)(size_t)number);

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from modes import assert_clean
+from modes import assert_clean, assert_silent
 from results import Compile, Run
 
 HERE = Path(__file__).resolve().parent
@@ -30,14 +30,38 @@ def test_fork_under_load(
 ) -> None:
     # No reports: they would mix with those of hundreds of children.
     source = HERE / "fork_under_load.c"
-    result = run_program(source, mode, args=[forks, function], env=options, stats=False, timeout=120)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert_silent(run_program(source, mode, args=[forks, function], env=options, stats=False, timeout=120))
 
 
+# Programs that fork, with what others do meanwhile; how often, in each mode.
+FORKING = {
+    "fork_many_heaps": {"preload": "100", "preload-debug": "50"},
+    "fork_named_heaps": {"linked": "60", "linked-debug": "30", "static": "30"},
+    # The C library takes locks of its own for a fork, whose holders may wait in malloc.
+    "fork_stdio": {"preload": "500", "preload-debug": "200", "static": "200"},
+    # A signal handler that has interrupted malloc or free, which goes on in the parent and in the child.
+    "fork_in_handler": {"preload": "50", "preload-debug": "50"},
+}
+CASES = [(name, *way, "0") for name, ways in FORKING.items() for way in ways.items()]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "forks", "harden"), [*CASES, ("fork_named_heaps", "linked", "20", "1")]
+)
+def test_program(name: str, mode: str, forks: str, harden: str, run_program: Run) -> None:
+    env = {"HAKMEM_HARDEN": harden}
+    assert_silent(run_program(HERE / f"{name}.c", mode, args=[forks], env=env, stats=False, timeout=100))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "env"),
+    [("fork_generations", [], {}), ("fork_while_swept", ["600"], {"HAKMEM_DECAY_MS": "0"})],
+)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-def test_fork_while_swept(mode: str, run_program: Run) -> None:
-    options = {"HAKMEM_DECAY_MS": "0"}
-    assert_clean(run_program(HERE / "fork_while_swept.c", mode, args=["600"], env=options))
+def test_program_that_reports(
+    mode: str, name: str, args: list[str], env: dict[str, str], run_program: Run
+) -> None:
+    assert_clean(run_program(HERE / f"{name}.c", mode, args=args, env=env))
 
 
 def test_reports_of_parent_and_children(run_program: Run) -> None:
@@ -47,46 +71,11 @@ def test_reports_of_parent_and_children(run_program: Run) -> None:
     assert len(result.stats) == 1 + 10
 
 
-@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-def test_generations(mode: str, run_program: Run) -> None:
-    assert_clean(run_program(HERE / "fork_generations.c", mode))
-
-
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 def test_spawn(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "spawn.c", mode)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert_silent(result)
     assert result.served >= 1
-
-
-@pytest.mark.parametrize(("mode", "forks"), [("preload", "100"), ("preload-debug", "50")])
-def test_fork_with_many_heaps(mode: str, forks: str, run_program: Run) -> None:
-    result = run_program(HERE / "fork_many_heaps.c", mode, args=[forks], stats=False, timeout=100)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("mode", "forks", "harden"),
-    [("linked", "60", "0"), ("linked-debug", "30", "0"), ("static", "30", "0"), ("linked", "20", "1")],
-)
-def test_fork_while_threads_share_a_heap(mode: str, forks: str, harden: str, run_program: Run) -> None:
-    env = {"HAKMEM_HARDEN": harden}
-    result = run_program(HERE / "fork_named_heaps.c", mode, args=[forks], env=env, stats=False, timeout=100)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(("mode", "forks"), [("preload", "500"), ("preload-debug", "200"), ("static", "200")])
-def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_program: Run) -> None:
-    """The C library takes locks of its own for a fork, whose holders may wait in malloc."""
-    result = run_program(HERE / "fork_stdio.c", mode, args=[forks], stats=False, timeout=100)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
-def test_fork_in_a_signal_handler(mode: str, run_program: Run) -> None:
-    """It has interrupted malloc or free, which goes on in the parent and in the child."""
-    result = run_program(HERE / "fork_in_handler.c", mode, args=["50"], stats=False)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("starter", ["pthread", "c11", "timer"])

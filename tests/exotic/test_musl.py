@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from modes import assert_silent
 from preload import clean_environment, served
 from results import captured
 
@@ -57,8 +58,7 @@ def whole_object(kernel_headers: Path, tmp_path_factory: pytest.TempPathFactory)
 
 def run(command: Sequence[str | Path], report: Path, **environment: str) -> None:
     options = {"HAKMEM_STATS": f"json:{report}"} | environment
-    result = captured(command, env=clean_environment() | options, timeout=120)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert_silent(captured(command, env=clean_environment() | options, timeout=120))
     assert served(json.loads(report.read_text())) > 0
 
 

@@ -10,10 +10,8 @@
 static void check_other_calls_fail_too(size_t size) {
   char *block = malloc(16); /* may or may not be there */
   if (block != NULL) block[0] = 'k';
-  errno = 0;
-  CHECK(realloc(block, GIB * 16) == NULL && errno == ENOMEM);
-  errno = 0;
-  CHECK(calloc(GIB, 16) == NULL && errno == ENOMEM);
+  CHECK_FAILS(realloc(block, GIB * 16), ENOMEM);
+  CHECK_FAILS(calloc(GIB, 16), ENOMEM);
   void *out = &out;
   CHECK(posix_memalign(&out, MIB, GIB * 16) == ENOMEM && out == &out);
   CHECK(block == NULL || block[0] == 'k');

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import target
-from results import Result, Run
+from modes import assert_silent
+from results import Run
 
 HERE = Path(__file__).resolve().parent
 BY_AGE_NEVER = {"HAKMEM_DECAY_MS": "3600000"}
-
-
-def assert_quiet(result: Result) -> None:
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])
@@ -25,7 +22,7 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
     result = run_program(
         HERE / "limit_hard.c", mode, args=[mib, threads], env={"HAKMEM_LIMIT_HARD": f"{mib}M"}
     )
-    assert_quiet(result)
+    assert_silent(result)
     [report] = result.stats
     assert report["counters"]["enomem"] > 0
     assert report["totals"]["limit_hard_refusals"] > 0
@@ -34,13 +31,13 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
 @pytest.mark.parametrize(("mode", "mib"), [("preload", "100"), ("preload-debug", "32"), ("static", "32")])
 def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": f"{mib}M"}
-    assert_quiet(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
+    assert_silent(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
 
 
 @pytest.mark.parametrize("limit", ["32MiB", "33.554432MB", "0.03125G", "32768k"])
 def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": limit}
-    assert_quiet(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
+    assert_silent(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
 
 
 @pytest.mark.parametrize("flags", ["1", "2", "3", "7"], ids=["current", "future", "both", "onfault"])
@@ -48,7 +45,7 @@ def test_units_of_a_limit(limit: str, run_program: Run) -> None:
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 def test_locked_memory(mode: str, when: str, flags: str, run_program: Run) -> None:
     """Without privilege, 8 MiB may be locked; what is reserved alone would exceed that."""
-    assert_quiet(run_program(HERE / "locked.c", mode, args=[when, flags], stats=False))
+    assert_silent(run_program(HERE / "locked.c", mode, args=[when, flags], stats=False))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_a_block_that_shrinks_stays(
 ) -> None:
     environment = options | ({"HAKMEM_LIMIT_HARD": "200M"} if "limit" in refused else {})
     source = HERE / "shrink_refused.c"
-    assert_quiet(run_program(source, mode, args=refused.split(), env=environment, stats=False))
+    assert_silent(run_program(source, mode, args=refused.split(), env=environment, stats=False))
 
 
 @target.not_there
@@ -101,7 +98,7 @@ def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Run) ->
 def test_soft_limit(mode: str, what: str, run_program: Run) -> None:
     environment = BY_AGE_NEVER | {"HAKMEM_LIMIT_SOFT": "24M"}
     result = run_program(HERE / "limit_soft.c", mode, args=["24", what], env=environment)
-    assert_quiet(result)
+    assert_silent(result)
     [report] = result.stats
     assert 0 < report["counters"]["limit_soft_hits"] < (60 if what == "above" else 1000)
 
@@ -112,7 +109,7 @@ def test_no_mappings_left(mode: str, left: str, run_program: Run) -> None:
     result = run_program(HERE / "maps_exhausted.c", mode, args=[left], stats=False)
     if result.returncode == 77:
         pytest.skip("vm.max_map_count is beyond reach")
-    assert_quiet(result)
+    assert_silent(result)
 
 
 # ---- a real cgroup -----------------------------------------------------------------------------------------

@@ -214,8 +214,7 @@ WAY(refused) {
   touch(before, 100 * GIB);
   CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
   for (size_t round = 0; round < 10; round++) {
-    errno = 0;
-    CHECK(malloc(huge) == NULL && errno == ENOMEM);
+    CHECK_FAILS(malloc(huge), ENOMEM);
     CHECK(realloc(before, huge) == NULL && errno == ENOMEM);
     CHECK(calloc(huge, 1) == NULL && errno == ENOMEM);
   }

@@ -1,5 +1,6 @@
 """Perl with cloned interpreters, node with worker threads, java with direct buffers: the same output."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,18 @@ def run_script(sides: Sides, interpreter: Path, script: str) -> int:
         return side.run([interpreter, PROGRAMS / script]).stdout
 
     return len(sides.same(job).splitlines())
+
+
+# ---- sqlite3: a million rows, indices, joins, full text, vacuum; the same database, byte by byte ---------
+
+
+def test_million_rows(sides: Sides, program: Find) -> None:
+    sqlite3, script = program("sqlite3"), (PROGRAMS / "rows.sql").read_text()
+
+    def job(side: Side) -> tuple[str, str]:
+        output = side.run([sqlite3, "-batch", "-bail", "rows.db"], stdin=script).stdout
+        return output, hashlib.sha256((side.folder / "rows.db").read_bytes()).hexdigest()
+
+    output, _ = sides.same(job)
+    assert "rows|1000000\n" in output
+    assert output.endswith("integrity|ok\n")

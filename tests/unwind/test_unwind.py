@@ -203,3 +203,14 @@ def test_programs(which: str, hook: Path, plain: Plain, tmp_path: Path) -> None:
     assert seen > 50
     assert different == 0
     assert incomplete <= seen / 100
+
+
+# ---- programs that hakmem is linked into: stacks begin where hakmem ends, as with the shared library -----
+
+
+@pytest.mark.parametrize("flags", ["-rdynamic", "-rdynamic -no-pie", "-rdynamic -Wl,--gc-sections"])
+def test_reports_leave_hakmem_out(flags: str, static_lib: Path, compile_c: Compile, plain: Run) -> None:
+    program = compile_c(HERE / "archive.c", *flags.split(), static_lib)
+    result = plain([program], env={"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"})
+    innermost = re.findall(r"#0 .*\((\w+)\+0x", result.stderr)
+    assert innermost == ["give", "make", "give"], result.stderr
