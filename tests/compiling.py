@@ -10,6 +10,7 @@ import fcntl
 import filecmp
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ from results import captured
 
 # The workers of one run have this in common.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+
+
+def marked_lines(source: Path) -> dict[str, int]:
+    """The numbers of the lines with a comment `// line of NAME`."""
+    lines = enumerate(source.read_text().splitlines(), start=1)
+    return {found[1]: number for number, text in lines if (found := re.search(r"// line of (\w+)", text))}
 
 
 class Compiler:

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from compiling import marked_lines
 from hakmem.profile import lines
 from hakmem.profile.debug_files import Debuginfod
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
@@ -28,11 +29,7 @@ from results import Find, captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "sites.cc"
-LINES = {
-    found[1]: number
-    for number, text in enumerate(SOURCE.read_text().splitlines(), start=1)
-    if (found := re.search(r"// line of (\w+)", text))
-}
+LINES = marked_lines(SOURCE)
 GROW = "app::Cache<std::vector<int, std::allocator<int> > >::grow(unsigned long)"
 LOADED_AT = 0x7F0000000000
 

@@ -15,7 +15,7 @@ from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import from_pprof
 from hakmem.profile.protobuf import Message, fields_of, numbers_of, signed, varint
 from hakmem.profile.sites import site_table
-from hakmem.profile.wrappers import is_internal, without_arguments
+from hakmem.profile.wrappers import without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
 from profiles.worlds import profile_of
 from results import Find, captured
@@ -156,44 +156,6 @@ def test_what_a_container_calls_is_not_dropped(pprof: Callable[..., str]) -> Non
     labels = Labels(named)
     assert [frame.function for frame in labels.site((1, 2, 3, 4), 2)] == [names[1], names[2]]
     assert [frame.function for frame in labels.site((1, 3, 4), 2)] == ["main"]
-
-
-@pytest.mark.parametrize(
-    ("function", "folded"),
-    [
-        ("malloc", True),
-        ("__libc_calloc", True),
-        ("operator new[](unsigned long, std::align_val_t)", True),
-        ("std::__new_allocator<char>::allocate(unsigned long, void const*)", True),
-        (GROW, True),
-        ("g_malloc0_n", True),
-        ("PyMem_RawMalloc", True),
-        ("_PyObject_GC_NewVar", True),
-        ("alloc::raw_vec::RawVec<T,A>::grow_one", True),
-        ("<alloc::raw_vec::RawVecInner>::try_reserve_exact", True),
-        ("__rustc::__rust_alloc", True),
-        ("<hakmem::allocator::Hakmem as core::alloc::global::GlobalAlloc>::alloc", True),
-        ("<alloc::vec::Vec<u8> as core::clone::Clone>::clone", True),
-        ("<u64 as core::fmt::Display>::fmt", True),
-        ("<T as alloc::slice::hack::ConvertVec>::to_vec", True),
-        ("<str>::repeat", True),
-        ("<app::Order as core::fmt::Display>::fmt", False),
-        ("app::keep_orders", False),
-        ("std::string render(int)", False),
-        ("core::Engine::load(char const*)", False),
-        ("xmalloc", True),
-        ("runtime.growslice", True),
-        ("runtime.malg", False),
-        ("main", False),
-        ("my_malloc_test", False),
-        ("app::Cache::operator()(int)", False),
-        ("(anonymous namespace)::fill(int)", False),
-        ("mallocator::run", False),
-        ("", False),
-    ],
-)
-def test_wrappers(function: str, folded: bool) -> None:
-    assert is_internal(function) is folded
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from compiling import marked_lines
 from hakmem.target.elf import open_elf
 from preload import clean_environment
 from results import captured
 from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "two_sites.c"
-LINES = {
-    found[1]: number
-    for number, text in enumerate(SOURCE.read_text().splitlines(), start=1)
-    if (found := re.search(r"// line of (\w+)", text))
-}
+LINES = marked_lines(SOURCE)
 BLOCK_BYTES = 1 << 20  # larger than R: each is sampled, so that figures are exact
 Ask = Callable[..., str]
 

@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,19 +18,12 @@ from hakmem.profile.watch import Names, SiteWatch
 from hakmem.target.process import Process
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, open_process
-from tool.conftest import compiled, sites_program
-from tool.processes import running, wait_until
-
-__all__ = ["compiled", "sites_program"]
+from tool.processes import runs, wait_until
 
 SAMPLES_OF_EACH = 500
 
 
-@pytest.fixture
-def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
-    """It samples from its first malloc on."""
-    with running([sites_program], lib, {"HAKMEM_PROFILE": "1"}) as process:
-        yield process
+sites = runs("sites.c", flags=["-g"], scope="function", HAKMEM_PROFILE="1")  # from its first malloc on
 
 
 def test_probabilities_are_those_of_single_blocks() -> None:

@@ -26,11 +26,10 @@ from preload import clean_environment, preload_environment
 from real.conftest import program, why_missing
 from results import Compile
 from tool.forked import Ending, forked
-from tool.processes import hakmem, running
+from tool.processes import PROGRAMS, hakmem, runs
 
 __all__ = ["program", "why_missing"]
 
-PROGRAMS = Path(__file__).parent / "programs"
 Command = Sequence[str | Path]
 
 # Without a package index `make` leaves the tool out, and says so.
@@ -164,11 +163,7 @@ def sites_program(compiled: Compile) -> Path:
     return compiled("sites", "-g")
 
 
-@pytest.fixture
-def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
-    """It runs all the time."""
-    with running([sites_program], lib) as process:
-        yield process
+sites = runs("sites.c", flags=["-g"], scope="function")
 
 
 @pytest.fixture(scope="session")
@@ -177,11 +172,7 @@ def busy_program(compile_c: Compile) -> Path:
     return compile_c(PROGRAMS / "busy.c")
 
 
-@pytest.fixture(scope="module")
-def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
-    """It runs all the time."""
-    with running([busy_program, "300"], lib) as process:
-        yield process
+busy = runs("busy.c", "300")
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from results import Compile, Tally
+from results import Tally
 from tool.dumps import HAS_GCORE, dumped
-from tool.processes import hakmem, running
+from tool.processes import hakmem, running, runs
 
 SECONDS = float(os.environ.get("FUZZ_TOOL_SECONDS", "2"))
 SEED = os.environ.get("FUZZ_TOOL_SEED", "1")
-PROGRAMS = Path(__file__).parent / "programs"
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 
 WORDS = (
@@ -55,10 +54,7 @@ class World:
         return self.one_of(*files) if kind < 0.4 else self.one_of(*WORDS)
 
 
-@pytest.fixture(scope="module")
-def process(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAMS / "busy.c"), "3000"], lib) as process:
-        yield process
+process = runs("busy.c", "3000")
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,10 @@ from typing import Any
 
 import pytest
 from preload import preload_environment
+from results import Compile
 from tool.forked import LIMIT_S, Ending, forked
 
+PROGRAMS = Path(__file__).parent / "programs"
 READY = "ready"
 PATIENCE_S = 60.0  # of a machine that others use, too
 STEP_S = 0.02
@@ -63,6 +65,19 @@ def running(
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+def runs(
+    name: str, *arguments: str, flags: Sequence[str] = (), scope: str = "module", **environment: str
+) -> Callable[..., Iterator[subprocess.Popen[str]]]:
+    """A fixture: this program of programs/, which runs on hakmem all the time."""
+
+    @pytest.fixture(scope=scope)  # type: ignore[call-overload]
+    def given(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
+        with running([compile_c(PROGRAMS / name, *flags), *arguments], lib, environment) as process:
+            yield process
+
+    return given  # type: ignore[no-any-return]
 
 
 def read_until(process: subprocess.Popen[str], ready: str) -> list[str]:

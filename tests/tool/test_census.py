@@ -16,9 +16,8 @@ from hakmem.census.residency import measure
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.pages import REGION_BYTES, REGION_PAGES, PageMap
 from results import Compile
-from tool.processes import hakmem_json, running
+from tool.processes import PROGRAMS, hakmem_json, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 MODES = {
     "default": {},
     "hardened": {"HAKMEM_HARDEN": "1"},

@@ -11,9 +11,8 @@ import pytest
 from results import Compile
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
-from tool.processes import running
+from tool.processes import PROGRAMS, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 # gdb dumps all of a deleted file, so that classes have names there; symbols have none.
 DEVICE = ("structure", "with &disk_operations")
 pytestmark = needs_gcore

@@ -12,19 +12,14 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from results import Compile, Find, captured
 from tool.forked import tool_environment
-from tool.processes import TOOL, answers, free_port, hakmem, hakmem_json, running, wait_until
+from tool.processes import PROGRAMS, TOOL, answers, free_port, hakmem, hakmem_json, running, runs, wait_until
 
-PROGRAMS = Path(__file__).parent / "programs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 Families = dict[str, Metric]
 
 
-@pytest.fixture(scope="module")
-def known(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    """A process whose figures stand still."""
-    with running([compile_c(PROGRAMS / "known.c")], lib, {"HAKMEM_DECAY_MS": "86400000"}) as process:
-        yield process
+known = runs("known.c", HAKMEM_DECAY_MS="86400000")  # its figures stand still
 
 
 @contextmanager

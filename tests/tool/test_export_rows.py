@@ -18,8 +18,8 @@ from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_rows import OTHERS, Grouping, Member, Sums, Totals, rows_of
 from results import Compile
 from tool.conftest import Tool
-from tool.processes import running
-from tool.test_export import PROGRAMS, families
+from tool.processes import PROGRAMS, running
+from tool.test_export import families
 
 ID, OUTER = "0123456789abcdef" * 4, "f" * 64
 UID = "11111111-2222-3333-4444-555555555555"

@@ -19,8 +19,8 @@ from hakmem.cli import COMMANDS, main
 from results import Compile, Tally
 from tool.conftest import Tool
 from tool.forked import NEVER, Ending, forked, is_clean, tool_environment
-from tool.fuzz_world import PROGRAMS, SECONDS, World, counted, made, process, world
-from tool.processes import running
+from tool.fuzz_world import SECONDS, World, counted, made, process, world
+from tool.processes import PROGRAMS, running
 
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 __all__ = ["made", "process", "world"]  # fixtures

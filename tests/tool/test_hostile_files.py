@@ -1,9 +1,10 @@
 """Files that somebody made to hurt: names that take long, archives that grow, text that a terminal obeys."""
 
 import gzip
+from pathlib import Path
 
 import pytest
-from hakmem.base.errors import HakmemError
+from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.blocks.guards import GuardReport, GuardStack
 from hakmem.profile import pprof_reader
 from hakmem.profile.files import loaded
@@ -12,6 +13,7 @@ from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import is_internal, is_wrapper
 from hakmem.views.guard_text import guard_lines
 from hakmem.views.profile_text import heading
+from tool.conftest import Tool
 
 LENGTH = 1 << 20
 # Each makes a pattern try again from every place where it could begin, and fail at the end.
@@ -77,3 +79,25 @@ def test_a_program_has_any_name() -> None:
     """A file says how its program was called."""
     (line,) = list(heading(Profile(Header(process_name="\x1b]0;mine\x07\nserver"))))[:1]
     assert line.startswith("]0;mine server (")
+
+
+# ---- what another command has written: the message names the one that reads it ---------------------------
+
+
+@pytest.mark.parametrize("command", ["diff", "symbolize"])
+def test_a_recording_is_no_profile(tool: Tool, run: Path, command: str) -> None:
+    ended = tool(command, *[run] * (2 if command == "diff" else 1))
+    assert ended.status == ExitCode.FAILED
+    assert f"{run} is a recording, not a heap profile; hakmem report {run} shows it" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["core", "why", "profile"])
+@pytest.mark.parametrize("kind", ["recording", "profile"])
+def test_neither_is_a_core(tool: Tool, run: Path, tmp_path: Path, command: str, kind: str) -> None:
+    file = run if kind == "recording" else tmp_path / "x.pb.gz"
+    if kind == "profile":
+        file.write_bytes(gzip.compress(b"profile"))
+    ended = tool(command, file)
+    assert ended.status == ExitCode.FAILED
+    assert "is not a core dump" in ended.stderr
+    assert "hakmem symbolize shows a heap profile, hakmem report a recording" in ended.stderr

@@ -1,14 +1,11 @@
 """A block much larger than the machine's memory, as the tool sees it: inside it chunks have no records."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from results import Compile
-from tool.processes import hakmem_json, running
+from tool.processes import hakmem_json, runs
 
-PROGRAM = Path(__file__).parent / "programs" / "huge.c"
 BYTES = 200 << 30
 MIB = 1 << 20
 STRICT = "2"
@@ -19,10 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def huge(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAM)], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
-        yield process
+huge = runs("huge.c", HAKMEM_HELPER_THREAD="0")
 
 
 def said(process: subprocess.Popen[str]) -> list[int]:

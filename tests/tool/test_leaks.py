@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,9 +28,8 @@ from hakmem.target.target import open_process
 from results import Compile
 from tool.conftest import Start, Tool
 from tool.dumps import dumped, needs_gcore
-from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
+from tool.processes import PROGRAMS, hakmem, hakmem_json, redis_load, running, running_redis, runs, wait_until
 
-PROGRAMS = Path(__file__).parent / "programs"
 SEED = 5
 MIB = 1 << 20
 SLOW_S = 200  # six scans of a program that keeps a loaded machine busy
@@ -52,10 +50,7 @@ def known_of(process: subprocess.Popen[str]) -> dict[str, tuple[int, int]]:
     return {name: (int(size), int(count)) for name, size, count in rows}
 
 
-@pytest.fixture(scope="module")
-def lost(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAMS / "lost.c")], lib) as process:
-        yield process
+lost = runs("lost.c")
 
 
 def check_lost(answer: dict[str, Any], known: dict[str, tuple[int, int]]) -> None:
@@ -288,11 +283,7 @@ def test_nothing_is_definitely_lost_where_threads_free_each_others(busy: subproc
 # ---- what changes while it is scanned ------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def server(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    program = [compile_c(PROGRAMS / "server.c"), str(SERVER_LOST), str(3 * SERVER_LOST)]
-    with running(program, lib, {"HAKMEM_PROFILE": "65536"}) as process:
-        yield process
+server = runs("server.c", str(SERVER_LOST), str(3 * SERVER_LOST), HAKMEM_PROFILE="65536")
 
 
 def test_what_is_lost_in_a_server_is_told_with_its_site(server: subprocess.Popen[str]) -> None:

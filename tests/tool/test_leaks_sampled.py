@@ -17,9 +17,8 @@ from hakmem.profile.live import read_profile
 from hakmem.target.target import open_core, open_process
 from results import Compile
 from tool.dumps import dumped, needs_gcore
-from tool.processes import hakmem, hakmem_json, running
+from tool.processes import PROGRAMS, hakmem, hakmem_json, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 ALL = {"HAKMEM_PROFILE": "64"}  # the smallest R: nearly all blocks are samples
 MODES = [
     pytest.param({}, id="default"),

@@ -13,9 +13,8 @@ from hakmem.census.snapshot import open_process, take
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.views.metrics import HakmemCollector
 from results import Compile
-from tool.processes import hakmem, hakmem_json, running
+from tool.processes import PROGRAMS, hakmem, hakmem_json, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 MIB = 1 << 20
 HARD, SOFT = {"HAKMEM_LIMIT_HARD": "40M"}, {"HAKMEM_LIMIT_SOFT": "10M"}
 

@@ -18,9 +18,8 @@ from results import Compile
 from rich.cells import cell_len
 from rich.console import Console
 from tool.forked import forked
-from tool.processes import hakmem, running, wait_until
+from tool.processes import PROGRAMS, hakmem, running, wait_until
 
-PROGRAMS = Path(__file__).parent / "programs"
 WIDE = 400
 WORKED_S = 0.3
 WHOLE_FROM_COLUMNS = 33

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,17 +16,13 @@ from hakmem.target.target import open_process
 from results import Compile
 from tool.conftest import Tool
 from tool.forked import Ending
-from tool.processes import running, wait_until
+from tool.processes import running, runs, wait_until
 from tool.test_output import FULL, NEEDS_ROOT, node
 
 LONG = "50s"  # longer than a test may take: no test waits for it
 
 
-@pytest.fixture(scope="module")
-def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
-    """One for the whole module."""
-    with running([sites_program], lib) as process:
-        yield process
+sites = runs("sites.c", flags=["-g"])
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from hakmem.target.pages import PAGE_BYTES, REGION_BYTES, PageMap, core_page_map
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
 from results import Compile
-from tool.processes import running
-from tool.test_huge import PROGRAM, pytestmark
+from tool.processes import PROGRAMS, running
+from tool.test_huge import pytestmark
 
 __all__ = ["pytestmark"]
 
@@ -90,7 +90,7 @@ def test_nothing_is_resident_in_an_empty_map() -> None:
 
 def test_why_of_a_huge_block_takes_little_memory(lib: Path, compile_c: Compile) -> None:
     """It took 7 bytes and more of the tool for each page of 200 GiB."""
-    with running([compile_c(PROGRAM)], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
+    with running([compile_c(PROGRAMS / "huge.c")], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
         assert isinstance(process, subprocess.Popen)
         target = open_process(process.pid)
         tracemalloc.start()

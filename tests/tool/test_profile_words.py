@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,14 @@ from hakmem.profile.sites import site_table
 from hakmem.target.switch import Followed, Switch
 from hakmem.target.target import open_process
 from hakmem.views.profile_text import heading, hints, show_profile
-from results import Compile
 from tool.conftest import Tool
-from tool.processes import running
+from tool.processes import running, runs
 
 STACK = (0x1000, 0x2000)
 THREADS = 2  # of pair.c
 
 
-@pytest.fixture
-def pair(compiled: Compile, lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("pair")], lib) as process:
-        yield process
+pair = runs("pair.c", scope="function")
 
 
 def profile_of(samples: list[Sample], mode: Mode = Mode.LIVE) -> Profile:

@@ -5,7 +5,7 @@ import random
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,14 @@ from results import Find
 from tool.conftest import Tool
 from tool.forked import tool_environment
 from tool.leases import ends_by_itself
-from tool.processes import TOOL, hakmem, running, wait_until
+from tool.processes import TOOL, hakmem, running, runs, wait_until
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20
 PIECES = ("0", "-1", "1", "0.5", "1e15", "18446744073709551616", "null", "true", '"x"', '""', "[]", "{}", "7")
 
 
-@pytest.fixture(scope="module")
-def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
-    """One for the whole module."""
-    with running([sites_program], lib) as process:
-        yield process
+sites = runs("sites.c", flags=["-g"])
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from hakmem.base.sizes import bytes_text, count_text, sparkline
 from hakmem.views.charts import Chart, Series, moment, tick_step
 from hakmem.views.recording import Recording
 from results import Compile, Find
-from tool.processes import hakmem, running
+from tool.processes import PROGRAMS, hakmem, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 CHARTS = ("memory", "classes", "stages", "remote", "faults", "os_calls", "threads", "caches")
 PAGE_BYTES_MAX = 1 << 20
 

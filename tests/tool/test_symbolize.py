@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from compiling import marked_lines
+from hakmem.profile.live import read_profile
+from hakmem.profile.names import Sources, name_addresses
+from hakmem.target.elf import open_elf
+from hakmem.target.target import open_process
 from preload import clean_environment
-from results import captured
+from results import Compile, captured
 from tool.conftest import PROGRAMS, Tool
+from tool.processes import running
 
 SOURCE = PROGRAMS / "frames.cc"
-LINES = {
-    found[1]: number
-    for number, text in enumerate(SOURCE.read_text().splitlines(), start=1)
-    if (found := re.search(r"// line of (\w+)", text))
-}
+LINES = marked_lines(SOURCE)
 WITH_DEBUG = [
     ["-O2", "-gdwarf-5"],
     ["-O2", "-gdwarf-4"],
@@ -204,3 +206,31 @@ def test_lines_come_as_they_are_written(tool: Tool) -> None:
     process.stdin.close()
     assert process.wait(timeout=60) == 0
     process.stdout.close()
+
+
+# ---- programs that are run again and again are one file, whose paths (/proc/PID/root) come and go --------
+
+
+def test_a_file_has_the_path_that_is_there(compile_c: Compile, tmp_path: Path) -> None:
+    program, old, new = compile_c(PROGRAMS / "asked.c"), tmp_path / "old", tmp_path / "new"
+    for name in (old, new):
+        name.hardlink_to(program)
+    first = open_elf(old)
+    old.unlink()
+    second = open_elf(new)
+    assert second is first
+    assert second is not None
+    assert second.name == str(new)
+
+
+def test_lines_of_a_second_process(lib: Path, compile_c: Compile) -> None:
+    """After the first has ended."""
+    for _ in range(2):
+        with running([compile_c(PROGRAMS / "asked.c")], lib, {"HAKMEM_PROFILE": "64"}) as process:
+            target = open_process(process.pid)
+            assert target.process is not None
+            profile = read_profile(target, with_counts=False)
+            name_addresses(profile, Sources.of_process(target.process))
+        frames = [frame for at in profile.names.values() for frame in at if frame.function.startswith("ask_")]
+        assert frames
+        assert all(frame.file.endswith("asked.c") and frame.line for frame in frames), frames

@@ -14,9 +14,8 @@ from hakmem.views.report import render
 from hakmem.views.watching import MEMORY, VIEWS, Watch
 from results import Compile
 from tool.conftest import Start
-from tool.processes import hakmem, hakmem_json, running
+from tool.processes import hakmem, hakmem_json, runs
 
-PROGRAMS = Path(__file__).parent / "programs"
 MIB = 1 << 20
 NEVER_PURGED = {"HAKMEM_DECAY_MS": "86400000", "HAKMEM_HELPER_THREAD": "0"}
 # A page claimed for what is counted in blocks and addresses.
@@ -27,11 +26,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.fixture(scope="module")
-def untouched(lib: Path, compile_c: Compile) -> Any:  # noqa: ANN401 - a generator of a process
-    """It holds 85 MiB of blocks that were never written: more than its RSS."""
-    with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
-        yield process
+untouched = runs("known.c", **NEVER_PURGED)
 
 
 def test_tops_memory_is_no_share_of_rss(untouched: Any) -> None:  # noqa: ANN401

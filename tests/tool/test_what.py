@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +27,15 @@ from results import Compile, Tally
 from tool.conftest import Start, Tool
 from tool.dumps import dumped, needs_gcore
 from tool.fuzz_world import SECONDS, SEED
-from tool.processes import hakmem, hakmem_json, running, wait_until
+from tool.processes import PROGRAMS, hakmem, hakmem_json, running, runs, wait_until
 
-PROGRAMS = Path(__file__).parent / "programs"
 SCAN = ("--no-profile",)
 COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"])
 
 # ---- contents --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def contents(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
-    program = compile_c(PROGRAMS / "contents.cc", "-rdynamic")
-    with running([program], lib, {"HAKMEM_HELPER_THREAD": "0"}) as process:
-        yield process
+contents = runs("contents.cc", flags=["-rdynamic"], HAKMEM_HELPER_THREAD="0")
 
 
 def known_of(process: subprocess.Popen[str]) -> dict[str, tuple[str, int]]:

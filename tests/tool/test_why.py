@@ -18,9 +18,8 @@ from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import Mapping
 from results import Compile, Find
 from tool.dumps import dumped, needs_gcore
-from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
+from tool.processes import PROGRAMS, hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
-PROGRAMS = Path(__file__).parent / "programs"
 PAGE = 4096
 SUM_TOLERANCE = 0.01  # of RSS, the issue's
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise

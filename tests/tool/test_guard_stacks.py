@@ -1,4 +1,4 @@
-"""hakmem core names the stacks of the last report of a guarded block: who misused, took and freed it."""
+"""The stacks of a guarded block's report have names: in hakmem symbolize, and in hakmem core."""
 
 import json
 import re
@@ -8,11 +8,48 @@ from pathlib import Path
 
 import pytest
 from preload import clean_environment
-from results import Find
+from results import Find, captured
 from tool.conftest import Tool
-from tool.test_symbolize_guard import FLAGS, SOURCE
 
-pytestmark = pytest.mark.skipif(not shutil.which("gdb"), reason="gdb is missing (Debian's package gdb)")
+SOURCE = Path(__file__).resolve().parents[1] / "guard" / "misuse.c"
+FLAGS = ["-O1", "-fno-optimize-sibling-calls", "-fno-inline"]
+STACK = re.compile(r"hakmem:   (\w+) by thread \d+")
+
+
+def stacks_of(report: str) -> dict[str, str]:
+    """The text of each stack by what it is of."""
+    found: dict[str, str] = {}
+    what = ""
+    for line in report.splitlines():
+        if head := STACK.match(line):
+            what = head[1]
+        elif what and re.match(r"hakmem:     ", line):
+            found[what] = found.get(what, "") + line + "\n"
+    return found
+
+
+@pytest.mark.parametrize("flags", [["-g"], []], ids=["lines", "functions"])
+def test_each_stack_of_a_guard_report(tool: Tool, flags: list[str], tmp_path: Path) -> None:
+    program, report = tmp_path / "misuse", tmp_path / "report"
+    words = ["gcc", "-I", str(SOURCE.parents[1]), *FLAGS, *flags, str(SOURCE), "-o", str(program), "-pthread"]
+    subprocess.run(words, check=True)
+    guarded = {"LD_PRELOAD": str(tool.library), "HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
+    step = captured([program, "use-after-free-read"], env=clean_environment() | guarded, cwd=tmp_path)
+    assert "hakmem: use-after-free" in step.stderr
+    for name in ("take", "release"):
+        assert not re.search(rf"\b{name}\b", step.stderr), "the dynamic linker does not know it"
+    report.write_text(step.stderr)
+    named = tool("symbolize", report)
+    assert (named.status, named.stderr) == (0, "")
+    stacks = stacks_of(named.stdout)
+    assert set(stacks) == {"read", "allocated", "freed"}
+    for what, function in (("read", "main"), ("allocated", "take"), ("freed", "release")):
+        line = rf" at \S*{SOURCE.name}:\d+" if flags else ""
+        assert re.search(rf" {function}{line} \(", stacks[what]), named.stdout
+
+
+# ---- hakmem core: the last report, who misused, took and freed the block ---------------------------------
+
 
 # What the program does, what is said of it, and which functions are on which stack.
 MISUSES = {
@@ -42,6 +79,8 @@ MISUSES = {
 @pytest.fixture(scope="module")
 def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Find:
     """The core of a program that misuses a guarded block, written by gdb where hakmem has reported it."""
+    if shutil.which("gdb") is None:
+        pytest.skip("gdb is missing (Debian's package gdb)")
     folder = tmp_path_factory.mktemp("cores")
     program = folder / "misuse"
     words = ["gcc", "-I", str(SOURCE.parents[1]), *FLAGS, "-g", str(SOURCE), "-o", str(program), "-pthread"]
