@@ -3,6 +3,7 @@
 with running([program], lib) as process: …          a program that prints "ready" and waits
 with running_redis(server, lib) as (process, port): …
 hakmem("why", process.pid, "--json")
+with begun("record", process.pid) as tool: …        the tool itself, beside the test
 """
 
 import json
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 from preload import preload_environment
 from results import Compile
-from tool.forked import LIMIT_S, Ending, forked
+from tool.forked import LIMIT_S, Ending, forked, tool_environment
 
 PROGRAMS = Path(__file__).parent / "programs"
 READY = "ready"
@@ -38,6 +39,20 @@ def hakmem(*arguments: object, status: int = 0, limit_s: int = LIMIT_S) -> Endin
 def hakmem_json(*arguments: object) -> Any:  # noqa: ANN401 - whatever the command prints
     """The answer of `hakmem … --json`."""
     return json.loads(hakmem(*arguments, "--json").stdout)
+
+
+@contextmanager
+def begun(
+    *arguments: object, preexec_fn: Callable[[], object] | None = None, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
+    """`hakmem …` with pipes for what it reads and says, to the end of the block."""
+    words, environment = [*TOOL, *map(str, arguments)], tool_environment(variables)
+    options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | {"preexec_fn": preexec_fn}
+    with subprocess.Popen(words, env=environment, text=True, **options) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -12,7 +12,18 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from results import Compile, Find, captured
 from tool.forked import tool_environment
-from tool.processes import PROGRAMS, TOOL, answers, free_port, hakmem, hakmem_json, running, runs, wait_until
+from tool.processes import (
+    PROGRAMS,
+    TOOL,
+    answers,
+    begun,
+    free_port,
+    hakmem,
+    hakmem_json,
+    running,
+    runs,
+    wait_until,
+)
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -26,17 +37,9 @@ known = runs("known.c", HAKMEM_DECAY_MS="86400000")  # its figures stand still
 def exporting(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """An exporter, and where it listens."""
     port = free_port()
-    with subprocess.Popen(
-        [*TOOL, "export", "--listen", f"127.0.0.1:{port}", *options],
-        env=tool_environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as exporter:
-        try:
-            wait_until(lambda: answers(port), "the exporter does not answer")
-            yield exporter, f"http://127.0.0.1:{port}/metrics"
-        finally:
-            exporter.kill()
+    with begun("export", "--listen", f"127.0.0.1:{port}", *options) as exporter:
+        wait_until(lambda: answers(port), "the exporter does not answer")
+        yield exporter, f"http://127.0.0.1:{port}/metrics"
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from results import captured
 from tool.conftest import Tool
 from tool.forked import tool_environment
-from tool.processes import TOOL, free_port
+from tool.processes import begun, free_port
 from tool.test_export import known
 
 __all__ = ["known"]
@@ -119,22 +119,12 @@ def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool:
 
 
 def test_again_and_again_past_a_refusal(known: subprocess.Popen[str]) -> None:
-    with (
-        Receiver(400) as receiver,
-        subprocess.Popen(
-            [*TOOL, "export", "--otlp", receiver.url, "--every", "100ms", "--quick"],
-            env=tool_environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as tool,
-    ):
-        try:
-            for _ in range(2):
-                receiver.taken.get(timeout=PATIENCE_S)
-            tool.send_signal(signal.SIGINT)
-            said = tool.communicate(timeout=PATIENCE_S)[1]
-        finally:
-            tool.kill()
+    words = ("--every", "100ms", "--quick")
+    with Receiver(400) as receiver, begun("export", "--otlp", receiver.url, *words) as tool:
+        for _ in range(2):
+            receiver.taken.get(timeout=PATIENCE_S)
+        tool.send_signal(signal.SIGINT)
+        said = tool.communicate(timeout=PATIENCE_S)[1]
     assert tool.returncode == 0, said
     assert f"sending to {receiver.url}/v1/metrics" in said
     assert said.count("did not take the metrics") == 1

@@ -23,7 +23,7 @@ from hakmem.target.target import open_process
 from results import Compile
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
-from tool.processes import running, wait_until
+from tool.processes import begun, running, wait_until
 
 RATE = 64 << 10
 PATIENCE_S = 60.0  # so soon a leak has to be named
@@ -311,8 +311,7 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
 
 def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.Popen[str]) -> None:
     """The figures so far are reported."""
-    words = [str(tool.path), "leaks", str(leaky.pid), "--for", "1h", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+    with begun("leaks", leaky.pid, "--for", "1h", "--json") as child:
         wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")
         wait_until(
             lambda: "leak" in keeping(leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")),
@@ -329,9 +328,8 @@ def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.P
     assert any("ended" in note for note in answer["notes"])
 
 
-def test_ctrl_c_ends_the_watch_early(tool: Tool, leaky: subprocess.Popen[str]) -> None:
-    words = [str(tool.path), "leaks", str(leaky.pid), "--for", "1h", "--wait", "50ms", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+def test_ctrl_c_ends_the_watch_early(leaky: subprocess.Popen[str]) -> None:
+    with begun("leaks", leaky.pid, "--for", "1h", "--wait", "50ms", "--json") as child:
         wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")
         child.send_signal(signal.SIGINT)
         said, _ = child.communicate(timeout=PATIENCE_S)

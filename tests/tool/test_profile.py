@@ -14,7 +14,7 @@ from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
 from results import Compile
 from tool.conftest import Tool
-from tool.processes import running, wait_until
+from tool.processes import begun, running, wait_until
 
 KEEPS, PASSES = "keeps", "passes"
 PATIENCE_S = 40.0  # longer than the lease of the tool
@@ -78,17 +78,15 @@ def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str])
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on")
 
 
-def test_it_ends_by_itself_when_the_tool_is_killed(tool: Tool, sites: subprocess.Popen[str]) -> None:
-    words = [str(tool.path), "profile", str(sites.pid), "--for", "1h"]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+def test_it_ends_by_itself_when_the_tool_is_killed(sites: subprocess.Popen[str]) -> None:
+    with begun("profile", sites.pid, "--for", "1h") as child:
         wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
         child.kill()
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on", PATIENCE_S)
 
 
-def test_ctrl_c_ends_it_early(tool: Tool, sites: subprocess.Popen[str]) -> None:
-    words = [str(tool.path), "profile", str(sites.pid), "--for", "1h"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+def test_ctrl_c_ends_it_early(sites: subprocess.Popen[str]) -> None:
+    with begun("profile", sites.pid, "--for", "1h") as child:
         wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
         child.send_signal(signal.SIGINT)
         said, _ = child.communicate(timeout=PATIENCE_S)

@@ -1,15 +1,13 @@
 """`hakmem record`: samples at a steady pace, kept whatever ends the recording; and durations."""
 
-import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hakmem.base.durations import duration_text, parse_duration_s
-from hakmem.views.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
-from tool.forked import tool_environment
-from tool.processes import TOOL, hakmem, running, wait_until
+from hakmem.views.recording import ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
+from tool.processes import begun, hakmem, running, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -59,34 +57,14 @@ def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> N
 
 def test_process_that_ends(lib: Path, busy_program: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with running([busy_program], lib) as process:
-        words = [*TOOL, "record", str(process.pid), "--for", "1h", "--every", "50ms", "-o", str(path)]
-        with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.DEVNULL) as recorder:
-            wait_until(path.exists, "the recorder does not begin", 60.0)
-            process.kill()
-    assert recorder.returncode == 0
+    words = ("--for", "1h", "--every", "50ms", "-o", path)
+    with running([busy_program], lib) as process, begun("record", process.pid, *words) as recorder:
+        wait_until(path.exists, "the recorder does not begin", 60.0)
+        process.kill()
+        assert recorder.wait(timeout=60) == 0
     recording = Recording.read(path)
     assert recording.ended == ENDED_WITH_PROCESS
     assert recording.samples
-
-
-def test_interrupted_by_the_user(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    words = [*TOOL, "record", str(busy.pid), "--for", "60s", "--every", "50ms", "-o", str(path)]
-    with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
-        wait_until(lambda: waits_for_a_sample(recorder.pid), "the recorder does not begin")
-        recorder.send_signal(signal.SIGINT)
-        output, _ = recorder.communicate(timeout=60)
-    assert recorder.returncode == 0
-    assert ENDED_BY_USER in output
-    assert Recording.read(path).ended == ENDED_BY_USER
-    assert list(tmp_path.iterdir()) == [path]  # nothing half written beside it
-
-
-def waits_for_a_sample(pid: int) -> bool:
-    """Whether the tool has loaded what it needs to take snapshots, and sleeps, as between two of them."""
-    is_loaded = "numpy" in Path(f"/proc/{pid}/maps").read_text()
-    return is_loaded and "State:\tS" in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[str], tmp_path: Path) -> None:

@@ -28,15 +28,12 @@ from hakmem.views import recording
 from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording, record
 from results import captured
 from tool.forked import tool_environment
-from tool.processes import TOOL, hakmem, wait_until
+from tool.processes import TOOL, begun, hakmem, wait_until
 
 PIPE_BYTES = 1 << 20  # all that is written fits
 
 
-def recorder(pid: int, path: Path, **options: object) -> subprocess.Popen[str]:
-    words = [*TOOL, "record", str(pid), "--for", "60s", "--every", "20ms", "-o", str(path)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, env=tool_environment(), stdout=pipe, stderr=pipe, text=True, **options)  # type: ignore[call-overload, no-any-return]
+RECORDS = ("--for", "60s", "--every", "20ms", "-o")
 
 
 def lines_of(path: Path) -> int:
@@ -47,7 +44,7 @@ def lines_of(path: Path) -> int:
 def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None:
     path, number = tmp_path / "run.json", signal.Signals[name]
     path.write_text("an old recording")
-    with recorder(busy.pid, path) as process:
+    with begun("record", busy.pid, *RECORDS, path) as process:
         wait_until(lambda: lines_of(path) > 5, "the recorder does not begin")
         seen = lines_of(path)
         process.send_signal(number)
@@ -142,7 +139,7 @@ def test_a_hangup_that_is_ignored(busy: subprocess.Popen[str], tmp_path: Path) -
     """nohup hakmem record …"""
     path = tmp_path / "run.json"
     ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
-    with recorder(busy.pid, path, preexec_fn=ignore) as process:
+    with begun("record", busy.pid, *RECORDS, path, preexec_fn=ignore) as process:
         wait_until(lambda: lines_of(path) > 2, "the recorder does not begin")
         process.send_signal(signal.SIGHUP)
         seen = lines_of(path)
@@ -172,7 +169,7 @@ def is_kept(process: subprocess.Popen[str], path: Path) -> None:
 def test_a_limit_on_the_size_of_files(busy: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # noqa: E731
-    with recorder(busy.pid, path, preexec_fn=limit) as process:
+    with begun("record", busy.pid, *RECORDS, path, preexec_fn=limit) as process:
         is_kept(process, path)
 
 
@@ -183,7 +180,7 @@ def test_a_full_disk(busy: subprocess.Popen[str], tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip(f"mount is refused here: {mounted.stderr.strip()}")
     try:
-        with recorder(busy.pid, tmp_path / "run.json") as process:
+        with begun("record", busy.pid, *RECORDS, tmp_path / "run.json") as process:
             is_kept(process, tmp_path / "run.json")
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,8 @@ from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
 from results import Find
 from tool.conftest import Tool
-from tool.forked import tool_environment
 from tool.leases import ends_by_itself
-from tool.processes import TOOL, hakmem, running, runs, wait_until
+from tool.processes import begun, hakmem, running, runs, wait_until
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20
@@ -35,12 +35,15 @@ PIECES = ("0", "-1", "1", "0.5", "1e15", "18446744073709551616", "null", "true",
 sites = runs("sites.c", flags=["-g"])
 
 
+def recording(pid: int, path: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    return begun("record", pid, "--profile", "--for", "1h", "--every", "100ms", "-o", path)
+
+
 @pytest.fixture(scope="module")
 def recorded(sites: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Until it has three readings with the site that keeps."""
     path = tmp_path_factory.mktemp("record") / "run.json"
-    words = [*TOOL, "record", str(sites.pid), "--profile", "--for", "1h", "--every", "100ms", "-o", str(path)]
-    with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
+    with recording(sites.pid, path) as recorder:
         wait_until(lambda: path.exists() and len(held_by(path, KEEPS)) >= 3, "no readings", 60.0)
         recorder.send_signal(signal.SIGINT)
         recorder.communicate(timeout=60)
@@ -107,8 +110,7 @@ def test_without_the_option_there_is_nothing_of_it(sites: subprocess.Popen[str],
 
 def test_killed_it_keeps_what_it_had(sites: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    words = [*TOOL, "record", str(sites.pid), "--profile", "--for", "1h", "--every", "100ms", "-o", str(path)]
-    with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
+    with recording(sites.pid, path) as recorder:
         wait_until(lambda: path.exists() and held_by(path, KEEPS), "no readings", 60.0)
         recorder.kill()
         recorder.wait()
@@ -124,12 +126,6 @@ def test_a_profile_that_was_on_stays_on(sites_program: Path, lib: Path, tmp_path
         step = hakmem("record", process.pid, "--profile", "--for", "300ms", "-o", tmp_path / "run.json")
         assert "the profile was on already, and stays on" in step.stderr
         assert is_on(open_process(process.pid))
-
-
-def recording(pid: int, path: Path) -> subprocess.Popen[str]:
-    words = [*TOOL, "record", str(pid), "--profile", "--for", "1h", "--every", "100ms", "-o", str(path)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, env=tool_environment(), stdout=pipe, stderr=pipe, text=True)
 
 
 def test_a_process_that_ends(sites_program: Path, lib: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from results import Compile, captured
 from tool.conftest import PROGRAMS, Tool
+from tool.processes import begun
 
 MALLOCS = r"lib[a-z]*(?:hakmem|malloc)\S*"
 PRINT_MAPS = f"import re; print(sorted(set(re.findall({MALLOCS!r}, open('/proc/self/maps').read()))))"
@@ -32,15 +33,12 @@ def test_exit_status_is_its_own(tool: Tool, status: int) -> None:
 def test_signals_reach_it(tool: Tool) -> None:
     """It has the tool's own PID: nothing stands in between."""
     script = "import os, signal, sys; print(os.getpid(), flush=True); signal.pause()"
-    words = [tool.path, "run", "--", "/usr/bin/python3", "-c", script]
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, env=os.environ | {"HAKMEM_LIBRARY": str(tool.library)}
-    )
-    assert process.stdout is not None
-    assert int(process.stdout.readline()) == process.pid
-    process.send_signal(signal.SIGTERM)
-    assert process.wait() == -signal.SIGTERM
-    process.stdout.close()
+    words = ("run", "--", "/usr/bin/python3", "-c", script)
+    with begun(*words, HAKMEM_LIBRARY=str(tool.library)) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == -signal.SIGTERM
 
 
 def test_no_signal_is_left_ignored(tool: Tool) -> None:

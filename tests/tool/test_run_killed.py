@@ -12,7 +12,7 @@ import pytest
 from hakmem.launch import scratch
 from hakmem.launch.scratch import PREFIX, Scratch, remove_stale
 from tool.conftest import Tool
-from tool.processes import wait_until
+from tool.processes import begun, wait_until
 
 WAITING = ("sh", "-c", "echo $$; read line")
 
@@ -22,26 +22,21 @@ def folders(place: Path) -> list[Path]:
 
 
 @contextmanager
-def begun(tool: Tool, place: Path, option: str) -> Iterator[subprocess.Popen[str]]:
+def waiting(tool: Tool, place: Path, option: str) -> Iterator[subprocess.Popen[str]]:
     """The tool with a shell that waits."""
-    environment = os.environ | {"HAKMEM_LIBRARY": str(tool.library), "TMPDIR": str(place)}
-    words = [str(tool.path), "run", option, "--", *WAITING]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(words, text=True, env=environment, **pipes) as process:  # type: ignore[call-overload]
-        try:
-            process.program = int(process.stdout.readline())
-            yield process
-        finally:
-            process.kill()
+    variables = {"HAKMEM_LIBRARY": str(tool.library), "TMPDIR": str(place)}
+    with begun("run", option, "--", *WAITING, **variables) as process:
+        process.program = int(process.stdout.readline())  # type: ignore[attr-defined, union-attr]
+        yield process
 
 
 def test_the_folder_of_a_killed_tool_goes_with_the_next(tool: Tool, tmp_path: Path) -> None:
-    with begun(tool, tmp_path, "--profile") as first:
+    with waiting(tool, tmp_path, "--profile") as first:
         (left,) = folders(tmp_path)
         first.kill()
         first.wait()
         assert left.is_dir(), "this test shows nothing"
-        with begun(tool, tmp_path, "--profile") as second:
+        with waiting(tool, tmp_path, "--profile") as second:
             (owned,) = folders(tmp_path)
             assert owned != left
             # One that has an owner stays.
@@ -54,7 +49,7 @@ def test_the_folder_of_a_killed_tool_goes_with_the_next(tool: Tool, tmp_path: Pa
 
 def test_the_watchers_folder_has_an_owner_as_long_as_it_watches(tool: Tool, tmp_path: Path) -> None:
     """The tool has become the program: the watcher has its lock."""
-    with begun(tool, tmp_path, "--stats") as process:
+    with waiting(tool, tmp_path, "--stats") as process:
         (owned,) = folders(tmp_path)
         remove_stale(tmp_path)
         assert folders(tmp_path) == [owned]

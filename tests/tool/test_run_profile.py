@@ -4,8 +4,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from hakmem.profile.files import load
 from hakmem.profile.model import Mode, Profile
 from results import Compile
 from tool.conftest import Tool
-from tool.processes import wait_until
+from tool.processes import begun, wait_until
 
 KEPT_BYTES = 8192 * 1000
 HELD_BYTES = 16384 * 4000
@@ -58,17 +57,8 @@ def live_bytes(profile: Profile) -> int:
     return sum(one.live_bytes for one in profile.classes)
 
 
-@contextmanager
-def begun(tool: Tool, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """The tool with a program that waits for lines."""
-    environment = os.environ | {"HAKMEM_LIBRARY": str(tool.library)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = [str(tool.path), "run", "--profile", *map(str, arguments)]
-    with subprocess.Popen(words, text=True, env=environment, **pipes) as process:  # type: ignore[call-overload]
-        try:
-            yield process
-        finally:
-            process.kill()
+def profiled(tool: Tool, *arguments: str | Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    return begun("run", "--profile", *arguments, HAKMEM_LIBRARY=str(tool.library))
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
@@ -93,7 +83,7 @@ def test_the_last_state_is_kept(tool: Tool, ends: Path, tmp_path: Path, how: str
 def test_the_peak_is_a_profile_of_its_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """The program goes on when the condition's profile is there: so the peak has been read, too."""
     words = ("-o", tmp_path / "x.pb.gz", "--when", "live>60M", *FINE, "--", ends, "held")
-    with begun(tool, *words) as process:
+    with profiled(tool, *words) as process:
         assert line_of(process) == "held"
         wait_until((tmp_path / "x.when.pb.gz").exists, "the condition never came true")
         _, said = process.communicate("\n", timeout=60)
@@ -108,7 +98,7 @@ def test_the_peak_is_a_profile_of_its_own(tool: Tool, ends: Path, tmp_path: Path
 
 
 def test_a_condition_of_rss(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    with begun(tool, "-o", tmp_path / "x.json", "--when", "rss>50M", *FINE, "--", ends, "held") as process:
+    with profiled(tool, "-o", tmp_path / "x.json", "--when", "rss>50M", *FINE, "--", ends, "held") as process:
         assert line_of(process) == "held"
         wait_until((tmp_path / "x.when.json").exists, "the condition never came true")
         process.communicate("\n", timeout=60)
@@ -164,7 +154,7 @@ def test_all_that_was_allocated(tool: Tool, ends: Path, tmp_path: Path) -> None:
 
 
 def test_signals_are_sent_on_and_the_end_is_its_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    with begun(tool, "-o", tmp_path / "x.json", *FINE, "--", ends, "waits") as process:
+    with profiled(tool, "-o", tmp_path / "x.json", *FINE, "--", ends, "waits") as process:
         assert line_of(process) == "waits"
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)  # before standard input ends, which ends the program, too
@@ -206,7 +196,7 @@ def keepers_of(program: Path) -> list[str]:
 def test_without_its_keeper_the_last_reading_is_written(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """As when the OOM killer comes: it ends both."""
     words = ("-o", tmp_path / "x.json", "--when", "live>7M", *FINE, "--", ends, "waits")
-    with begun(tool, *words) as process:
+    with profiled(tool, *words) as process:
         assert line_of(process) == "waits"
         wait_until((tmp_path / "x.when.json").exists, "the condition never came true")
         (keeper,) = wait_until(lambda: keepers_of(ends), "no keeper")
@@ -228,7 +218,7 @@ def test_a_static_program_is_read_while_it_runs(
     """It has no keeper. Looking for one once began anew with each malloc."""
     program = compiled("ends", "-static", static_lib)
     words = ("-o", tmp_path / "x.json", "--when", "live>7M", *FINE, "--", program, "waits")
-    with begun(tool, *words) as process:
+    with profiled(tool, *words) as process:
         assert line_of(process) == "waits"
         wait_until((tmp_path / "x.when.json").exists, "the condition never came true")
         _, said = process.communicate("\n", timeout=60)
@@ -239,7 +229,7 @@ def test_a_static_program_is_read_while_it_runs(
 
 
 def test_keepers_are_no_processes_of_their_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    with begun(tool, "-o", tmp_path / "x.json", "--", ends, "waits") as process:
+    with profiled(tool, "-o", tmp_path / "x.json", "--", ends, "waits") as process:
         assert line_of(process) == "waits"
         (keeper,) = wait_until(lambda: keepers_of(ends), "no keeper")
         listed = [line["pid"] for line in tool.json("ps")["processes"]]

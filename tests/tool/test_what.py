@@ -27,7 +27,7 @@ from results import Compile, Tally
 from tool.conftest import Start, Tool
 from tool.dumps import dumped, needs_gcore
 from tool.fuzz_world import SECONDS, SEED
-from tool.processes import PROGRAMS, hakmem, hakmem_json, running, runs, wait_until
+from tool.processes import PROGRAMS, begun, hakmem, hakmem_json, running, runs, wait_until
 
 SCAN = ("--no-profile",)
 COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"])
@@ -415,11 +415,10 @@ def test_demangling() -> None:
     assert cxx_name("ü") is None
 
 
-def test_a_signal_to_the_tool_ends_it(contents: subprocess.Popen[str], tool: Tool) -> None:
-    words = [str(tool.path), "leaks", *SCAN, "--wait", "60s", str(contents.pid)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def test_a_signal_to_the_tool_ends_it(contents: subprocess.Popen[str]) -> None:
+    with begun("leaks", *SCAN, "--wait", "60s", contents.pid) as process:
         wait_until(lambda: b"leaks" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "it does not start")
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM
-    assert b"Traceback" not in said
+    assert "Traceback" not in said
