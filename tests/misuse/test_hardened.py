@@ -43,7 +43,7 @@ CRASHES = (
     "crash_read_of_nothing",
     "crash_write_to_nothing",
 )
-SOUND = ("sound", "sound_nothing", "sound_neighbours")
+SOUND = ("sound", "sound_neighbours")
 OF_HARDENED = ways_of(HERE / "found.c")
 PROGRAMS = MISUSES | OF_HARDENED
 

@@ -40,18 +40,23 @@ def run_pair(run_program: Run, mode: str, *words: str, **options: str) -> Result
     return run_program(HERE / "pairs.cc", mode, args=words, env=HARDENED | options, stats=False)
 
 
+def assert_told(result: Result, made_by: str, freed_as: str, size: str, where: str) -> None:
+    line = (
+        rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
+        rf"by {re.escape(made_by)} \({where}\)"
+    )
+    assert result.returncode == -signal.SIGABRT, result
+    assert re.fullmatch(line, result.stderr.splitlines()[0]), result
+
+
 @pytest.mark.parametrize("guards", [{}, GUARDS], ids=["plain", "guarded"])
 @pytest.mark.parametrize("mode", ["preload", "static-debug"])
 def test_the_wrong_way_is_told(mode: str, guards: dict[str, str], run_program: Run) -> None:
     for made_by, maker, freed_as, freer in WRONG:
         for size in SIZES:
             result = run_pair(run_program, mode, maker, freer, size, **guards)
-            line = (
-                rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
-                rf"by {re.escape(made_by)} \((?:guarded|(?:tiny|mid|big) class \d+(?:, of thread \d+)?)\)"
-            )
-            assert result.returncode == -signal.SIGABRT, (maker, freer, size, result)
-            assert re.fullmatch(line, result.stderr.splitlines()[0]), (maker, freer, result.stderr)
+            where = r"(?:guarded|(?:tiny|mid|big) class \d+(?:, of thread \d+)?)"
+            assert_told(result, made_by, freed_as, size, where)
 
 
 @pytest.mark.parametrize("guards", [{}, GUARDS], ids=["plain", "guarded"])
@@ -69,12 +74,7 @@ def test_in_a_heap_in_use(size: str, run_program: Run) -> None:
         if maker != MAKERS[made_by][0] or freer != FREERS[freed_as][0]:
             continue
         result = run_pair(run_program, "preload", maker, freer, size, "tenant")
-        line = (
-            rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
-            rf"by {re.escape(made_by)} \((?:tiny|mid|big) class \d+.*\)"
-        )
-        assert result.returncode == -signal.SIGABRT, (maker, freer, size, result)
-        assert re.fullmatch(line, result.stderr.splitlines()[0]), (maker, freer, result.stderr)
+        assert_told(result, made_by, freed_as, size, r"(?:tiny|mid|big) class \d+.*")
     for kind, makers in MAKERS.items():
         maker, freer = makers[-1], FREERS[kind][-1]
         result = run_pair(run_program, "preload", maker, freer, size, "tenant")

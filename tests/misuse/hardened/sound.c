@@ -1,4 +1,4 @@
-/* Nothing wrong: all sizes, resized, aligned, cleared, of several threads. */
+/* Nothing wrong: all sizes, resized, aligned, cleared, of several threads; and malloc(0), an address of its own. */
 #include "concurrency/threads.h"
 #include "misuse/hide.h"
 
@@ -21,7 +21,21 @@ static void *work(void *unused) {
   return unused;
 }
 
+static void *work_with_nothing(void *unused) {
+  enum { BLOCKS = 1000 };
+  static void *_Atomic shared[BLOCKS];
+  for (size_t round = 0; round < 100 * BLOCKS; round++) {
+    void *nothing = round % 3 ? malloc(0) : aligned_alloc(64, 0);
+    if (!nothing || (round % 3 == 0 && (uintptr_t)nothing % 64)) abort();
+    if (malloc_usable_size(nothing)) abort();
+    if (round % 7 == 0) nothing = realloc(nothing, 10);
+    free(__atomic_exchange_n(&shared[round * 7919 % BLOCKS], nothing, __ATOMIC_ACQ_REL));
+  }
+  return unused;
+}
+
 int main(void) {
   threads_run(4, work);
+  threads_run(4, work_with_nothing);
   return 0;
 }
