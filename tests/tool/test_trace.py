@@ -43,7 +43,7 @@ def test_what_the_program_did(traced: Path) -> None:
     trace = read(traced)
     assert trace.end is not None
     assert (trace.end["end"], trace.end["lost"]) == ("duration reached", 0)
-    figures = figures_of(trace.lives)
+    figures = figures_of(trace.lives, trace.memory)
     rows = {row.up_to_bytes: row for row in figures.sizes}
     assert rows[4096].blocks == HANDED
     assert rows[4096].bytes == 3000 * HANDED
@@ -54,6 +54,11 @@ def test_what_the_program_did(traced: Path) -> None:
     assert rows[8 << 20].live_bytes in range(GROWN - 40_000, GROWN + 1)
     assert figures.peak_live_bytes >= 3000 * HANDED
     assert figures.threads == 2
+    memory, times = trace.memory, trace.lives.events.times_ns
+    assert memory is not None
+    assert memory.committed_bytes.max() > figures.peak_live_bytes
+    assert figures.peak_anonymous_bytes == memory.anonymous_bytes.max() > 3000 * HANDED
+    assert memory.times_ns[0] < times[0] < times[-1] < memory.times_ns[-1]
     assert figures.freed_elsewhere > 0.9
 
 
@@ -182,7 +187,7 @@ NEAR, FAR = 100, 1_000_000
 )
 def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int], tmp_path: Path) -> None:
     lives = lives_of(events(*rows))
-    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, "done", 0, 1.0)
+    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, None, "done", 0, 1.0)
     assert figures_of(read(tmp_path / "x").lives).sizes == figures_of(lives).sizes
     assert sorted(lives.death_rows.tolist()) == sorted(deaths)
     assert (lives.exchanged, lives.unseen_frees, lives.unknown_frees) == figures
@@ -205,7 +210,7 @@ def test_any_program(seed: int, tmp_path: Path) -> None:
         elif op == Op.FREE:
             deaths[current.pop(address)] = row
     lives = lives_of(events(*rows))
-    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, "done", 0, 1.0)
+    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, None, "done", 0, 1.0)
     for found in (lives, read(tmp_path / "x").lives):
         assert (found.birth_rows.tolist(), found.death_rows.tolist()) == (births, deaths)
         assert figures_of(found).live_curve[-1] == 8 * len(current)

@@ -106,7 +106,7 @@ def show(
         _show_sampled(path, as_json)
         return
     found = read(path)
-    figures = figures_of(found.lives)
+    figures = figures_of(found.lives, found.memory)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:

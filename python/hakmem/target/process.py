@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hakmem.base.errors import ProcessGoneError
+from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.access import gone, refused
 
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -171,6 +172,11 @@ class Process:
             threads=int(stat[17]),
             cpu_s=(int(stat[11]) + int(stat[12])) / CLOCK_TICKS_PER_S,
         )
+
+    def anonymous_bytes(self) -> int:
+        """Resident: RssAnon of `status`, by a file that the kernel writes in a microsecond."""
+        resident, shared = self._read("statm").split()[1:3]
+        return (int(resident) - int(shared)) * PAGE_BYTES
 
     def status(self) -> dict[str, str]:
         """/proc/PID/status: its fields as text."""

@@ -286,11 +286,15 @@ def _read(target: Target, record: str) -> np.void:
 
 def monotonic_ms(pid: int) -> int:
     """CLOCK_MONOTONIC of a process, which has its own in a time namespace."""
-    own, its = (_monotonic_offset_ns(one) for one in ("self", str(pid)))
-    return (time.clock_gettime_ns(time.CLOCK_MONOTONIC) + its - own) // NS_PER_MS
+    return (time.clock_gettime_ns(time.CLOCK_MONOTONIC) + monotonic_offset_ns(pid)) // NS_PER_MS
 
 
-def _monotonic_offset_ns(pid: str) -> int:
+def monotonic_offset_ns(pid: int) -> int:
+    """How far the process's CLOCK_MONOTONIC is ahead of the tool's."""
+    return _namespace_offset_ns(str(pid)) - _namespace_offset_ns("self")
+
+
+def _namespace_offset_ns(pid: str) -> int:
     """The offset of the time namespace; 0 without one, or on a kernel without them."""
     with suppress(OSError, ValueError, StopIteration):
         lines = (line.split() for line in Path(f"/proc/{pid}/timens_offsets").read_text().splitlines())

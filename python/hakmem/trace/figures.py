@@ -8,6 +8,7 @@ import numpy as np
 
 from hakmem.layout.memory import Integers, Words
 from hakmem.trace.lives import Lives
+from hakmem.trace.memory import Memory
 from hakmem.trace.words import Op
 
 POINTS = 60
@@ -41,6 +42,7 @@ class TraceFigures:
     live_blocks_after: int
     live_bytes_after: int
     peak_live_bytes: int
+    peak_anonymous_bytes: int | None  # resident; None: not in the file
     freed_elsewhere: float  # share of the freed blocks that another thread had allocated
     life_quantiles_ns: dict[str, float]
     sizes: list[SizeRow]
@@ -99,7 +101,7 @@ def _sizes(lives: Lives) -> list[SizeRow]:
     return rows
 
 
-def figures_of(lives: Lives) -> TraceFigures:
+def figures_of(lives: Lives, memory: Memory | None = None) -> TraceFigures:
     """From the first event to the last."""
     events, live = lives.events, _live_bytes(lives)
     taken = events.ops[lives.birth_rows] == Op.TAKE
@@ -123,6 +125,7 @@ def figures_of(lives: Lives) -> TraceFigures:
         live_blocks_after=int(stays.sum()),
         live_bytes_after=int(lives.sizes[stays].sum()),
         peak_live_bytes=int(live.max(initial=0)),
+        peak_anonymous_bytes=int(memory.anonymous_bytes.max(initial=0)) if memory is not None else None,
         freed_elsewhere=float(elsewhere.mean()) if elsewhere.size else 0.0,
         life_quantiles_ns={f"p{100 * q:g}": float(np.quantile(seen, q)) for q in QUANTILES if seen.size},
         sizes=_sizes(lives),

@@ -3,6 +3,7 @@
     {"hakmem_trace": 1, …}                     the head
     {"words": N, "ring": R, "bytes": B}        B bytes of a ring; only while it is recorded
     {"events": N, "columns": {name: …}}        the same resolved: blocks have numbers instead of addresses
+    {"memory": {"times_ns": […], …}}           the process's memory at these times
     {"end": "duration reached", …}             without it the file was cut off
 
 However the writer ended, the file is complete up to its last whole block."""
@@ -21,6 +22,7 @@ import numpy as np
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records, Words
 from hakmem.trace.lives import Lives, lives_of, merged
+from hakmem.trace.memory import Memory
 from hakmem.trace.words import Events, Op, events_of, set_times
 
 VERSION = 1
@@ -29,7 +31,7 @@ LINE_BYTES_MAX = 1 << 20
 COLUMNS = {
     "op": "<u1",  # Op
     "thread": "<u4",
-    "delay_ns": "<u8",  # since the event before
+    "delay_ns": "<u8",  # since the event before; of the first one CLOCK_MONOTONIC
     "age": "<u8",  # of a free or resize: blocks taken since its own
     "size": "<u8",  # bytes requested, of a free 0
     "alignment": "<u1",  # log2
@@ -45,11 +47,15 @@ class Writer:
         self._is_empty = True
         self.line({"hakmem_trace": VERSION, **head})
 
-    def replace_by(self, path: Path, lives: Lives, why: str, lost: int, seconds: float) -> dict[str, Any]:
+    def replace_by(
+        self, path: Path, lives: Lives, memory: Memory | None, why: str, lost: int, seconds: float
+    ) -> dict[str, Any]:
         """A file of events takes the place of `path`, and this one of words goes.  Returns its last line."""
         new = path.with_name(path.name + ".new")
         writer = Writer(new, self._head)
         writer.lives(lives)
+        if memory is not None:
+            writer.memory(memory)
         end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
                "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
         writer.line(end)
@@ -88,6 +94,10 @@ class Writer:
         for data in packed.values():
             self._write(data)
 
+    def memory(self, memory: Memory) -> None:
+        for line in memory.lines():
+            self.line({"memory": line})
+
     def close(self) -> None:
         """A file of a head alone goes."""
         self._file.close()
@@ -114,7 +124,7 @@ def _columns_of(lives: Lives) -> dict[str, Records]:
     columns = {
         "op": events.ops,
         "thread": events.threads,
-        "delay_ns": np.diff(events.times_ns, prepend=events.times_ns[:1]),
+        "delay_ns": np.diff(events.times_ns, prepend=0),
         "age": np.where(is_begin, 0, np.cumsum(is_begin) - numbers),
         "size": events.sizes,
         "alignment": events.alignments,
@@ -133,6 +143,7 @@ class Trace:
     lives: Lives
     lost: int  # events for which a ring had no room
     end: dict[str, Any] | None  # None: it was cut off
+    memory: Memory | None  # None: the file has none
 
 
 def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
@@ -183,20 +194,23 @@ def read(path: Path) -> Trace:
         head = head_of_file(file, path)
         rings: dict[int, list[bytes]] = {}
         columns: dict[str, list[bytes]] = {name: [] for name in COLUMNS}
-        end = None
+        memory, end = [], None
         for what, parts in blocks(file):
             if "words" in what:
                 rings.setdefault(int(what["ring"]), []).extend(parts)
             elif "events" in what:
                 for name, part in zip(what["columns"], parts, strict=True):
                     columns[name].append(part)
+            elif "memory" in what:
+                memory.append(what["memory"])
             elif "end" in what:
                 end = what
     if any(columns["op"]):
         lives, lost = _from_columns({name: joined(columns[name], COLUMNS[name]) for name in COLUMNS}), 0
     else:
         lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
-    return Trace(head, lives, int(end["lost"]) if end and "lost" in end else lost, end)
+    lost = int(end["lost"]) if end and "lost" in end else lost
+    return Trace(head, lives, lost, end, Memory.joined(memory))
 
 
 def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, int]:

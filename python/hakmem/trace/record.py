@@ -27,6 +27,7 @@ from hakmem.target.switch import Switch
 from hakmem.target.target import Target, open_process
 from hakmem.trace.file import Writer, resolved
 from hakmem.trace.lives import Lives
+from hakmem.trace.memory import Memory, Sampler
 from hakmem.trace.rings import Rings
 from hakmem.trace.words import Events, Op
 
@@ -75,6 +76,7 @@ class _Session:
 
     def __init__(self, target: Target, switch: Switch, writer: Writer) -> None:
         self.rings, self._switch, self._writer = Rings(target, switch), switch, writer
+        self.memory = Sampler(target)
         self.words: dict[int, list[Words]] = {}
         self.count = 0
 
@@ -94,6 +96,8 @@ class _Session:
                 self.rings.find()
                 progress(now_s - began_s, self.count)
             self.drain()
+            if (samples := self.memory.look()) is not None:
+                self._writer.memory(samples)
             if is_last:
                 return
             if now_s - renewed_s > RENEW_EVERY_S:
@@ -124,7 +128,8 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
             before, ended = _record(session, switch, target.pid, began_s + for_s, progress)
             seconds = time.monotonic() - began_s
             lives, lost = resolved([np.concatenate(parts) for parts in session.words.values()], before)
-            return Recorded(lives, writer.replace_by(path, lives, ended, lost, seconds))
+            memory = Memory.of(session.memory.rows)
+            return Recorded(lives, writer.replace_by(path, lives, memory, ended, lost, seconds))
         finally:
             writer.close()
 

@@ -30,6 +30,8 @@ def time_text(ns: float | None) -> str:
 def _lines(figures: TraceFigures) -> list[str]:
     elsewhere = share_text(figures.freed_elsewhere, 1.0)
     lives = ", ".join(f"{name} {time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
+    rss = figures.peak_anonymous_bytes
+    peak = bytes_text(figures.peak_live_bytes) + (f" (anonymous RSS {bytes_text(rss)})" if rss else "")
     return [
         f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
         f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
@@ -37,7 +39,7 @@ def _lines(figures: TraceFigures) -> list[str]:
         f"Freed       {counted(figures.freed_blocks, 'block')}, {elsewhere} by another thread",
         f"Lifetimes   {lives or 'no block was allocated and freed'}",
         f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
-        f"{bytes_text(figures.peak_live_bytes)} at most, {bytes_text(figures.live_bytes_after)} at the end",
+        f"{peak} at most, {bytes_text(figures.live_bytes_after)} at the end",
         f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
     ]
 
