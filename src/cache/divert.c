@@ -71,12 +71,26 @@ void divert_disarm(struct heap *heap) {
 
 static void follow_trace(struct heap *heap, bool is_on, uint64_t word) {
   if (is_on && !heap->ring) show(heap, ring, trace_ring_make());
-  if (is_on && !heap->ring) return; /* without memory */
-  if (is_on) trace_ring_begin(heap->ring, thread_number());
+  if (is_on && (!heap->ring || !trace_ring_begin(heap->ring, thread_number())))
+    return; /* without memory */
   arm(heap, ARMED_BY_TRACE, is_on);
   /* seq: in divert_end's pair; a poke that has come with a later change is undone here, and done again. */
   exchange_seq(&heap->tag, heap_resting_tag(heap));
   if (load_seq(&profile_control.word) != word) heap_divert(heap, HEAP_POKE);
+}
+
+/* After a trace: the ring of this thread, and those of threads that have ended. With a lease that has run out no tool reads them. */
+static void rest_rings(struct heap *self) {
+  bool is_left = load_relaxed(&profile_control.trace_lease_ms);
+  if (LIKELY(!self->ring) || self->ring->purged_bytes) return;
+  trace_ring_rest(self->ring, is_left);
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
+    struct heap *heap = heap_of_owner(owner);
+    if (load_relaxed(&owner->state) == OWNER_PARKED && heap->ring)
+      trace_ring_rest(heap->ring, is_left);
+    latch_give(owner);
+  }
 }
 
 void divert_look(struct heap *heap) {
@@ -88,6 +102,7 @@ void divert_look(struct heap *heap) {
   bool is_traced = profile_wants_trace(now_ms);
   sampler->seen_word = word;
   if (is_traced != heap_is_armed_by(heap, ARMED_BY_TRACE)) follow_trace(heap, is_traced, word);
+  if (!is_traced) rest_rings(heap);
   if (is_on) profile_adapt(now_ms);
   if (is_on != heap_is_armed_by(heap, ARMED_BY_PROFILE)) {
     if (is_on)

@@ -109,4 +109,22 @@ INLINE void magazine_push(struct magazine *magazine, void **top, void *block) {
   magazine_set_top(magazine, top + 1);
 }
 
+/* NULL when it is empty, or its batch at an end. */
+INLINE void *magazine_pop(struct magazine *magazine) {
+  void *block;
+  if (UNLIKELY(magazine_is_packing(magazine)))
+    return magazine_pops_passed(magazine, &block) ? block : NULL;
+  if (magazine->top == magazine_base(magazine)) return NULL;
+  magazine_set_top(magazine, magazine->top - 1);
+  return *magazine->top;
+}
+
+/* A free block; false when it is full, or has that block. */
+INLINE bool magazine_takes(struct magazine *magazine, void *block) {
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block))) return false;
+  magazine_push(magazine, top, block);
+  return true;
+}
+
 #endif

@@ -21,15 +21,6 @@
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 
-static void *magazine_pop(struct magazine *magazine) {
-  void *block;
-  if (UNLIKELY(magazine_is_packing(magazine)))
-    return magazine_pops_passed(magazine, &block) ? block : NULL;
-  if (magazine->top == magazine_base(magazine)) return NULL;
-  magazine_set_top(magazine, magazine->top - 1);
-  return *magazine->top;
-}
-
 static void note_large(struct heap *heap, const struct allocation *allocation, unsigned refilled) {
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   class_figures_need(heap);

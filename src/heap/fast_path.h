@@ -36,13 +36,7 @@ INLINE void heap_free_below(ATOMIC(size_t) *bound, void *block, void (*slow)(voi
     slow(block);
     return;
   }
-  struct magazine *magazine = &heap->magazines[class];
-  void **top = magazine->top;
-  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block))) {
-    slow(block);
-    return;
-  }
-  magazine_push(magazine, top, block);
+  if (UNLIKELY(!magazine_takes(&heap->magazines[class], block))) slow(block);
 }
 
 INLINE void heap_free_or(void *block, void (*slow)(void *)) {

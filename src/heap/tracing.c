@@ -24,23 +24,15 @@ void *tracing_pop(struct heap *heap, size_t size, size_t alignment) {
   if (size > MID_MAX_BYTES || !is_plain(heap)) return NULL;
   unsigned class = slab_class_of(size, alignment);
   if (class >= SLAB_CLASS_COUNT) return NULL;
-  struct magazine *magazine = &heap->magazines[class];
-  if (magazine->top == magazine_base(magazine)) return NULL;
-  void *block = magazine->top[-1];
-  magazine_set_top(magazine, magazine->top - 1);
-  return tracing_note(heap, block, size, alignment);
+  return tracing_note(heap, magazine_pop(&heap->magazines[class]), size, alignment);
 }
 
 bool tracing_free(struct heap *heap, void *block) {
   if (!block) return false;
   look_if(trace_ring_free(heap->ring, (uintptr_t)block), heap);
   size_t class = owner_map_entry((uintptr_t)block) ^ MAP_TAG_THREADS;
-  if (class >= SLAB_CLASS_COUNT || !is_plain(heap)) return false;
-  struct magazine *magazine = &heap->magazines[class];
-  void **top = magazine->top;
-  if (top == magazine->end || magazine_may_end_with(top, block)) return false;
-  magazine_push(magazine, top, block);
-  return true;
+  return class < SLAB_CLASS_COUNT && is_plain(heap) &&
+         magazine_takes(&heap->magazines[class], block);
 }
 
 void tracing_resize(struct heap *heap, void *block, size_t size) {

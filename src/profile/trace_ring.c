@@ -6,8 +6,8 @@
 
 /* Events of 1 to 3 us have one TIME; a CLOCK comes, and a look is due, after 20 to 40 ms. */
 enum { TIME_SHIFT = CPU_TICKS_SHIFT, CLOCK_SHIFT = CPU_TICKS_SHIFT + 14 };
-/* LOST, TIME, CLOCK, and an event of two words. */
-enum { WORDS_AT_ONCE = 5 };
+/* LOST, THREAD, TIME, CLOCK, and an event of two words. */
+enum { WORDS_AT_ONCE = 6 };
 
 struct trace_ring *trace_ring_make(void) {
   return metadata_allocate(sizeof(struct trace_ring));
@@ -34,6 +34,10 @@ INLINE bool begin(struct trace_ring *ring, uint64_t *at, uint64_t now) {
     put(ring, at, word_of(TRACE_LOST, ring->lost));
     ring->lost = 0;
   }
+  if (UNLIKELY(ring->thread_id)) {
+    put(ring, at, word_of(TRACE_THREAD, ring->thread_id));
+    ring->thread_id = 0;
+  }
   if ((now ^ ring->time) >> TIME_SHIFT) {
     ring->time = now;
     put(ring, at, word_of(TRACE_TIME, now));
@@ -57,9 +61,19 @@ INLINE uint64_t place_of(uintptr_t address) {
   return ((uint64_t)address >> 3) & low_bits(TRACE_ADDRESS_BITS);
 }
 
-void trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
-  ring->time = ring->clock = 0; /* the next event brings both */
-  note(ring, word_of(TRACE_THREAD, thread_id), 0, 1);
+bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
+  if (ring->purged_bytes && !metadata_take_again(ring->purged_bytes)) return false;
+  ring->purged_bytes = 0;
+  ring->time = ring->clock = 0; /* the next event brings both, and the thread */
+  ring->thread_id = thread_id;
+  return true;
+}
+
+void trace_ring_rest(struct trace_ring *ring, bool is_left) {
+  /* acquire: the tool has read the words. */
+  bool is_read = load_acquire(&ring->read) == load_relaxed(&ring->written);
+  if (!ring->purged_bytes && (is_read || is_left))
+    ring->purged_bytes = metadata_purge(ring->words, sizeof ring->words);
 }
 
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment) {

@@ -34,14 +34,18 @@ struct trace_ring {
   ATOMIC(uint64_t) written;            /* words so far */
   uint64_t time, clock;                /* ticks of the last TIME and CLOCK */
   uint64_t lost;                       /* events, since there was no room */
+  uint64_t thread_id;                  /* the next THREAD; 0: it was written */
+  size_t purged_bytes;                 /* of the words, while nothing is recorded */
   CACHE_ALIGNED ATOMIC(uint64_t) read; /* words, by the tool */
   ATOMIC(uint64_t) words[TRACE_RING_WORDS];
 };
 
 /* NULL without memory. Rings are never freed. */
 struct trace_ring *trace_ring_make(void);
-/* Begins the events of a thread. */
-void trace_ring_begin(struct trace_ring *ring, uint32_t thread_id);
+/* Begins the events of a thread. False without memory. */
+bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id);
+/* Nothing is recorded now: gives the pages of its words back once the tool has read them, or where `is_left` says that none will. */
+void trace_ring_rest(struct trace_ring *ring, bool is_left);
 
 /* By the ring's thread. True now and then: the thread is to look whether it is still recorded. */
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment);

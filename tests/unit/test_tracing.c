@@ -179,6 +179,16 @@ CHILD_TEST(profiled_program) {
   REQUIRE(estimate_sites(false).blocks > STEPS / 2.0);
 }
 
+static void *in_a_thread(void *unused) {
+  hak_free(must_malloc(200));
+  struct event event;
+  read_at = last_time = 0;
+  while (next(heap_of_thread->ring, &event)) {
+  }
+  REQUIRE(thread_id == thread_number());
+  return unused;
+}
+
 /* ---- on and off ----------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(off) {
@@ -194,6 +204,28 @@ CHILD_TEST(off) {
   REQUIRE(tracing_sees(heap_of_thread));
 }
 
+/* What has been read; of threads that have ended, too. */
+CHILD_TEST(rings_give_their_memory_back) {
+  const size_t least = 8 * TRACE_RING_WORDS - 2 * os_page_bytes();
+  begin();
+  on_a_thread(in_a_thread, NULL);
+  hak_free(must_malloc(64));
+  read_at = load_relaxed(&heap_of_thread->ring->read);
+  uint64_t before = load_relaxed(&totals.committed_bytes);
+  trace(0);
+  hak_free(must_malloc(64));
+  uint64_t given = before - load_relaxed(&totals.committed_bytes);
+  REQUIRE(given >= least && given < 2 * least);
+  while (next(heap_of_thread->ring, &(struct event){0})) {
+  }
+  trace(0);
+  hak_free(must_malloc(64));
+  REQUIRE(before - load_relaxed(&totals.committed_bytes) >= given + least);
+  trace_on();
+  hak_free(must_malloc(64));
+  REQUIRE(before - load_relaxed(&totals.committed_bytes) == given);
+}
+
 /* A tool that dies does not end it: the lease does. */
 CHILD_TEST(lease) {
   start_library();
@@ -204,29 +236,21 @@ CHILD_TEST(lease) {
   os_fake_advance_ms(2000);
   for (unsigned step = 0; tracing_sees(heap_of_thread) && step < 100000000; step++)
     hak_free(must_malloc(64));
-  REQUIRE(!tracing_sees(heap_of_thread));
+  REQUIRE(!tracing_sees(heap_of_thread) && heap_of_thread->ring->purged_bytes);
 }
 
-/* Nobody reads: the ring keeps its first words, and counts the rest. */
+/* Nobody reads: the ring keeps its first words, and counts the rest; another thread that has it since is named later. */
 CHILD_TEST(full) {
   begin();
   for (unsigned step = 0; step < TRACE_RING_WORDS; step++) hak_free(must_malloc(64));
+  REQUIRE(trace_ring_begin(heap_of_thread->ring, 77));
   struct event event;
   unsigned seen = 0;
   while (next(heap_of_thread->ring, &event)) seen++;
   hak_free(must_malloc(64));
   while (next(heap_of_thread->ring, &event)) seen++;
   REQUIRE(seen > TRACE_RING_WORDS / 2 && seen + lost == 2 * TRACE_RING_WORDS + 2);
-}
-
-static void *in_a_thread(void *unused) {
-  hak_free(must_malloc(200));
-  struct event event;
-  read_at = last_time = 0;
-  while (next(heap_of_thread->ring, &event)) {
-  }
-  REQUIRE(thread_id == thread_number());
-  return unused;
+  REQUIRE(thread_id == 77);
 }
 
 CHILD_TEST(threads) {
