@@ -209,7 +209,7 @@ static void go_on_alone(void) {
 static void after_fork_in_child(void) {
   os_note_copy();
   thread_number_forget();
-  profile_keep();
+  profile_after_fork();
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   go_on_alone();
@@ -218,7 +218,7 @@ static void after_fork_in_child(void) {
 /* The child was made without handlers (_Fork, clone), so nothing was held for it: even this heap may have been changing. */
 static void settle_copy(void) {
   thread_number_forget();
-  profile_keep();
+  profile_after_fork();
   struct heap *heap = heap_of_thread;
   uint32_t latch = heap_is_real(heap) ? load_relaxed(&heap->owner.latch) : LATCH_FREE;
   if (latch != LATCH_FREE && latch != LATCH_OWN)

@@ -153,8 +153,9 @@ void os_forget_threads(void);
 /* Whether that thread of this process still exists; false too when the kernel cannot be asked. */
 bool os_thread_exists(uint32_t thread_id);
 /* Starts a process beside this one that shares its memory, and so keeps it unchanged after this process ends, is killed or calls exec,
- * until the tool that listens at the socket hangs up. False when that fails. */
-bool os_start_keeper(const char *socket_path);
+ * until the tool that listens at the socket hangs up. Waits `wait_ms` at most until the tool has sent a byte, or hung up. False when
+ * it fails. */
+bool os_start_keeper(const char *socket_path, unsigned wait_ms);
 #define OS_KEEPER_NAME "hakmem-keeper" /* its name in /proc/PID/comm */
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to the C library's number of rounds.

@@ -33,6 +33,7 @@ typedef int (*clone_function)(int (*body)(void *), void *stack, int flags, void 
 struct keeper {
   ATOMIC(uint32_t) is_settling; /* until it has settled, or ended: the kernel clears it then */
   int socket;
+  unsigned wait_ms;
   clone_function clone;
   char *stack; /* its end */
   bool is_made;
@@ -60,14 +61,17 @@ static void admit_peer(int descriptor) {
 /* Runs in the new process, on the stack above the record. */
 static int keep(void *argument) {
   struct keeper *keeper = argument;
-  struct pollfd tool = {.fd = keeper->socket};
+  struct pollfd tool = {.fd = keeper->socket, .events = POLLIN};
+  struct timespec most = {keeper->wait_ms / 1000, keeper->wait_ms % 1000 * 1000000L};
   syscall(SYS_setsid);
   syscall(SYS_chdir, "/");
   syscall(SYS_prctl, PR_SET_NAME, OS_KEEPER_NAME, 0, 0, 0);
   close_others(tool.fd);
   admit_peer(tool.fd);
   syscall(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
-          0);                             /* the kernel passes the sender's number along */
+          0); /* the kernel passes the sender's number along */
+  syscall(SYS_ppoll, &tool, 1, &most, NULL, sizeof(uint64_t));
+  tool.events = 0;                        /* from now on its end alone */
   store_release(&keeper->is_settling, 0); /* its last errno; pairs with await */
   /* Neither can fail: all signals are blocked. */
   syscall(SYS_futex, &keeper->is_settling, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -125,9 +129,10 @@ static void await(struct keeper *keeper) {
 }
 
 /* The record and two stacks lie in memory that stays. */
-static bool start_in(char *memory, int descriptor) {
+static bool start_in(char *memory, int descriptor, unsigned wait_ms) {
   struct keeper *keeper = (struct keeper *)(void *)memory;
   keeper->socket = descriptor;
+  keeper->wait_ms = wait_ms;
   keeper->stack = memory + STACK_BYTES;
   store_relaxed(&keeper->is_settling, 1);
   bool is_started = start(keeper, memory + 2 * STACK_BYTES);
@@ -135,14 +140,14 @@ static bool start_in(char *memory, int descriptor) {
   return is_started;
 }
 
-bool os_start_keeper(const char *socket_path) {
+bool os_start_keeper(const char *socket_path, unsigned wait_ms) {
   KEEP_ERRNO();
   if (os_is_confined()) return false;
   int descriptor = connected(socket_path);
   if (descriptor < 0) return false;
   char *memory =
       mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  bool is_started = memory != MAP_FAILED && start_in(memory, descriptor);
+  bool is_started = memory != MAP_FAILED && start_in(memory, descriptor, wait_ms);
   if (memory != MAP_FAILED && !is_started) munmap(memory, 2 * STACK_BYTES);
   os_close(descriptor);
   return is_started;

@@ -72,11 +72,20 @@ static void turn_on(uint64_t period_bytes) {
   profile_control.parts.generation = 1;
 }
 
+/* The tool, which started the program so, renews the lease. */
+enum { TRACE_LEASE_MS = 10000 };
+static void trace_at_once(void) {
+  store_relaxed(&profile_control.trace_lease_ms, os_now_coarse_ms() + TRACE_LEASE_MS);
+  profile_control.parts.generation = 1;
+}
+
 void profile_start(void) {
   uint64_t period_bytes;
   if (scan_equals(options.profile, "0")) return; /* nearly always */
   if (scan_equals(options.profile, "never"))
     store_relaxed(&profile_state.status, PROFILE_IS_REFUSED);
+  else if (scan_equals(options.profile, "trace"))
+    trace_at_once();
   else if (!bytes_parse(options.profile, &period_bytes))
     report_line("warning: HAKMEM_PROFILE=\"%s\" is not never, 0, 1 or a number of bytes; ignored",
                 options.profile);
@@ -105,8 +114,20 @@ bool profile_ask(bool is_on, uint64_t period_bytes) {
   return true;
 }
 
+/* The program waits for the tool at its start: a ring may be full after some milliseconds. */
+enum { KEEPER_PATIENCE_MS = 1000 };
 void profile_keep(void) {
-  if (UNLIKELY(*options.keeper)) os_start_keeper(options.keeper);
+  if (LIKELY(!*options.keeper)) return;
+  bool is_traced = load_relaxed(&profile_control.trace_lease_ms);
+  os_start_keeper(options.keeper, is_traced ? KEEPER_PATIENCE_MS : 0);
+}
+
+void profile_after_fork(void) {
+  if (UNLIKELY(load_relaxed(&profile_control.trace_lease_ms))) {
+    store_relaxed(&profile_control.trace_lease_ms, 0); /* its events would reach no tool */
+    announce();
+  }
+  profile_keep();
 }
 
 /* ---- R ---------------------------------------------------------------------------------------------------------- */

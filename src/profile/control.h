@@ -8,8 +8,10 @@
 void profile_start(void);
 
 /* Applies HAKMEM_KEEPER: the process's memory can be read after its end. Called at load, since it may allocate (dlsym does in static
- * programs), and in a forked child, which has memory of its own. */
+ * programs). */
 void profile_keep(void);
+/* In a forked child, which has memory of its own: the same; and it is not traced. */
+void profile_after_fork(void);
 
 /* Switches a profile on for the program itself, with this R (0: adaptive) and without an end, or off. False where profiles are refused.
  * Any thread; the caller notifies the others (cache/divert.h). */

@@ -523,8 +523,8 @@ void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument
 int os_cancel_off(void) { return 0; }
 void os_cancel_restore(int before) { (void)before; }
 
-bool os_start_keeper(const char *socket_path) {
-  (void)socket_path;
+bool os_start_keeper(const char *socket_path, unsigned wait_ms) {
+  (void)socket_path, (void)wait_ms;
   return false;
 }
 

@@ -17,6 +17,7 @@ from hakmem.trace.file import COLUMNS, Writer, read
 from hakmem.trace.lives import lives_of
 from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
+from preload import preload_environment
 from results import Compile
 from tool.conftest import Start, Stepper, Tool
 
@@ -27,8 +28,6 @@ LONG_S, BUSY_AT_S = 2.0, 0.7
 @pytest.fixture(scope="module")
 def traced(compiled: Compile, tmp_path_factory: pytest.TempPathFactory, lib: Path) -> Iterator[Path]:
     """A trace of programs/traced.c, which works while it is recorded."""
-    from preload import preload_environment
-
     program = Stepper([compiled("traced", "-pthread")], preload_environment(lib))
     program.wait_for("ready")
     path = tmp_path_factory.mktemp("traces") / "x.hkt"
@@ -60,6 +59,33 @@ def test_what_the_program_did(traced: Path) -> None:
     assert figures.peak_anonymous_bytes == memory.anonymous_bytes.max() > 3000 * HANDED
     assert memory.times_ns[0] < times[0] < times[-1] < memory.times_ns[-1]
     assert figures.freed_elsewhere > 0.9
+
+
+def test_from_the_first_malloc_to_the_end(
+    tool: Tool, compiled: Compile, stepper: Start, tmp_path: Path
+) -> None:
+    """Of the program that the child executes; each event, though it begins and ends at once."""
+    path = tmp_path / "x.hkt"
+    words = [tool.path, "run", "--trace", path, "--", "sh", "-c", 'exec "$0"', compiled("traced", "-pthread")]
+    program = stepper(words, "ready", preload=False, HAKMEM_LIBRARY=str(tool.library))
+    program.go_on("done")
+    program.go_on()
+    assert program.process.wait() == 0
+    trace = read(path)
+    rows = {row.up_to_bytes: row for row in figures_of(trace.lives).sizes}
+    assert (rows[4096].blocks, rows[1024].blocks, rows[16384].blocks) == (HANDED, KEPT, BEFORE)
+    assert rows[16384].bytes == 10_000 * BEFORE
+    assert trace.end is not None
+    assert [trace.end[name] for name in ("lost", "unseen_frees", "unknown_frees")] == [0, 0, 0]
+    assert [one.name for one in tmp_path.iterdir()] == ["x.hkt"]
+
+
+def test_run_ends_as_the_program_does(tool: Tool, tmp_path: Path) -> None:
+    ended = tool("run", "--trace", tmp_path / "x.hkt", "--", "sh", "-c", "(exit 0); kill -9 $$")
+    assert ended.status == -9
+    assert "was killed by signal 9" in ended.stderr
+    assert "1 other process on hakmem" in ended.stderr
+    assert read(tmp_path / "x.hkt").lives.events.ops.size
 
 
 def test_shown(traced: Path, tool: Tool) -> None:

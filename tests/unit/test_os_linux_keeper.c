@@ -48,7 +48,7 @@ CHILD(be_killed) {
   sigaddset(&blocked, SIGUSR1);
   sigprocmask(SIG_SETMASK, &blocked, NULL);
   errno = 77;
-  REQUIRE(os_start_keeper(path));
+  REQUIRE(os_start_keeper(path, 0));
   REQUIRE(errno == 77);
   REQUIRE(lowest_descriptor() == descriptor);
   sigprocmask(SIG_SETMASK, NULL, &found);
@@ -106,10 +106,10 @@ TEST(memory_outlives_a_killed_process) {
 
 /* Once more in a child: its memory is another one. */
 CHILD(fork_and_be_killed) {
-  REQUIRE(os_start_keeper(path));
+  REQUIRE(os_start_keeper(path, 0));
   pid_t child = fork();
   if (child == 0) {
-    REQUIRE(os_start_keeper(path));
+    REQUIRE(os_start_keeper(path, 0));
     word = LAST;
     raise(SIGKILL);
   }
@@ -131,9 +131,9 @@ CHILD_TEST(find_nobody) {
   long_path[sizeof long_path - 1] = 0;
   int descriptor = lowest_descriptor();
   errno = 77;
-  REQUIRE(!os_start_keeper("/nowhere/at/all"));
-  REQUIRE(!os_start_keeper(long_path));
-  REQUIRE(!os_start_keeper("/dev/null"));
+  REQUIRE(!os_start_keeper("/nowhere/at/all", 0));
+  REQUIRE(!os_start_keeper(long_path, 0));
+  REQUIRE(!os_start_keeper("/dev/null", 0));
   REQUIRE(errno == 77);
   REQUIRE(lowest_descriptor() == descriptor);
   REQUIRE(waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD);

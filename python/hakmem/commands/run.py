@@ -29,7 +29,7 @@ HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
 PYTHON = "--python"
 # Options whose value may be the next argument.
-WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period")
+WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period", "--trace")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_MODES = {
     "allocated": "Profile all allocated blocks, freed or not.",
@@ -118,6 +118,12 @@ class Asked:
         help="With --profile: mean bytes between two samples; adapted if not given.",
     )
     mode: str | None = one_of(PROFILE_MODES)
+    trace: Path | None = option(
+        "--trace",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Record every allocation and free, from its first malloc to its end (hakmem trace show FILE).",
+    )
     words: tuple[str, ...] = argument(
         nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…"
     )
@@ -156,6 +162,9 @@ def command(asked: Asked) -> None:
 
     report = checked_report(asked)
     results = prepared(asked) if asked.is_profiled else None
+    if asked.trace is not None:
+        check_setting(asked, "--trace")
+        check_writable(asked.trace)
     library = find_library()
     examined = examine(asked.words, library)
     complain(examined)
@@ -166,18 +175,23 @@ def command(asked: Asked) -> None:
             launch_watched(asked.words, environment, report)
         launch(asked.words, environment)
 
-    if results is None:
+    if results is None and asked.trace is None:
         execute()
     from hakmem.doctor.runtimes import hidden
 
     if unseen := hidden(runtime_named(examined), environment, examined.words):
         say(unseen)
+    if asked.trace is not None:
+        run_traced(execute, environment, asked.trace)
+    assert results is not None
     run_profiled(execute, environment, results, asked)
 
 
 def checked_report(asked: Asked) -> Path | None:
     """The file of --json; what excludes each other on the command line is refused."""
     name = asked.json_file
+    if asked.is_profiled and asked.trace:
+        raise click.UsageError("--profile and --trace exclude each other")
     if asked.stats and name:
         raise click.UsageError("--stats and --json exclude each other: there is only one report")
     if name == "":
@@ -228,8 +242,8 @@ def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str,
         environment[HARDEN_VARIABLE] = str(asked.harden)
         libraries = hardened(library, asked.harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
-    if asked.is_profiled:
-        environment[PROFILE_VARIABLE] = str(asked.period_bytes or 1)
+    if asked.is_profiled or asked.trace:
+        environment[PROFILE_VARIABLE] = "trace" if asked.trace else str(asked.period_bytes or 1)
     return environment
 
 
@@ -262,16 +276,21 @@ def runtime_named(examined: Examined) -> Runtime | None:
     return runtime_of(examined.program.resolve().name, (path.name for path in examined.libraries))
 
 
+def check_setting(asked: Asked, option: str) -> None:
+    """HakmemError for a setting that the option needs itself."""
+    if (value := asked.settings.get(PROFILE_VARIABLE)) is not None:
+        raise click.UsageError(
+            f"{option} sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={value}"
+        )
+
+
 def prepared(asked: Asked) -> Results:
     """Checks what can be checked before the program is started."""
     from hakmem.launch.results import Results, checked
     from hakmem.views.profile_file import ending, writer
     from hakmem.views.profile_text import show_profile
 
-    if (value := asked.settings.get(PROFILE_VARIABLE)) is not None:
-        raise click.UsageError(
-            f"--profile sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={value}"
-        )
+    check_setting(asked, "--profile")
 
     def show(profile: Profile) -> None:
         show_profile(profile, stderr=True, advice=PROFILE_ADVICE)
@@ -296,6 +315,24 @@ def run_profiled(
             Profiling(child, listener, plan, results, say).run()
         except Exception as error:  # the program goes on, and its status is the tool's
             say(f"the profile ended early: {error}")
+            child.wait()
+    child.leave()
+
+
+def run_traced(execute: Callable[[], NoReturn], environment: dict[str, str], path: Path) -> NoReturn:
+    """As run_profiled."""
+    from hakmem.launch.child import start
+    from hakmem.launch.keepers import VARIABLE, Listener
+    from hakmem.launch.tracing import Tracing
+    from hakmem.views.trace_text import notes_of
+
+    with closing(Listener()) as listener:
+        environment[VARIABLE] = str(listener.path)
+        child = start(execute)
+        try:
+            Tracing(child, listener, path.absolute(), say, notes_of).run()
+        except Exception as error:  # the program goes on, and its status is the tool's
+            say(f"the trace ended early: {error}")
             child.wait()
     child.leave()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hakmem.base.errors import HakmemError
@@ -40,6 +41,11 @@ class Keeper:
             return True
         except OSError:  # its end with something unread
             return False
+
+    def answer(self) -> None:
+        """A program that is traced waits for it."""
+        with suppress(OSError):
+            self.connection.send(b"t")
 
     def release(self) -> None:
         """It ends, and with it the rest of the program's memory."""

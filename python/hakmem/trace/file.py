@@ -44,31 +44,33 @@ class Writer:
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self._path, self._head = path, head
         self._file: IO[bytes] = path.open("wb", 0)
-        self._is_empty = True
         self.line({"hakmem_trace": VERSION, **head})
+        self._is_empty = True
 
     def replace_by(
         self, path: Path, lives: Lives, memory: Memory | None, why: str, lost: int, seconds: float
     ) -> dict[str, Any]:
         """A file of events takes the place of `path`, and this one of words goes.  Returns its last line."""
         new = path.with_name(path.name + ".new")
-        writer = Writer(new, self._head)
-        writer.lives(lives)
-        if memory is not None:
-            writer.memory(memory)
         end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
                "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
-        writer.line(end)
-        writer.close()
-        new.replace(path)
-        self.close()
-        self._path.unlink(missing_ok=True)
+        writer = Writer(new, self._head)
+        try:
+            writer.lives(lives)
+            if memory is not None:
+                writer.memory(memory)
+            writer.line(end)
+            writer.close()
+            new.replace(path)
+        except BaseException:
+            writer.drop()  # the words stay
+            raise
+        self.drop()
         return end
 
     def words(self, ring: int, words: Words) -> None:
         """As they are: the rings are emptied meanwhile."""
         data = words.astype("<u8").tobytes()
-        self._is_empty = False
         self.line({"words": len(words), "ring": ring, "bytes": len(data)})
         self._write(data)
 
@@ -104,7 +106,13 @@ class Writer:
         if self._is_empty:
             self._path.unlink(missing_ok=True)
 
+    def drop(self) -> None:
+        """Without its file."""
+        self._is_empty = True
+        self.close()
+
     def line(self, what: dict[str, Any]) -> None:
+        self._is_empty = False
         self._write(json.dumps(what, separators=(",", ":")).encode() + b"\n")
 
     def _write(self, data: bytes) -> None:

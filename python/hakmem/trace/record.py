@@ -34,7 +34,7 @@ from hakmem.trace.words import Events, Op
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
 PAUSE_S = 0.002  # a ring lasts 10 ms at 3 million events a second and thread
-FIND_EVERY = 8  # pauses
+SHOWN_EVERY = 8  # pauses
 FOLLOW_S = 0.05  # until busy threads have seen a change
 # An event takes some 300 bytes while lives are resolved.
 WORDS_MAX = os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 400
@@ -71,7 +71,7 @@ def head_of(target: Target) -> dict[str, Any]:
     }
 
 
-class _Session:
+class Session:
     """The words so far, in memory and in the file."""
 
     def __init__(self, target: Target, switch: Switch, writer: Writer) -> None:
@@ -79,6 +79,8 @@ class _Session:
         self.memory = Sampler(target)
         self.words: dict[int, list[Words]] = {}
         self.count = 0
+        self.ended = ""  # why, before it was to end
+        self._renewed_s = time.monotonic()
 
     def drain(self) -> None:
         with deferred():
@@ -89,20 +91,25 @@ class _Session:
 
     def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
         """Empties the rings until it is over, and once more."""
-        began_s = renewed_s = time.monotonic()
+        began_s = time.monotonic()
         for turn in itertools.count():
-            is_last, now_s = is_over() or self.count > WORDS_MAX, time.monotonic()
-            if turn % FIND_EVERY == 0 or is_last:
-                self.rings.find()
+            now_s = time.monotonic()
+            if self.count > WORDS_MAX:
+                self.ended = "as many events as fit into memory"
+            if now_s - self._renewed_s > LEASE_S:
+                self.ended = f"the tool did not run for {LEASE_S:.0f} s, which ends a trace"
+            is_last = is_over() or bool(self.ended)
+            self.rings.find()
+            if turn % SHOWN_EVERY == 0:
                 progress(now_s - began_s, self.count)
             self.drain()
             if (samples := self.memory.look()) is not None:
                 self._writer.memory(samples)
             if is_last:
                 return
-            if now_s - renewed_s > RENEW_EVERY_S:
+            if now_s - self._renewed_s > RENEW_EVERY_S:
                 self._switch.trace(LEASE_S)
-                renewed_s = now_s
+                self._renewed_s = now_s
             time.sleep(PAUSE_S)
 
     def run_for(self, seconds: float, progress: Progress) -> None:
@@ -124,7 +131,7 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
             raise HakmemError(f"process {target.pid} is traced by another command: wait until that has ended")
         writer, began_s = Writer(path.with_name(path.name + ".part"), head_of(target)), time.monotonic()
         try:
-            session = _Session(target, switch, writer)
+            session = Session(target, switch, writer)
             before, ended = _record(session, switch, target.pid, began_s + for_s, progress)
             seconds = time.monotonic() - began_s
             lives, lost = resolved([np.concatenate(parts) for parts in session.words.values()], before)
@@ -135,7 +142,7 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
 
 
 def _record(
-    session: _Session, switch: Switch, pid: int, end_s: float, progress: Progress
+    session: Session, switch: Switch, pid: int, end_s: float, progress: Progress
 ) -> tuple[Events, str]:
     """The blocks that were live at its beginning, and why it ended."""
     before, ended = Events.none(), "duration reached"
@@ -156,4 +163,6 @@ def _record(
             switch.trace(0)
             session.run_for(FOLLOW_S, progress)
             switch.wait_followed(FOLLOW_S)
-    return before, "as many events as fit into memory" if session.count > WORDS_MAX else ended
+            session.drain()
+            switch.trace(0)  # once more: rings that have been read give their memory back
+    return before, session.ended or ended

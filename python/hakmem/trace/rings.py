@@ -56,8 +56,10 @@ class Rings:
 
     def drain(self) -> Iterator[tuple[int, Words]]:
         """The words that each ring has got since, with the ring's number."""
-        for ring in self._rings.values():
-            written = self._number(ring.address + self._written)
+        rings = list(self._rings.values())
+        places = np.array([ring.address + self._written for ring in rings], np.uint64)
+        counts = self._target.memory.records(places, np.dtype("u8")).tolist()
+        for ring, written in zip(rings, counts, strict=True):
             if written == ring.read:
                 continue
             yield ring.number, self._words_of(ring, written)

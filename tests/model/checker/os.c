@@ -167,8 +167,8 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
 void os_thread_settle(const char *name) { (void)name; }
 void os_note_processors(void) {}
 void os_forget_threads(void) {}
-bool os_start_keeper(const char *socket_path) {
-  (void)socket_path;
+bool os_start_keeper(const char *socket_path, unsigned wait_ms) {
+  (void)socket_path, (void)wait_ms;
   return false;
 }
 
