@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.sizes import bytes_text, count_text, counted
@@ -138,8 +136,7 @@ class Tracing:
         is_last = number == len(self.images)
         how = self.child.how_it_ended() if is_last else "executed another program"
         path = self.path if is_last else self.path.with_stem(f"{self.path.stem}.exec{number}")
-        words = [np.concatenate(parts) for parts in image.session.words.values()]
-        lives, lost = resolved(words)
+        lives, lost = resolved(image.session.take_words())
         memory = Memory.of(image.session.memory.rows)
         end = image.writer.replace_by(path, lives, memory, image.ended or how, lost, image.seconds)
         image.writer.close()

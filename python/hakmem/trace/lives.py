@@ -74,25 +74,20 @@ def merged(parts: list[Events]) -> Events:
     return events.at(np.argsort(events.times_ns, kind="stable"))
 
 
-def _by_address(events: Events) -> Integers:
-    """The rows of each address, in their order."""
-    return np.asarray(np.lexsort((np.arange(len(events)), events.addresses)))
-
-
 class _Sequence:
-    """The events by address: which rows and their neighbours say."""
+    """The events by address: which rows and their neighbours say.  Repairs keep the order of rows: they
+    exchange events of one address, drop some, and put others between."""
 
-    def __init__(self, events: Events) -> None:
-        self.rows = _by_address(events)
-        self.ops = np.append(events.ops[self.rows], np.full(3, Op.FREE, np.int8))
-        addresses = np.append(events.addresses[self.rows], np.full(3, NO_ADDRESS))
+    def __init__(self, events: Events, rows: Integers) -> None:
+        self.rows = rows
+        self.ops = np.append(events.ops[rows], np.full(3, Op.FREE, np.int8))
+        addresses = np.append(events.addresses[rows], np.full(3, NO_ADDRESS))
         self.is_same = np.append(addresses[1:] == addresses[:-1], False)  # as the next one's
-        threads, times = events.threads[self.rows], events.times_ns[self.rows]
+        threads, times = events.threads[rows], events.times_ns[rows]
         may_be_wrong = (threads[1:] != threads[:-1]) & (times[1:] - times[:-1] <= NEAR_NS)
         self.may_be_wrong = (
             np.append(may_be_wrong, np.zeros(len(self.is_same) - len(may_be_wrong), np.bool_)) & self.is_same
         )
-        self.count = len(self.rows)
 
     def is_op(self, ahead: int, *ops: Op) -> Flags:
         return np.isin(np.roll(self.ops, -ahead), ops)
@@ -102,14 +97,14 @@ class _Sequence:
         return np.roll(self.is_same, -ahead)
 
     def places(self, found: Flags) -> Integers:
-        return np.flatnonzero(found[: self.count])
+        return np.flatnonzero(found[: len(self.rows)])
 
 
-def _without_exchanged(events: Events) -> tuple[Events, int]:
+def _without_exchanged(events: Events, rows: Integers) -> tuple[Events, int]:
     """Two passes: freed, FREED, TAKEN; then taken, TAKEN, FREED where no other take follows."""
     exchanged = 0
     for is_second in (False, True):
-        by = _Sequence(events)
+        by = _Sequence(events, rows)
         if is_second:
             found = by.is_op(0, Op.TAKE, Op.LIVE) & by.is_op(1, Op.TAKE) & by.is_op(2, Op.FREE)
             found &= ~(by.same(2) & by.is_op(3, Op.TAKE))
@@ -117,39 +112,40 @@ def _without_exchanged(events: Events) -> tuple[Events, int]:
             found = by.is_op(0, Op.FREE) & by.is_op(1, Op.FREE) & by.is_op(2, Op.TAKE)
         found &= by.is_same & np.roll(by.may_be_wrong, -1)
         places = by.places(found) + 1
-        order = np.arange(len(events))
-        one, other = by.rows[places], by.rows[places + 1]
-        order[one], order[other] = other, one
-        times = events.times_ns
-        events = events.at(order)
-        events.times_ns = times
+        one, other = rows[places], rows[places + 1]
+        for name, column in vars(events).items():
+            if name != "times_ns":
+                column[one], column[other] = column[other], column[one]
         exchanged += len(places)
     return events, exchanged
 
 
-def _with_unseen(events: Events) -> tuple[Events, int]:
+def _with_unseen(events: Events, rows: Integers) -> tuple[Events, Integers, int]:
     """Without blocks that were taken while the live ones were read, which their takes tell; and with a free
-    before each take of an address that is taken."""
-    by = _Sequence(events)
+    before each take of an address that is taken.  Returns the new order, too."""
+    by = _Sequence(events, rows)
     is_twice = by.is_op(0, Op.LIVE) & by.is_same & by.is_op(1, Op.TAKE)
     kept = np.ones(len(events), np.bool_)
-    kept[by.rows[by.places(is_twice)]] = False
+    kept[rows[by.places(is_twice)]] = False
+    rows = (np.cumsum(kept) - 1)[rows[kept[rows]]]
     events = events.at(np.flatnonzero(kept))
-    by = _Sequence(events)
+    by = _Sequence(events, rows)
     again = by.is_op(0, Op.TAKE, Op.LIVE, Op.RESIZE) & by.is_same & by.is_op(1, Op.TAKE)
-    before = np.sort(by.rows[by.places(again) + 1])
-    columns = {name: np.insert(column, before, column[before]) for name, column in vars(events).items()}
-    found = Events(**columns)
+    places = by.places(again) + 1
+    before = np.sort(rows[places])
+    shifts = np.cumsum(np.bincount(before, minlength=len(events)))
+    events = Events(*(np.insert(column, before, column[before]) for column in vars(events).values()))
     frees = before + np.arange(len(before))
-    found.ops[frees], found.sizes[frees], found.alignments[frees] = Op.FREE, 0, 0
-    return found, len(before)
+    events.ops[frees], events.sizes[frees], events.alignments[frees] = Op.FREE, 0, 0
+    rows = rows + shifts[rows]
+    return events, np.insert(rows, places, rows[places] - 1), len(before)
 
 
 def lives_of(events: Events) -> Lives:
-    """Follows each address through its events."""
-    events, exchanged = _without_exchanged(events)
-    events, unseen = _with_unseen(events)
-    rows = _by_address(events)
+    """Follows each address through its events, which are repaired in place."""
+    rows = np.argsort(events.addresses, kind="stable")
+    events, exchanged = _without_exchanged(events, rows)
+    events, rows, unseen = _with_unseen(events, rows)
     ops, addresses, places = events.ops[rows], events.addresses[rows], np.arange(len(rows))
     begins = (ops == Op.TAKE) | (ops == Op.LIVE)
     is_first = np.append(True, addresses[1:] != addresses[:-1])[: len(rows)]

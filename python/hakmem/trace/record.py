@@ -36,8 +36,8 @@ RENEW_EVERY_S = 3.0
 PAUSE_S = 0.002  # a ring lasts 10 ms at 3 million events a second and thread
 SHOWN_EVERY = 8  # pauses
 FOLLOW_S = 0.05  # until busy threads have seen a change
-# An event takes some 300 bytes while lives are resolved.
-WORDS_MAX = os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 400
+# An event takes some 200 bytes while lives are resolved.
+WORDS_MAX = os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 300
 
 Progress = Callable[[float, int], None]  # seconds, words so far
 
@@ -89,6 +89,10 @@ class Session:
                 self._writer.words(ring, words)
                 self.count += len(words)
 
+    def take_words(self) -> list[Words]:
+        """Those of each ring; they are not kept."""
+        return [np.concatenate(self.words.pop(ring)) for ring in list(self.words)]
+
     def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
         """Empties the rings until it is over, and once more."""
         began_s = time.monotonic()
@@ -134,7 +138,7 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
             session = Session(target, switch, writer)
             before, ended = _record(session, switch, target.pid, began_s + for_s, progress)
             seconds = time.monotonic() - began_s
-            lives, lost = resolved([np.concatenate(parts) for parts in session.words.values()], before)
+            lives, lost = resolved(session.take_words(), before)
             memory = Memory.of(session.memory.rows)
             return Recorded(lives, writer.replace_by(path, lives, memory, ended, lost, seconds))
         finally:

@@ -79,7 +79,7 @@ class Taken:
     clock_ns: Integers
 
 
-def seconds_of(words: Words, operations: Integers) -> Integers:
+def seconds_of(words: Words, operations: Numbers) -> Integers:
     """The places of second words.  Any may look like an operation that has one."""
     with_second = np.flatnonzero(np.isin(operations, WITH_SECOND))
     seconds = with_second + 1
@@ -112,7 +112,7 @@ def set_times(rings: list[Taken]) -> None:
 
 def events_of(words: Words) -> Taken:
     """The events of one ring, from its first word on."""
-    operations = (words & OPERATION_MASK).astype(np.int64)
+    operations = (words & OPERATION_MASK).astype(np.int8)
     operations[seconds_of(words, operations)] = -1
     if len(operations) and operations[-1] in WITH_SECOND:
         operations[-1] = -1  # cut off
