@@ -112,6 +112,23 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
 
 
+def test_anonymized(traced: Path, tool: Tool, tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.hkt", tmp_path / "once.anonymous.hkt"
+    for words in ((traced, "-o", once), (once,)):
+        ended = tool("trace", "anonymize", *words)
+        assert ended.status == 0, ended.stderr
+    assert once.read_bytes() == twice.read_bytes()
+    before, after = read(traced), read(once)
+    assert set(after.head) == {"hakmem_trace", "hakmem", "machine"}
+    events = after.lives.events
+    assert set(events.threads.tolist()) == {0, 1, 2}
+    assert (np.diff(events.times_ns) == np.diff(before.lives.events.times_ns)).all()
+    assert after.memory is not None
+    assert min(events.times_ns[0], after.memory.times_ns[0]) == 0
+    assert figures_of(after.lives, after.memory) == figures_of(before.lives, before.memory)
+    assert after.end == before.end
+
+
 # ---- files ------------------------------------------------------------------------------------------
 
 

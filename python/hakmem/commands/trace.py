@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.errors import HakmemError
 from hakmem.base.files import check_writable
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.commands.arguments import JSON, PROCESS, argument, duration, open_pid, option, options, say
@@ -37,6 +38,7 @@ def command() -> None:
     Examples:
       hakmem trace $(pgrep -o server) --for 30s -o server.hkt
       hakmem trace show server.hkt
+      hakmem trace anonymize server.hkt -o sent.hkt
     """
 
 
@@ -111,6 +113,27 @@ def show(
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:
         print_trace(console(), found.head, figures, notes_of(found.end, found.lost))
+
+
+@command.command("anonymize")
+@options
+def anonymize(
+    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    output: Path | None = option("--output", "-o", type=Path, help="The file; default NAME.anonymous.hkt."),
+) -> None:
+    """Write a trace that one may send: sizes, threads by number, and times since the beginning.
+
+    It has no command line, process number, date or address.
+    """
+    from hakmem.trace.anonymous import anonymized
+    from hakmem.trace.file import is_sampled, read, write
+
+    if is_sampled(path):
+        raise HakmemError(f"{path} has call stacks of sampled blocks: only full traces are made anonymous")
+    to = output or path.with_stem(f"{path.stem}.anonymous")
+    check_writable(to)
+    write(to, anonymized(read(path)))
+    say(f"{to}: {bytes_text(to.stat().st_size)}")
 
 
 def _show_sampled(path: Path, as_json: bool) -> None:

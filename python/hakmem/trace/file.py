@@ -44,28 +44,17 @@ class Writer:
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self._path, self._head = path, head
         self._file: IO[bytes] = path.open("wb", 0)
-        self.line({"hakmem_trace": VERSION, **head})
+        self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
 
     def replace_by(
         self, path: Path, lives: Lives, memory: Memory | None, why: str, lost: int, seconds: float
     ) -> dict[str, Any]:
         """A file of events takes the place of `path`, and this one of words goes.  Returns its last line."""
-        new = path.with_name(path.name + ".new")
         end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
                "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
-        writer = Writer(new, self._head)
-        try:
-            writer.lives(lives)
-            if memory is not None:
-                writer.memory(memory)
-            writer.line(end)
-            writer.close()
-            new.replace(path)
-        except BaseException:
-            writer.drop()  # the words stay
-            raise
-        self.drop()
+        write(path, Trace(self._head, lives, lost, end, memory))
+        self.drop()  # not before: the words stay if the disk is full
         return end
 
     def words(self, ring: int, words: Words) -> None:
@@ -86,7 +75,6 @@ class Writer:
             name: zlib.compress(column.view("u1").reshape(len(column), -1).T.tobytes(), 6)
             for name, column in columns.items()
         }
-        self._is_empty = False
         self.line(
             {
                 kind: len(next(iter(columns.values()))),
@@ -152,6 +140,23 @@ class Trace:
     lost: int  # events for which a ring had no room
     end: dict[str, Any] | None  # None: it was cut off
     memory: Memory | None  # None: the file has none
+
+
+def write(path: Path, trace: Trace) -> None:
+    """The whole file, or nothing."""
+    new = path.with_name(path.name + ".new")
+    writer = Writer(new, trace.head)
+    try:
+        writer.lives(trace.lives)
+        for line in trace.memory.lines() if trace.memory else []:
+            writer.line({"memory": line})
+        if trace.end is not None:
+            writer.line(trace.end)
+        writer.close()
+        new.replace(path)
+    except BaseException:
+        writer.drop()
+        raise
 
 
 def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:

@@ -65,10 +65,11 @@ def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
 
 def print_head(console: Console, what: str, head: dict[str, Any]) -> None:
     """Whose trace it is, and when it began."""
+    if "pid" not in head:  # as anonymize leaves it
+        console.print(f"[bold]{what}[/], anonymous\n")
+        return
     command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
-    console.print(
-        f"[bold]{what} of process {head.get('pid', '?')}[/] ({command}), {head.get('began', '?')}\n"
-    )
+    console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
 
 
 def sizes_table(sizes: list[SizeRow]) -> Sheet:
