@@ -46,6 +46,21 @@ document.getElementById("seen").textContent = JSON.stringify(seen);
 """
 
 
+# The charts of a page, the first with a pointer on it.
+LOOK_AT_CHARTS = """
+const svg = document.querySelector("svg[data-chart=memory]"), box = svg.getBoundingClientRect();
+const middle = {clientX: box.left + box.width * 0.6, clientY: box.top + 20};
+svg.dispatchEvent(new PointerEvent("pointermove", middle));
+const tip = document.querySelector("#memory .tip");
+seen.before = colour();
+document.getElementById("theme").click();
+seen.after = colour();
+seen.tip = tip.hidden ? "" : tip.textContent;
+seen.shown = [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length;
+seen.areas = document.querySelectorAll("#memory .area").length;
+"""
+
+
 class Elements(HTMLParser):
     """The elements of a page that load something, and all names."""
 

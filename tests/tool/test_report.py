@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import Elements, browser_of, seen_in_browser
+from browser import LOOK_AT_CHARTS, Elements, browser_of, seen_in_browser
 from hakmem.base.sizes import bytes_text, count_text, sparkline
 from hakmem.views.charts import Chart, Series, moment, tick_step
 from hakmem.views.recording import Recording
@@ -80,25 +80,12 @@ def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
 
 # ---- in a browser -----------------------------------------------------------------------------------
 
-LOOK = """
-const svg = document.querySelector("svg[data-chart=memory]"), box = svg.getBoundingClientRect();
-const middle = {clientX: box.left + box.width * 0.6, clientY: box.top + 20};
-svg.dispatchEvent(new PointerEvent("pointermove", middle));
-const tip = document.querySelector("#memory .tip");
-seen.before = colour();
-document.getElementById("theme").click();
-seen.after = colour();
-seen.tip = tip.hidden ? "" : tip.textContent;
-seen.shown = [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length;
-seen.areas = document.querySelectorAll("#memory .area").length;
-"""
-
 
 @pytest.fixture(scope="module")
 def seen(page: Path, program: Find, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What the page is in a browser, told by the browser."""
     folder = tmp_path_factory.mktemp("browser")
-    return seen_in_browser(page.read_text(), LOOK, browser_of(program), folder)
+    return seen_in_browser(page.read_text(), LOOK_AT_CHARTS, browser_of(program), folder)
 
 
 def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:

@@ -1,6 +1,7 @@
 """hakmem trace: what a program did, told by its recording; and files that are not whole."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import LOOK_AT_CHARTS, Elements, browser_of, seen_in_browser
 from hakmem.base.errors import HakmemError
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
@@ -18,7 +20,7 @@ from hakmem.trace.lives import lives_of
 from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from preload import preload_environment
-from results import Compile
+from results import Compile, Find
 from tool.conftest import Start, Stepper, Tool
 
 HANDED, KEPT, BEFORE, GROWN = 20_000, 500, 300, 5 << 20  # as programs/traced.c has them
@@ -112,6 +114,19 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
 
 
+def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    assert str(page) in tool("trace", "show", traced, "--html", page).stdout
+    text = page.read_text()
+    assert Elements(text).loaded == []
+    assert Elements(text).ids[1:6] == ["memory", "events", "elsewhere", "lifetimes", "sizes"]
+    look = LOOK_AT_CHARTS + 'seen.lifetimes = document.getElementById("lifetimes").textContent;'
+    seen = seen_in_browser(text, look, browser_of(program), tmp_path)
+    assert (seen["faults"], seen["requests"], seen["fits"], seen["shown"]) == ([], [], True, 3)
+    assert re.search(r"live blocks.*MiB.*anonymous RSS.*MiB", str(seen["tip"]))
+    assert f"≤ 1.00 KiB{KEPT}\n" in str(seen["lifetimes"])
+
+
 def test_anonymized(traced: Path, tool: Tool, tmp_path: Path) -> None:
     once, twice = tmp_path / "once.hkt", tmp_path / "once.anonymous.hkt"
     for words in ((traced, "-o", once), (once,)):
@@ -156,6 +171,15 @@ def test_of_a_newer_version(tmp_path: Path, tool: Tool) -> None:
     ended = tool("trace", "show", path)
     assert ended.status == 1
     assert "version 2" in ended.stderr
+
+
+def test_damaged(tmp_path: Path, tool: Tool) -> None:
+    """It frees a block that is still to come."""
+    writer = Writer(tmp_path / "x.hkt", {})
+    writer.table("events", {name: np.full(1, name == "op", dtype) for name, dtype in COLUMNS.items()})
+    writer.close()
+    ended = tool("trace", "show", tmp_path / "x.hkt")
+    assert (ended.status, "is damaged" in ended.stderr) == (1, True)
 
 
 # ---- words and lives ----------------------------------------------------------------------------------

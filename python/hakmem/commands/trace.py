@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.errors import HakmemError
-from hakmem.base.files import check_writable
+from hakmem.base.files import check_writable, is_standard_output, write_atomically
 from hakmem.base.sizes import bytes_text, count_text, counted
-from hakmem.commands.arguments import JSON, PROCESS, argument, duration, open_pid, option, options, say
+from hakmem.commands.arguments import (
+    JSON,
+    OUTPUT_OR_DASH,
+    PROCESS,
+    argument,
+    duration,
+    open_pid,
+    option,
+    options,
+    say,
+)
 
 if TYPE_CHECKING:
     from hakmem.target.target import Target
@@ -96,7 +106,9 @@ def _record_sampled(target: Target, path: Path, for_s: float) -> None:
 @command.command("show")
 @options
 def show(
-    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)), as_json: bool = JSON
+    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    as_json: bool = JSON,
+    page: Path | None = option("--html", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it as a page."),
 ) -> None:
     """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
     from hakmem.trace.figures import figures_of
@@ -105,9 +117,18 @@ def show(
     from hakmem.views.trace_text import notes_of, print_trace
 
     if is_sampled(path):
+        if page is not None:
+            raise HakmemError(f"{path} has sampled lives: a page is made of a full trace")
         _show_sampled(path, as_json)
         return
     found = read(path)
+    if page is not None:
+        from hakmem.views.trace_page import render
+
+        check_writable(page)
+        write_atomically(page, render(found))
+        click.echo(f"wrote {page}", err=is_standard_output(page))
+        return
     figures = figures_of(found.lives, found.memory)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})

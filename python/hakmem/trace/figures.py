@@ -53,7 +53,7 @@ class TraceFigures:
         return self.events / self.seconds if self.seconds else 0.0
 
 
-def _live_bytes(lives: Lives) -> Integers:
+def live_bytes_of(lives: Lives) -> Integers:
     """After each event."""
     change = np.zeros(len(lives.events), np.int64)
     first = lives.events.sizes[lives.birth_rows].astype(np.int64)
@@ -103,7 +103,7 @@ def _sizes(lives: Lives) -> list[SizeRow]:
 
 def figures_of(lives: Lives, memory: Memory | None = None) -> TraceFigures:
     """From the first event to the last."""
-    events, live = lives.events, _live_bytes(lives)
+    events, live = lives.events, live_bytes_of(lives)
     taken = events.ops[lives.birth_rows] == Op.TAKE
     was_there, stays = ~taken, ~lives.is_dead
     is_event = events.ops != Op.LIVE

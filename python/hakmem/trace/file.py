@@ -21,6 +21,7 @@ import numpy as np
 
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records, Words
+from hakmem.target.target import NONSENSE
 from hakmem.trace.lives import Lives, lives_of, merged
 from hakmem.trace.memory import Memory
 from hakmem.trace.words import Events, Op, events_of, set_times
@@ -203,6 +204,13 @@ def is_sampled(path: Path) -> bool:
 
 def read(path: Path) -> Trace:
     """HakmemError if it is not a trace."""
+    try:
+        return _read(path)
+    except NONSENSE:
+        raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
+
+
+def _read(path: Path) -> Trace:
     with path.open("rb") as file:
         head = head_of_file(file, path)
         rings: dict[int, list[bytes]] = {}

@@ -1,0 +1,83 @@
+"""A trace over time, and its lifetimes by size: the data of its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hakmem.layout.memory import Doubles, Integers
+from hakmem.trace.figures import NS_PER_S, live_bytes_of, power_of_size
+from hakmem.trace.lives import Lives
+from hakmem.trace.memory import Memory
+from hakmem.trace.words import Op
+
+INTERVALS = 200
+LIFETIME_ENDS_NS = (1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11)  # then longer ones, and blocks that stay
+
+
+@dataclass(frozen=True)
+class Curves:
+    """At the ends of equal intervals; those of memory are empty where the file has none."""
+
+    times_s: Doubles  # since the first event or sample
+    live_bytes: Integers
+    anonymous_bytes: Integers
+    committed_bytes: Integers
+    allocated_per_s: Doubles  # blocks, in the interval before
+    freed_per_s: Doubles
+    freed_elsewhere: Doubles  # share of the frees; NaN without any
+
+
+@dataclass(frozen=True)
+class LifetimeRow:
+    """The blocks of more than half of `up_to_bytes`, and at most that, by LIFETIME_ENDS_NS."""
+
+    up_to_bytes: int
+    blocks: list[int]
+
+
+def curves_of(lives: Lives, memory: Memory | None) -> Curves:
+    """From the first event or sample to the last."""
+    events, times = lives.events, lives.events.times_ns
+    moments = [times] if memory is None else [times, memory.times_ns]
+    first, last = (end([end(some) for some in moments if len(some)], default=0) for end in (min, max))
+    edges = np.linspace(first, max(last, first + 1), INTERVALS + 1)
+    span_s = float(edges[1] - edges[0]) / NS_PER_S
+
+    def counted(rows: Integers) -> Integers:
+        return np.histogram(times[rows], edges)[0]
+
+    def at(moments_ns: Integers, values: Integers) -> Integers:
+        """The last value at each end; 0 before the first."""
+        return np.append(0, values)[np.searchsorted(moments_ns, edges[1:], "right")]
+
+    dead = np.flatnonzero(lives.is_dead)
+    deaths = lives.death_rows[dead]
+    births = lives.birth_rows[dead]
+    is_known = events.ops[births] == Op.TAKE
+    elsewhere = is_known & (events.threads[births] != events.threads[deaths])
+    known = counted(deaths[is_known])
+    nothing = np.empty(0, np.int64)
+    return Curves(
+        (edges[1:] - first) / NS_PER_S,
+        at(times, live_bytes_of(lives)),
+        nothing if memory is None else at(memory.times_ns, memory.anonymous_bytes),
+        nothing if memory is None else at(memory.times_ns, memory.committed_bytes),
+        counted(np.flatnonzero(events.ops == Op.TAKE)) / span_s,
+        counted(deaths) / span_s,
+        np.where(known, counted(deaths[elsewhere]) / np.maximum(known, 1), np.nan),
+    )
+
+
+def lifetimes_of(lives: Lives) -> list[LifetimeRow]:
+    """Only blocks whose allocation was seen; the last column is those that still live."""
+    taken = lives.events.ops[lives.birth_rows] == Op.TAKE
+    times, count = lives.events.times_ns, len(LIFETIME_ENDS_NS) + 2
+    spans = times[lives.death_rows] - times[lives.birth_rows]
+    column = np.where(lives.is_dead, np.searchsorted(LIFETIME_ENDS_NS, spans, "right"), count - 1)
+    powers = power_of_size(lives.sizes)
+    return [
+        LifetimeRow(1 << power, np.bincount(column[taken & (powers == power)], minlength=count).tolist())
+        for power in np.unique(powers[taken]).tolist()
+    ]

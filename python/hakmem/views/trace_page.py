@@ -1,0 +1,109 @@
+"""A trace as a page: memory and events over time, and lifetimes by size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hakmem.base.durations import duration_text
+from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.layout.memory import Doubles, Integers
+from hakmem.trace.curves import LIFETIME_ENDS_NS, Curves, LifetimeRow, curves_of, lifetimes_of
+from hakmem.trace.figures import TraceFigures, figures_of
+from hakmem.trace.file import Trace
+from hakmem.views.charts import Chart, Series
+from hakmem.views.page import Tile, rendered
+from hakmem.views.trace_text import notes_of, time_text
+
+SHADE = 80  # per cent of colour for the fullest cell
+LIFETIMES = [*(f"< {time_text(end)}" for end in LIFETIME_ENDS_NS), "longer", "live at the end"]
+
+
+def render(trace: Trace) -> str:
+    """The page as text."""
+    figures = figures_of(trace.lives, trace.memory)
+    charts = charts_of(curves_of(trace.lives, trace.memory), is_threaded=figures.threads > 1)
+    return rendered(
+        "trace.html.j2",
+        {chart.key: chart.data for chart in charts},
+        head=trace.head,
+        command=" ".join(trace.head.get("command") or ["anonymous trace"]),
+        duration=duration_text(figures.seconds),
+        tiles=tiles(figures),
+        charts=charts,
+        lifetimes=LIFETIMES,
+        rows=shaded(lifetimes_of(trace.lives)),
+        sizes=[(row, time_text(row.median_life_ns)) for row in figures.sizes],
+        notes=notes_of(trace.end, trace.lost),
+    )
+
+
+def charts_of(curves: Curves, *, is_threaded: bool) -> list[Chart]:
+    """One axis of time for all."""
+
+    def series(name: str, values: Integers | Doubles) -> Series:
+        return Series(name, [None if math.isnan(value) else value for value in values.tolist()])
+
+    memory = [
+        series("live blocks", curves.live_bytes),
+        series("anonymous RSS", curves.anonymous_bytes),
+        series("committed by hakmem", curves.committed_bytes),
+    ]
+    found: list[tuple[Any, ...]] = [
+        (
+            "memory",
+            "Memory",
+            "Bytes that the program had requested and not freed; its anonymous memory in RAM; and the memory "
+            "that hakmem accounts for. The gap between the first two is the allocator's and the kernel's.",
+            [one for one in memory if one.values],
+            bytes_text,
+        ),
+        (
+            "events",
+            "Events",
+            "Blocks allocated and freed per second.",
+            [series("allocated", curves.allocated_per_s), series("freed", curves.freed_per_s)],
+            lambda value: f"{count_text(value)}/s",
+        ),
+        (
+            "elsewhere",
+            "Frees by another thread",
+            "The share of frees by a thread that had not allocated the block, where its allocation was seen.",
+            [series("by another thread", curves.freed_elsewhere)],
+            lambda value: share_text(value, 1.0),
+        ),
+    ]
+    return [
+        Chart(key, title, text, curves.times_s.tolist(), lines, form)
+        for key, title, text, lines, form in found[: 2 + is_threaded]
+    ]
+
+
+def tiles(figures: TraceFigures) -> list[Tile]:
+    """The trace in a few figures."""
+    lives = figures.life_quantiles_ns
+    found = [
+        ("Events", count_text(figures.events), f"{count_text(figures.events_a_second)} a second"),
+        (
+            "Allocated",
+            bytes_text(figures.allocated_bytes),
+            f"in {count_text(figures.allocated_blocks)} blocks",
+        ),
+        ("Peak live", bytes_text(figures.peak_live_bytes), f"{bytes_text(figures.live_bytes_after)} at end"),
+    ]
+    if figures.peak_anonymous_bytes:
+        found.append(("Peak RSS", bytes_text(figures.peak_anonymous_bytes), "anonymous memory"))
+    if lives:
+        p90 = f"90 % live at most {time_text(lives['p90'])}"
+        found.append(("Median lifetime", time_text(lives["p50"]), p90))
+    elsewhere = f"{share_text(figures.freed_elsewhere, 1.0)} of frees by another"
+    return [*found, ("Threads", str(figures.threads), elsewhere)]
+
+
+def shaded(rows: list[LifetimeRow]) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Each size's blocks, with their shades in per cent: logarithmic, as counts differ by powers of ten."""
+    most = math.log1p(max((count for row in rows for count in row.blocks), default=0)) or 1.0
+    return [
+        (row.up_to_bytes, [(count, round(SHADE * math.log1p(count) / most)) for count in row.blocks])
+        for row in rows
+    ]
