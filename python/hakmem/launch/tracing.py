@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,9 @@ class Tracing:
                 answer()
                 self._follow(image)
                 image.seconds = time.monotonic() - image.began_s
-                if session.ended:
-                    switch.trace(0)
+                if image.ended:
+                    with suppress(HakmemError):
+                        switch.trace(0)
         except HakmemError as error:
             self.why_not = str(error)
 
@@ -130,6 +132,8 @@ class Tracing:
             image.ended = image.session.ended
         except (ProcessGoneError, UnreadableError):
             image.ended = GONE
+        except HakmemError as error:  # a full disk: the program goes on
+            image.ended = str(error)
 
     def _write(self, image: Image, number: int) -> None:
         """The last program has the name that was asked for."""

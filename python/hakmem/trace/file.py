@@ -65,8 +65,8 @@ class Writer:
         self._write(data)
 
     def lives(self, lives: Lives) -> None:
-        events, columns = lives.events, _columns_of(lives)
-        for start in range(0, len(events), EVENTS_AT_ONCE):
+        columns = _columns_of(lives)
+        for start in range(0, len(columns["op"]), EVENTS_AT_ONCE):
             part = slice(start, start + EVENTS_AT_ONCE)
             self.table("events", {name: columns[name][part] for name in COLUMNS})
 
@@ -146,8 +146,8 @@ class Trace:
 def write(path: Path, trace: Trace) -> None:
     """The whole file, or nothing."""
     new = path.with_name(path.name + ".new")
-    writer = Writer(new, trace.head)
     try:
+        writer = Writer(new, trace.head)
         writer.lives(trace.lives)
         for line in trace.memory.lines() if trace.memory else []:
             writer.line({"memory": line})
@@ -156,7 +156,7 @@ def write(path: Path, trace: Trace) -> None:
         writer.close()
         new.replace(path)
     except BaseException:
-        writer.drop()
+        new.unlink(missing_ok=True)
         raise
 
 

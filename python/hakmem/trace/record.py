@@ -33,7 +33,8 @@ from hakmem.trace.words import Events, Op
 
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
-PAUSE_S = 0.002  # a ring lasts 10 ms at 3 million events a second and thread
+PAUSE_S = 0.002  # a ring lasts 20 ms at 3 million events a second and thread
+SHORT_PAUSE_S, MANY_WORDS = 0.0005, 1 << 13  # of one ring: the next turn may come late
 SHOWN_EVERY = 8  # pauses
 FOLLOW_S = 0.05  # until busy threads have seen a change
 # An event takes some 200 bytes while lives are resolved.
@@ -82,12 +83,16 @@ class Session:
         self.ended = ""  # why, before it was to end
         self._renewed_s = time.monotonic()
 
-    def drain(self) -> None:
+    def drain(self) -> int:
+        """The most words that came of one ring."""
+        most = 0
         with deferred():
             for ring, words in self.rings.drain():
                 self.words.setdefault(ring, []).append(words)
                 self._writer.words(ring, words)
                 self.count += len(words)
+                most = max(most, len(words))
+        return most
 
     def take_words(self) -> list[Words]:
         """Those of each ring; they are not kept."""
@@ -106,7 +111,7 @@ class Session:
             self.rings.find()
             if turn % SHOWN_EVERY == 0:
                 progress(now_s - began_s, self.count)
-            self.drain()
+            most = self.drain()
             if (samples := self.memory.look()) is not None:
                 self._writer.memory(samples)
             if is_last:
@@ -114,7 +119,7 @@ class Session:
             if now_s - self._renewed_s > RENEW_EVERY_S:
                 self._switch.trace(LEASE_S)
                 self._renewed_s = now_s
-            time.sleep(PAUSE_S)
+            time.sleep(SHORT_PAUSE_S if most > MANY_WORDS else PAUSE_S)
 
     def run_for(self, seconds: float, progress: Progress) -> None:
         end_s = time.monotonic() + seconds
