@@ -90,6 +90,7 @@ def build_library() -> None:
         PLACE.mkdir()
         for library in Path(tree).glob("libhakmem*.so"):
             shutil.copy(library.resolve(), PLACE / library.name)
+        shutil.copy(Path(tree) / "hakmem-replay", PLACE)
 
 
 def run(*words: str | Path) -> None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "what": "Tell what live blocks contain: classes, types, text, pointers …",
     "leaks": "Find the blocks that a program cannot reach any more.",
     "trace": "Record every allocation and free of a running process.",
+    "replay": "Replay a trace on several mallocs and compare them.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",

@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +125,22 @@ def stepper(lib: Path) -> Iterator[Start]:
     yield start
     for one in started:
         one.end()
+
+
+@pytest.fixture(scope="session")
+def traced(compiled: Compile, tmp_path_factory: pytest.TempPathFactory, lib: Path) -> Iterator[Path]:
+    """A trace of programs/traced.c, which works while it is recorded."""
+    from hakmem.target.target import open_process  # the tool may be left out
+    from hakmem.trace.record import record
+
+    program = Stepper([compiled("traced", "-pthread")], preload_environment(lib))
+    program.wait_for("ready")
+    path = tmp_path_factory.mktemp("traces") / "x.hkt"
+    threading.Timer(0.7, program.go_on).start()
+    record(open_process(program.pid), path, 2.0)
+    program.wait_for("done")
+    yield path
+    program.end()
 
 
 @pytest.fixture

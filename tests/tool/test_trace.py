@@ -2,8 +2,6 @@
 
 import json
 import re
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,27 +15,11 @@ from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Writer, read
 from hakmem.trace.lives import lives_of
-from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
-from preload import preload_environment
 from results import Compile, Find
-from tool.conftest import Start, Stepper, Tool
+from tool.conftest import Start, Tool
 
 HANDED, KEPT, BEFORE, GROWN = 20_000, 500, 300, 5 << 20  # as programs/traced.c has them
-LONG_S, BUSY_AT_S = 2.0, 0.7
-
-
-@pytest.fixture(scope="module")
-def traced(compiled: Compile, tmp_path_factory: pytest.TempPathFactory, lib: Path) -> Iterator[Path]:
-    """A trace of programs/traced.c, which works while it is recorded."""
-    program = Stepper([compiled("traced", "-pthread")], preload_environment(lib))
-    program.wait_for("ready")
-    path = tmp_path_factory.mktemp("traces") / "x.hkt"
-    threading.Timer(BUSY_AT_S, program.go_on).start()
-    record(open_process(program.pid), path, LONG_S)
-    program.wait_for("done")
-    yield path
-    program.end()
 
 
 def test_what_the_program_did(traced: Path) -> None:

@@ -19,7 +19,7 @@ from tool.processes import running
 from wheels.conftest import Environment, built, make_environment
 
 GLIBC_MAX = (2, 28)
-LIBRARIES = {"hakmem/lib/libhakmem.so", "hakmem/lib/libhakmem-fortify.so"}
+LIBRARIES = {f"hakmem/lib/{name}" for name in ("libhakmem.so", "libhakmem-fortify.so", "hakmem-replay")}
 # The program says where its malloc comes from.
 PROGRAM = """
 import os

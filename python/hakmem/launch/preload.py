@@ -63,10 +63,14 @@ class Examined:
 
 
 def fortify_beside(library: Path) -> Path | None:
-    """The library that checks bounds in the C library's functions; None if it was not built (musl).
+    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
+    return beside(library, FORTIFY)
 
-    It lies beside the other where they are built, and in a folder of its own where they are installed."""
-    places = (library.with_name(FORTIFY), library.parent / "hakmem" / FORTIFY)
+
+def beside(library: Path, name: str) -> Path | None:
+    """Another file of hakmem's: beside the library where it is built, in a folder of its own where it is
+    installed."""
+    places = (library.with_name(name), library.parent / "hakmem" / name)
     return next((path for path in places if path.is_file()), None)
 
 

@@ -1,0 +1,6 @@
+# hakmem-replay: what `hakmem replay` runs, on whatever malloc is preloaded.  It links the C library alone.
+add_executable(hakmem_replay ${PROJECT_SOURCE_DIR}/replay/replay.c)
+set_target_properties(hakmem_replay PROPERTIES OUTPUT_NAME hakmem-replay)
+target_compile_options(hakmem_replay PRIVATE ${warnings} -fPIE)
+target_link_libraries(hakmem_replay PRIVATE Threads::Threads)
+target_link_options(hakmem_replay PRIVATE -pie LINKER:-z,now LINKER:-z,relro LINKER:--as-needed)

@@ -1,0 +1,210 @@
+"""Replaying a plan on several mallocs, in rounds: each round has each of them once, so that a machine that
+becomes slower does so for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from hakmem.base.errors import HakmemError
+from hakmem.launch.contenders import Contender, Unusable, find_replayer, output_of
+from hakmem.launch.scratch import Scratch
+from hakmem.layout.memory import Integers
+from hakmem.trace.file import Trace
+from hakmem.trace.plan import Plan
+
+NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
+ALL_BYTES = 1 << 48
+WRITTEN_BYTES = (ALL_BYTES, 1 << 20, 1 << 16, 1 << 12, 1 << 6)
+CLOSE_ENOUGH = 0.03
+NS_PER_S = 1e9
+WITHOUT_MALLOC = Contender("no malloc")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One replay's figures."""
+
+    seconds: float  # processor time in malloc, free and the first touch of their memory
+    peak_bytes: float
+    mean_bytes: float
+    idle_bytes: float  # after idling at the end
+    faults: float
+    begin_bytes: float  # with the blocks that were live at the start
+
+
+@dataclass
+class Result:
+    """All rounds of a contender."""
+
+    contender: Contender
+    rounds: list[Round] = field(default_factory=list)
+
+    def values(self, name: str) -> list[float]:
+        return [getattr(one, name) for one in self.rounds]
+
+    def median(self, name: str) -> float:
+        return float(np.median(self.values(name)))
+
+    def spread(self, name: str) -> float:
+        """Half the range, as a share of the median."""
+        values, middle = self.values(name), self.median(name)
+        return (max(values) - min(values)) / 2 / middle if middle else 0.0
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """The figures that the program printed."""
+
+    cpu_ns: int
+    faults: int
+    base_bytes: int
+    idle_bytes: int
+    left: int  # events that were not replayed
+    curve: Integers
+
+    @classmethod
+    def read(cls, text: str) -> _Raw:
+        cpu_ns, faults, base_bytes, idle_bytes, left, *curve = map(int, text.split())
+        return cls(cpu_ns, faults, base_bytes, idle_bytes, left, np.array(curve, np.int64))
+
+
+@dataclass(frozen=True)
+class How:
+    """The settings of a replay."""
+
+    idle_s: float = 3.0
+    is_in_time: bool = True
+    written_bytes: int = ALL_BYTES  # at the beginning of each block
+
+
+class Replayer:
+    """A plan's file, and the program for it."""
+
+    def __init__(self, plan: Plan, path: Path, program: Path, how: How) -> None:
+        self.plan, self.program, self.how = plan, program, how
+        self._path, self._mode = path, IN_TIME if how.is_in_time else AT_ONCE
+
+    @property
+    def seconds(self) -> float:
+        """How long a replay takes, nearly."""
+        return self.how.idle_s + (self.plan.seconds if self._mode == IN_TIME else self.plan.events / 1e7)
+
+    def raw(self, one: Contender, mode: int) -> _Raw:
+        words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
+        found = _Raw.read(output_of(self.program, one, self._path, *words))
+        if found.left:
+            raise HakmemError(f"{found.left} events were not replayed")
+        return found
+
+    def empty(self) -> _Raw:
+        """The same work without a malloc: its time is not malloc's, and its memory is the program's own."""
+        try:
+            return self.raw(WITHOUT_MALLOC, NO_MALLOC)
+        except Unusable as error:
+            raise HakmemError(str(error)) from None
+
+    def round(self, one: Contender, empty: _Raw) -> Round:
+        raw = self.raw(one, self._mode)
+        curve = raw.curve - empty.base_bytes
+        return Round(
+            (raw.cpu_ns - empty.cpu_ns) / NS_PER_S,
+            float(curve.max()),
+            self.plan.mean(curve),
+            float(raw.idle_bytes - empty.base_bytes),
+            float(raw.faults - empty.faults),
+            float(curve[0]),
+        )
+
+
+@contextmanager
+def replayer(plan: Plan, how: How) -> Iterator[Replayer]:
+    program = find_replayer()
+    try:
+        folder = Scratch.make()
+    except OSError as error:
+        raise HakmemError(f"no folder for temporary files: {error.strerror}; set TMPDIR") from None
+    try:
+        path = folder.path / "plan"
+        plan.write(path)
+        yield Replayer(plan, path, program, how)
+    finally:
+        folder.remove()
+
+
+def compare(
+    with_plan: Replayer,
+    contenders: Iterable[Contender],
+    rounds: int,
+    progress: Callable[[float, str], None],
+    unusable: Callable[[str], None],
+) -> list[Result]:
+    """A contender that fails is out, and the others go on."""
+    results = [Result(one) for one in contenders]
+    failed: set[str] = set()
+    for turn in range(rounds):
+        empty = with_plan.empty()
+        for place, result in enumerate(results):
+            name = result.contender.name
+            progress((turn + place / len(results)) / rounds, name)
+            if name not in failed:
+                try:
+                    result.rounds.append(with_plan.round(result.contender, empty))
+                except Unusable as error:
+                    failed.add(name)
+                    unusable(str(error))
+    return [result for result in results if result.contender.name not in failed]
+
+
+# ---- its own error -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How far hakmem's replay is from what was recorded, as shares of that."""
+
+    peak: float
+    mean: float
+
+    @property
+    def distance(self) -> float:
+        return max(abs(self.peak), abs(self.mean))
+
+
+def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
+    """By the growth since the recording's beginning: memory that was free then is not in the trace.  None
+    without samples of the process's memory."""
+    memory = getattr(trace, "memory", None)
+    if memory is None:
+        return None
+    first_ns = int(trace.lives.events.times_ns[trace.lives.life_of_row >= 0][0])
+    times = np.asarray(memory.times_ns, np.int64) - first_ns
+    inside = np.flatnonzero((times >= 0) & (times <= plan.end_ns))
+    if inside.size < 2:
+        return None
+    seen = np.asarray(memory.anonymous_bytes, np.float64)[inside]
+    spans = np.diff(times[inside], append=plan.end_ns)
+    mean = float(np.average(seen, weights=spans)) if spans.any() else float(seen.mean())
+    offset = seen[0] - result.median("begin_bytes")
+    return Fidelity(
+        (result.median("peak_bytes") + offset) / float(seen.max()) - 1,
+        (result.median("mean_bytes") + offset) / mean - 1,
+    )
+
+
+def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
+    """How much of its blocks a program writes is not in the trace: the replay takes that with which hakmem's
+    memory comes closest to what was recorded."""
+    found: list[tuple[float, int]] = []
+    asked = replays.how
+    for written in WRITTEN_BYTES:
+        replays.how = replace(asked, idle_s=0.0, written_bytes=written)
+        error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
+        found.append((error.distance if error else 0.0, written))
+        if found[-1][0] <= CLOSE_ENOUGH:
+            break
+    replays.how = replace(asked, written_bytes=min(found, key=lambda one: one[0])[1])

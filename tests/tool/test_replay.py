@@ -1,0 +1,131 @@
+"""hakmem replay: each event of a trace happens again, on any malloc; and plans that are not whole."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hakmem.base.errors import HakmemError
+from hakmem.launch.contenders import Contender
+from hakmem.launch.replaying import (
+    AT_ONCE,
+    IN_TIME,
+    NO_MALLOC,
+    How,
+    Result,
+    Round,
+    fidelity,
+    replayer,
+)
+from hakmem.trace.file import read
+from hakmem.trace.lives import Lives
+from hakmem.trace.plan import HEADER, Plan, plan_of
+from hakmem.trace.words import Events, Op
+from results import captured
+from tool.conftest import Tool
+
+HANDED_BYTES = 20_000 * 3000  # as programs/traced.c has them
+MAIN, OTHER = 7, 8
+
+
+def lives(*rows: tuple[Op, int, int, int, int]) -> Lives:
+    """(op, number of its block, thread, size, log2 of its alignment), a microsecond apart."""
+    ops, numbers, threads, sizes, alignments = (np.array(column) for column in zip(*rows, strict=True))
+    events = Events(ops.astype(np.int8), numbers.astype(np.uint64), sizes.astype(np.uint64),
+                    alignments.astype(np.uint8), threads, 1000 * np.arange(len(rows)))  # fmt: skip
+    return Lives.numbered(events, numbers, 0, 0, 0)
+
+
+def handed(count: int) -> Plan:
+    """One thread allocates, another resizes and frees; one of 16 is aligned to 4 KiB, one of 500 large."""
+    rows = [(Op.LIVE, 0, 0, 4 << 20, 0)]
+    for number in range(1, count):
+        size = 1 << (number % 11 if number % 500 else 20)
+        rows += [(Op.TAKE, number, MAIN, size, 12 if number % 16 == 0 else 0)]
+        rows += [(Op.RESIZE, number, OTHER, 2 * size, 0)] * (number % 3) + [(Op.FREE, number, OTHER, 0, 0)]
+    return plan_of(lives(*rows), MAIN)
+
+
+@pytest.mark.parametrize("mode", [NO_MALLOC, AT_ONCE, IN_TIME])
+def test_every_event_happens_again(mode: int, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of each block, though one window has many events of both threads."""
+    monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
+    plan = handed(3000)
+    assert len(plan.rows) == 2
+    assert plan.events == sum(2 + number % 3 for number in range(1, 3000))
+    monkeypatch.setenv("HAKMEM_HARDEN", "1")  # a double free would be noticed
+    with replayer(plan, How(idle_s=0.0)) as replays:
+        for one in (Contender("hakmem", lib), Contender("glibc")):
+            raw = replays.raw(one, mode)
+            assert (raw.left, len(raw.curve)) == (0, len(plan.starts_ns))
+
+
+def test_compared(traced: Path, tool: Tool) -> None:
+    """The peak of what was live is there; who cannot take part is named, and the others go on."""
+    options = ("--with", "glibc,nosuch,/bin/true,/no/lib.so", "--rounds", "2", "--idle", "1ms", "--fast")
+    told = tool.json("replay", traced, *options)
+    assert list(told["mallocs"]) == ["hakmem", "glibc"]
+    assert all(len(one["rounds"]) == 2 for one in told["mallocs"].values())
+    assert all(HANDED_BYTES < one["peak_bytes"] < 2 * HANDED_BYTES for one in told["mallocs"].values())
+    assert all(one["seconds"] > 0 for one in told["mallocs"].values())
+    assert [note.partition(" ")[0].strip("'") for note in told["notes"]] == [
+        "nosuch",
+        "/bin/true",
+        "/no/lib.so:",
+    ]
+    shown = tool("replay", traced, *options)
+    assert "×" in shown.stdout
+    assert "nosuch' is not known" in shown.stderr
+
+
+def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> None:
+    path = tmp_path / "cut.hkt"
+    path.write_bytes(traced.read_bytes()[:-50])
+    ended = tool("replay", path, "--with", "hakmem", "--rounds", "1", "--idle", "1ms", "--fast")
+    assert ended.status == 0, ended.stderr
+    assert "the file was cut off" in ended.stderr
+    path.write_bytes(traced.read_bytes()[:200])
+    ended = tool("replay", path)
+    assert (ended.status, "no events to replay" in ended.stderr) == (1, True)
+
+
+def test_its_own_error(traced: Path) -> None:
+    """A process that had 1 MiB more at its beginning, and grew as the replay did; then by a tenth more."""
+    trace = read(traced)
+    plan = plan_of(trace.lives, trace.head["pid"])
+    result = Result(Contender("hakmem"), [Round(1.0, 30e6, 20e6, 10e6, 100, 10e6)])
+    trace.memory = None
+    assert fidelity(trace, plan, result) is None
+    for more in (1.0, 1.1):
+        seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
+        trace.memory = SimpleNamespace(times_ns=np.linspace(0, plan.end_ns, 5), anonymous_bytes=seen)
+        error = fidelity(trace, plan, result)
+        assert error is not None
+        assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(Op.TAKE, 0, MAIN, 8, 0), (Op.FREE, 0, MAIN, 0, 0), (Op.FREE, 0, MAIN, 0, 0)],
+        [(Op.TAKE, 0, MAIN, 8, 0), (Op.FREE, 0, MAIN, 0, 0), (Op.RESIZE, 0, MAIN, 9, 0)],
+        [(Op.TAKE, 0, MAIN, 1 << 60, 0)],
+    ],
+)
+def test_a_trace_that_contradicts_itself(rows: list[tuple[Op, int, int, int, int]]) -> None:
+    with pytest.raises(HakmemError, match="contradicts itself"):
+        plan_of(lives(*rows), MAIN)
+
+
+def test_a_plan_that_is_not_whole(lib: Path, tmp_path: Path) -> None:
+    """One sentence and status 2, for a file cut anywhere and for events that lead out of its tables."""
+    path = tmp_path / "plan"
+    handed(50).write(path)
+    whole = path.read_bytes()
+    wrong = [whole[:length] for length in (0, 10, HEADER.size, len(whole) // 2, len(whole) - 1)]
+    wrong += [whole[:-5] + b"\xff" * 5, whole[:-16] + b"\xff" + whole[-15:], b"x" + whole[1:]]
+    for data in wrong:
+        path.write_bytes(data)
+        step = captured([lib.with_name("hakmem-replay"), path, "1", "0", "64"])
+        assert (step.returncode, step.stderr.count("\n")) == (2, 1), step.stderr
+        assert "plan" in step.stderr
