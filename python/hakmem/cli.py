@@ -23,6 +23,7 @@ COMMANDS = {
     "leaks": "Find the blocks that a program cannot reach any more.",
     "trace": "Record every allocation and free of a running process.",
     "replay": "Replay a trace on several mallocs and compare them.",
+    "tune": "Find the options with which hakmem does a trace better.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",

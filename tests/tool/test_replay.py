@@ -17,10 +17,12 @@ from hakmem.launch.replaying import (
     fidelity,
     replayer,
 )
+from hakmem.launch.tuning import Goal, Ratios, advice_of
 from hakmem.trace.file import read
 from hakmem.trace.lives import Lives
 from hakmem.trace.plan import HEADER, Plan, plan_of
 from hakmem.trace.words import Events, Op
+from hakmem.views.replay_text import advice_text
 from results import captured
 from tool.conftest import Tool
 
@@ -102,6 +104,38 @@ def test_its_own_error(traced: Path) -> None:
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)
+
+
+def test_tuned(traced: Path, tool: Tool) -> None:
+    """One line: a setting with both gains, or that nothing helps."""
+    ended = tool("tune", traced, "--fast", "--for", "rss", "--rounds", "5")
+    assert ended.status == 0, ended.stderr
+    assert ended.stdout.count("\n") == 1
+    assert ended.stdout.startswith(("HAKMEM_", "nothing helps"))
+    told = tool.json("tune", traced, "--fast", "--for", "time")["advice"]
+    assert told is None or told["helps"] == (
+        told["interval"][0] > 0 and told["gain"] >= 0.02 and told["rss"] <= 0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("rss", "time", "goal", "helps"),
+    [
+        ([0.90, 0.91, 0.92], [1.0, 1.0, 1.0], Goal.RSS, True),
+        ([0.90, 0.91, 1.01], [1.0, 1.0, 1.0], Goal.RSS, False),  # not in each round
+        ([0.99, 0.99, 0.98], [1.0, 1.0, 1.0], Goal.RSS, False),  # too little
+        ([0.50, 0.50, 0.50], [1.2, 1.2, 1.2], Goal.RSS, False),  # at the price of time
+        ([0.90, 0.90, 0.90], [1.0, 0.9, 1.0], Goal.BOTH, True),
+        ([1.00, 1.01, 1.02], [0.9, 0.9, 0.8], Goal.TIME, True),
+    ],
+)
+def test_advice(rss: list[float], time: list[float], goal: Goal, helps: bool) -> None:
+    advice = advice_of({"HAKMEM_THP": "0"}, 0.1, Ratios(np.array(rss), np.array(time)), goal)
+    assert advice.helps == helps
+    assert advice.interval[0] <= advice.gain <= advice.interval[1]
+    assert advice_text(advice, goal).startswith(
+        "HAKMEM_THP=0 " if helps else "nothing helps; the best was HAKMEM"
+    )
 
 
 @pytest.mark.parametrize(

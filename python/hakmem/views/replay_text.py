@@ -10,6 +10,8 @@ from rich.console import Console
 
 from hakmem.base.sizes import bytes_text, count_text
 from hakmem.launch.replaying import ALL_BYTES, NS_PER_S, Fidelity, Result
+from hakmem.launch.tuning import FIGURES as GOAL_FIGURES
+from hakmem.launch.tuning import Advice, Goal, text_of
 from hakmem.views.screen import table
 from hakmem.views.trace_text import time_text
 
@@ -63,3 +65,20 @@ def results_json(results: Sequence[Result], found: Fidelity | None, notes: Seque
             for result in results
         },
     }
+
+
+def advice_text(advice: Advice | None, goal: Goal) -> str:
+    """One line: a setting with its gain, predicted and measured, or that nothing helps."""
+    if advice is None:
+        return "nothing helps: with no setting was a replay better than with the defaults"
+    low, high = advice.interval
+    line = (
+        f"{text_of(advice.setting)}  {GOAL_FIGURES[goal]}: gain {_percent(advice.gain)} ({_percent(low)} to "
+        f"{_percent(high)}), predicted {_percent(advice.predicted)}; mean RSS {_percent(advice.rss)}, "
+        f"time in malloc {_percent(advice.time)}"
+    )
+    return line if advice.helps else f"nothing helps; the best was {line}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"

@@ -1,0 +1,176 @@
+"""`hakmem tune`: settings of hakmem, tried by replays of a trace.
+
+1. Halving: all settings replay a prefix of the trace, the better ones a longer one, in more rounds.
+2. The best one against the defaults, in rounds of their own: the gain that is told is theirs.
+
+The first stage's gain is the prediction; it is the best of many, and so too good by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hakmem.base.errors import HakmemError
+from hakmem.launch.contenders import HAKMEM, Contender, contender, find_replayer
+from hakmem.launch.replaying import How, Result, compare, fit_written, replayer
+from hakmem.trace.file import Trace
+from hakmem.trace.plan import plan_of
+
+# Options that change time or memory and nothing else.
+SETTINGS: tuple[dict[str, str], ...] = (
+    {"HAKMEM_DECAY_MS": "0"},
+    {"HAKMEM_DECAY_MS": "100"},
+    {"HAKMEM_DECAY_MS": "300"},
+    {"HAKMEM_DECAY_MS": "5000"},
+    {"HAKMEM_HELPER_THREAD": "0"},
+    {"HAKMEM_HELPER_THREAD": "1"},
+    {"HAKMEM_BIG_CACHE_BYTES": "0"},
+    {"HAKMEM_BIG_CACHE_BYTES": "16M"},
+    {"HAKMEM_BIG_CACHE_BYTES": "1G"},
+    {"HAKMEM_THP": "0"},
+    {"HAKMEM_PREFAULT": "1"},
+    {"HAKMEM_ROUTE_P": "0"},
+)
+RUNGS = ((1 / 8, 1, 4), (1 / 2, 2, 2), (1.0, 2, 1))  # share of the events, rounds, how many go on
+GAIN_MIN = 0.02
+OTHER_MAX = 1.1  # the figure that is not asked for may become that much worse
+Floats = NDArray[np.float64]
+SECONDS_MIN = 1e-6  # a shorter time is noise
+PREFIX_S_MIN = 10.0  # or the whole trace: options act on memory that is free for a second and more
+
+
+class Goal(StrEnum):
+    """The figure that is to fall."""
+
+    RSS = "rss"
+    TIME = "time"
+    BOTH = "both"
+
+
+FIGURES = {Goal.RSS: "mean RSS", Goal.TIME: "time in malloc", Goal.BOTH: "mean RSS and time (geometric mean)"}
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """A setting's figures as shares of the defaults', one a round."""
+
+    rss: Floats
+    time: Floats
+
+    @classmethod
+    def of(cls, one: Result, defaults: Result) -> Ratios:
+        rss = np.array(one.values("mean_bytes")) / np.array(defaults.values("mean_bytes"))
+        seconds = [np.maximum(result.values("seconds"), SECONDS_MIN) for result in (one, defaults)]
+        return cls(rss, seconds[0] / seconds[1])
+
+    def wanted(self, goal: Goal) -> Floats:
+        if goal is Goal.BOTH:
+            return np.asarray(np.sqrt(self.rss * self.time))
+        return self.rss if goal is Goal.RSS else self.time
+
+    def other(self, goal: Goal) -> float:
+        """The median of the figure that may not become much worse."""
+        pair = {Goal.RSS: [self.time], Goal.TIME: [self.rss], Goal.BOTH: [self.rss, self.time]}[goal]
+        return max(float(np.median(values)) for values in pair)
+
+    def score(self, goal: Goal) -> float:
+        """Lower is better."""
+        return float(np.median(self.wanted(goal))) * max(1.0, self.other(goal) / OTHER_MAX)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The best setting, with shares of the defaults' figures.  The interval is the range of all rounds."""
+
+    setting: dict[str, str]
+    predicted: float
+    gain: float
+    interval: tuple[float, float]
+    rss: float  # change of each figure
+    time: float
+    helps: bool
+
+
+def advice_of(setting: dict[str, str], predicted: float, measured: Ratios, goal: Goal) -> Advice:
+    """It helps where each round has a gain, and their median is not small.  With six rounds the median of all
+    lies outside of their range once in 32 times."""
+    gains = 1 - measured.wanted(goal)
+    gain, low, high = float(np.median(gains)), float(gains.min()), float(gains.max())
+    helps = low > 0 and gain >= GAIN_MIN and measured.other(goal) <= OTHER_MAX
+    rss, time = float(np.median(measured.rss)) - 1, float(np.median(measured.time)) - 1
+    return Advice(setting, predicted, gain, (low, high), rss, time, helps)
+
+
+class Tuner:
+    """A trace, and the replays of it so far."""
+
+    def __init__(
+        self, trace: Trace, how: How, progress: Callable[[float, str], None], note: Callable[[str], None]
+    ) -> None:
+        self._trace, self._how, self._progress, self._note = trace, how, progress, note
+        self._hakmem = contender(HAKMEM, find_replayer())
+        self._whole = plan_of(trace.lives, int(trace.head.get("pid", 0)))
+        least = min(1.0, PREFIX_S_MIN / max(self._whole.seconds, PREFIX_S_MIN))
+        self._rungs = [(max(least, share), rounds, count) for share, rounds, count in RUNGS]
+
+    def seconds(self, rounds: int) -> float:
+        """How long it will take, nearly, at the recorded times."""
+        tried = (len(SETTINGS), *(count for _, _, count in RUNGS[:-1]))
+        turns = [
+            share * times * (1 + some) for (share, times, _), some in zip(self._rungs, tried, strict=True)
+        ]
+        return (sum(turns) + 2 * rounds + 1) * self._whole.seconds
+
+    def _ratios(self, share: float, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
+        """Of each setting; None where hakmem failed with it."""
+        main = int(self._trace.head.get("pid", 0))
+        plan = self._whole if share == 1 else plan_of(self._trace.lives, main, share)
+        ones = [Contender(text_of(setting), self._hakmem.library, setting) for setting in ({}, *settings)]
+        with replayer(plan, self._how) as replays:
+            found = {
+                one.contender.name: one for one in compare(replays, ones, rounds, self._progress, self._note)
+            }
+        if ones[0].name not in found:
+            raise HakmemError("this trace cannot be replayed with the defaults")
+        defaults = found[ones[0].name]
+        return [Ratios.of(found[one.name], defaults) if one.name in found else None for one in ones[1:]]
+
+    def fit(self) -> int:
+        with replayer(self._whole, self._how) as replays:
+            fit_written(self._trace, replays, self._hakmem)
+            self._how = replays.how
+        return self._how.written_bytes
+
+    def best(self, goal: Goal) -> tuple[dict[str, str], float] | None:
+        """With its gain on the way; None where the defaults are best."""
+        kept, predicted = list(SETTINGS), 0.0
+        for share, rounds, count in self._rungs:
+            tried = kept + ([combined] if count == 1 and (combined := _combined(kept)) else [])
+            ratios = self._ratios(share, tried, rounds)
+            scored = sorted((one.score(goal), place) for place, one in enumerate(ratios) if one)
+            kept = [tried[place] for _, place in scored[:count]]
+            predicted = 1 - scored[0][0] if scored else 0.0
+        return (kept[0], predicted) if predicted > 0 else None
+
+    def advice(self, goal: Goal, rounds: int) -> Advice | None:
+        found = self.best(goal)
+        if found is None:
+            return None
+        setting, predicted = found
+        (measured,) = self._ratios(1.0, [setting], rounds)
+        return advice_of(setting, predicted, measured, goal) if measured else None
+
+
+def _combined(settings: Sequence[dict[str, str]]) -> dict[str, str] | None:
+    """Two settings of different options at once."""
+    if len(settings) < 2 or settings[0].keys() & settings[1].keys():
+        return None
+    return settings[0] | settings[1]
+
+
+def text_of(setting: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in setting.items()) or "the defaults"
