@@ -196,7 +196,8 @@ static const struct plan *plan_of(const char *path) {
                                 ? MAP_FAILED
                                 : mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
   close(file);
-  if (plan == MAP_FAILED || memcmp(plan->magic, "hkreplay", 8) != 0 || bytes_of(plan) != bytes)
+  if (plan == MAP_FAILED || memcmp(plan->magic, "hkreplay", 8) != 0 || plan->op_count > bytes ||
+      bytes_of(plan) != bytes)
     fail(BAD_PLAN, "is not a whole plan of hakmem replay", path);
   return plan;
 }

@@ -15,6 +15,7 @@ from hakmem.launch.replaying import (
     Result,
     Round,
     fidelity,
+    fit_written,
     replayer,
 )
 from hakmem.launch.tuning import Goal, Ratios, advice_of
@@ -104,6 +105,20 @@ def test_its_own_error(traced: Path) -> None:
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)
+
+
+def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded memory tells how much of each block was written."""
+    monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
+    trace, hakmem = read(traced), Contender("hakmem", lib)
+    trace.lives = lives(*((Op.TAKE, number, MAIN, 256 << 10, 0) for number in range(200)))
+    with replayer(plan_of(trace.lives, MAIN), How(0.001, False, 1 << 16)) as replays:
+        trace.memory = SimpleNamespace(
+            times_ns=replays.plan.starts_ns[1:], anonymous_bytes=replays.raw(hakmem, AT_ONCE).curve[1:]
+        )
+        replays.how = How(0.001, False)
+        fit_written(trace, replays, hakmem)
+        assert replays.how.written_bytes == 1 << 16
 
 
 def test_tuned(traced: Path, tool: Tool) -> None:

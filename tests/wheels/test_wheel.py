@@ -104,6 +104,11 @@ def test_hardened_has_both_libraries(installed: Environment) -> None:
     assert "lib/libhakmem-fortify.so" in said
 
 
+def test_the_replayer_runs(installed: Environment) -> None:
+    step = captured([installed.packages / "hakmem" / "lib" / "hakmem-replay"])
+    assert (step.returncode, "PLAN" in step.stderr) == (2, True)
+
+
 def test_python_objects(installed: Environment) -> None:
     assert installed("hakmem", "run", "--python", "--", "python", "-c", PROGRAM).stdout.endswith("} malloc\n")
 

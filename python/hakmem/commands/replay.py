@@ -87,5 +87,7 @@ def chosen_of(mallocs: str, notes: list[str]) -> list[Contender]:
         try:
             found.append(contender(word, program))
         except Unusable as error:
+            if word == HAKMEM:
+                raise
             notes.append(str(error))
     return found

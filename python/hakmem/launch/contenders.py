@@ -24,8 +24,8 @@ PEERS = {
 REPLAYER = "hakmem-replay"
 
 
-class Unusable(Exception):
-    """One sentence why a contender cannot take part."""
+class Unusable(HakmemError):
+    """Why a contender cannot take part."""
 
 
 @dataclass(frozen=True)

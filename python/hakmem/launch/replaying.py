@@ -103,10 +103,7 @@ class Replayer:
 
     def empty(self) -> _Raw:
         """The same work without a malloc: its time is not malloc's, and its memory is the program's own."""
-        try:
-            return self.raw(WITHOUT_MALLOC, NO_MALLOC)
-        except Unusable as error:
-            raise HakmemError(str(error)) from None
+        return self.raw(WITHOUT_MALLOC, NO_MALLOC)
 
     def round(self, one: Contender, empty: _Raw) -> Round:
         raw = self.raw(one, self._mode)
