@@ -114,7 +114,8 @@ static void touch(struct worker *self, char *block, size_t size) {
   for (size_t i = 0; i < size; i += PAGE_BYTES) *(volatile char *)(block + (is_real ? i : 0)) = 1;
 }
 
-/* An event of the block before this one may be another thread's, in the same window. */
+/* The event before may be another thread's, in this window: acquire pairs with the release that run_op fills a slot with, so that
+ * it has written the block before this thread resizes or frees it. */
 static char *block_of(struct worker *self, uint32_t slot) {
   char *block = atomic_load_explicit(&slots[slot], memory_order_acquire);
   if (block != NULL) return block;

@@ -87,7 +87,7 @@ PATTERNS = [
     ),
 ]
 TREES = {
-    "src": ("src", "fortify"),
+    "src": ("src", "fortify", "replay"),
     "include": ("include",),
     "docs": (".", "docs"),
     "python": ("python",),

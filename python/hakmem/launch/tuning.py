@@ -1,7 +1,7 @@
 """`hakmem tune`: settings of hakmem, tried by replays of a trace.
 
 1. Halving: all settings replay a prefix of the trace, the better ones a longer one, in more rounds.
-2. The best one against the defaults, in rounds of their own: the gain that is told is theirs.
+2. The best one against the defaults, in rounds of their own: they measure its gain.
 
 The first stage's gain is the prediction; it is the best of many, and so too good by chance."""
 
@@ -126,7 +126,7 @@ class Tuner:
         return (sum(turns) + 2 * rounds + 1) * self._whole.seconds
 
     def _ratios(self, share: float, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
-        """Of each setting; None where hakmem failed with it."""
+        """Those of each setting; None where hakmem failed with it."""
         main = int(self._trace.head.get("pid", 0))
         plan = self._whole if share == 1 else plan_of(self._trace.lives, main, share)
         ones = [Contender(text_of(setting), self._hakmem.library, setting) for setting in ({}, *settings)]
