@@ -78,9 +78,12 @@ class Ratios:
         """Above 1 if a figure became too much worse, by its median."""
         return max(1.0, float(np.median(self.rss)) / RSS_MAX, float(np.median(self.time)) / TIME_MAX)
 
+    def gain(self, goal: Goal) -> float:
+        return 1 - float(np.median(self.wanted(goal)))
+
     def score(self, goal: Goal) -> float:
         """Lower is better."""
-        return float(np.median(self.wanted(goal))) * self.excess
+        return (1 - self.gain(goal)) * self.excess
 
 
 @dataclass(frozen=True)
@@ -148,14 +151,16 @@ class Tuner:
 
     def best(self, goal: Goal) -> tuple[dict[str, str], float] | None:
         """With its gain on the way; None where the defaults are best."""
-        kept, predicted = list(SETTINGS), 0.0
+        kept, predicted, score = list(SETTINGS), 0.0, 1.0
         for share, rounds, count in self._rungs:
             tried = kept + ([combined] if count == 1 and (combined := _combined(kept)) else [])
             ratios = self._ratios(share, tried, rounds)
-            scored = sorted((one.score(goal), place) for place, one in enumerate(ratios) if one)
-            kept = [tried[place] for _, place in scored[:count]]
-            predicted = 1 - scored[0][0] if scored else 0.0
-        return (kept[0], predicted) if predicted > 0 else None
+            found = [(one.score(goal), one.gain(goal), place) for place, one in enumerate(ratios) if one]
+            if not found:
+                return None
+            kept = [tried[place] for _, _, place in sorted(found)[:count]]
+            score, predicted, _ = min(found)
+        return (kept[0], predicted) if score < 1 else None
 
     def advice(self, goal: Goal, rounds: int) -> Advice | None:
         found = self.best(goal)
