@@ -96,7 +96,10 @@ class Replayer:
 
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
-        found = _Raw.read(output_of(self.program, one, self._path, *words))
+        try:
+            found = _Raw.read(output_of(self.program, one, self._path, *words))
+        except ValueError:
+            raise Unusable(f"{one.name} prints lines of its own between the figures of the replay") from None
         if found.left:
             raise HakmemError(f"{found.left} events were not replayed")
         return found
