@@ -253,6 +253,8 @@ def _from_columns(columns: dict[str, Records]) -> Lives:
     is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
     taken = np.cumsum(is_begin)
     numbers = np.where(is_begin, taken - 1, taken - columns["age"].astype(np.int64))
+    if ((numbers < 0) | (numbers >= taken)).any():
+        raise HakmemError("this trace is damaged: an event is of a block that was not allocated before")
     times = np.cumsum(columns["delay_ns"].astype(np.int64))
     events = Events(ops, numbers.astype(np.uint64), columns["size"], columns["alignment"],
                     columns["thread"].astype(np.int64), times)  # fmt: skip
