@@ -203,26 +203,29 @@ static const struct plan *plan_of(const char *path) {
   return plan;
 }
 
-static struct worker *workers_of(const struct plan *plan, const uint64_t *starts_ns,
+/* Whether an event is in the tables, and after the one before it. */
+static bool fits(const struct plan *plan, const struct row *row, const struct op *op,
+                 const struct op *first) {
+  uint32_t kind = op->what & 0xff;
+  uint32_t least = op > first ? op[-1].window : row->first_window;
+  return op->window >= least && op->window < plan->window_count && op->slot < plan->slot_count &&
+         kind < KINDS && (kind != RESIZE || op->slot > 0);
+}
+
+static struct worker *workers_of(const struct plan *plan, const struct row *rows,
                                  uint32_t *threads_in) {
-  const struct row *rows = (const void *)(starts_ns + plan->window_count);
   const struct op *ops = (const void *)(rows + plan->thread_count);
   struct worker *workers = mapped(plan->thread_count * sizeof *workers);
   for (uint32_t i = 0; i < plan->thread_count; i++) {
-    const struct op *first = ops + rows[i].first_op;
-    if (rows[i].first_op + rows[i].op_count > plan->op_count)
+    const struct op *first = ops + rows[i].first_op, *end = first + rows[i].op_count;
+    bool is_in_order = i < 2 || rows[i].first_window >= rows[i - 1].first_window;
+    if (rows[i].first_op + rows[i].op_count > plan->op_count || !is_in_order)
       fail(BAD_PLAN, OUTSIDE, "the plan has a thread");
-    workers[i] = (struct worker){.next = first, .end = first + rows[i].op_count};
+    workers[i] = (struct worker){.next = first, .end = end, .stays = rows[i].stays};
     workers[i].first_window = rows[i].first_window;
-    workers[i].stays = rows[i].stays;
-    uint32_t before = UINT32_MAX;
-    for (const struct op *op = first; op < workers[i].end; op++) {
-      uint32_t kind = op->what & 0xff;
-      if (op->window >= plan->window_count || op->slot >= plan->slot_count || kind >= KINDS ||
-          (kind == RESIZE && op->slot == 0))
-        fail(BAD_PLAN, OUTSIDE, "the plan has an event");
-      if (op->window != before && i > 0) threads_in[op->window]++;
-      before = op->window;
+    for (const struct op *op = first; op < end; op++) {
+      if (!fits(plan, &rows[i], op, first)) fail(BAD_PLAN, OUTSIDE, "the plan has an event");
+      if (i > 0 && (op == first || op->window != op[-1].window)) threads_in[op->window]++;
     }
   }
   return workers;
@@ -260,6 +263,20 @@ static long faults(void) {
   return usage.ru_minflt;
 }
 
+static void print_figures(const struct plan *plan, const struct worker *workers,
+                          const uint64_t *curve, uint64_t base_bytes, long fault_count) {
+  uint64_t cpu_ns = 0, left = 0;
+  for (uint32_t i = 0; i < plan->thread_count; i++) {
+    cpu_ns += workers[i].cpu_ns;
+    left += (uint64_t)(workers[i].end - workers[i].next);
+  }
+  dprintf(STDOUT_FILENO, "%llu %ld %llu %llu %llu\n", (unsigned long long)cpu_ns, fault_count,
+          (unsigned long long)base_bytes, (unsigned long long)curve[plan->window_count],
+          (unsigned long long)left);
+  for (uint32_t window = 0; window < plan->window_count; window++)
+    dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)curve[window]);
+}
+
 int main(int argc, char **argv) {
   if (argc != 5)
     fail(BAD_PLAN, "is how it is called, by hakmem replay",
@@ -272,7 +289,8 @@ int main(int argc, char **argv) {
   uint32_t *threads_in = mapped(plan->window_count * sizeof *threads_in);
   uint64_t *curve = mapped((plan->window_count + 1) * sizeof *curve);
   slots = mapped(plan->slot_count * sizeof *slots);
-  struct worker *workers = workers_of(plan, starts_ns, threads_in);
+  struct worker *workers =
+      workers_of(plan, (const void *)(starts_ns + plan->window_count), threads_in);
   int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   uint64_t base_bytes = anonymous_bytes(statm), began_ns = 0;
   if (mode == NO_MALLOC) workers[0].scratch = mapped(WHOLE_BYTES);
@@ -292,15 +310,6 @@ int main(int argc, char **argv) {
   long faults_after = faults();
   if (mode != NO_MALLOC) sleep_until(now_ns(CLOCK_MONOTONIC) + number(&idle_text) * 1000000);
   curve[plan->window_count] = anonymous_bytes(statm);
-  uint64_t cpu_ns = 0, left = 0;
-  for (uint32_t i = 0; i < plan->thread_count; i++) {
-    cpu_ns += workers[i].cpu_ns;
-    left += (uint64_t)(workers[i].end - workers[i].next);
-  }
-  dprintf(STDOUT_FILENO, "%llu %ld %llu %llu %llu\n", (unsigned long long)cpu_ns,
-          faults_after - faults_before, (unsigned long long)base_bytes,
-          (unsigned long long)curve[plan->window_count], (unsigned long long)left);
-  for (uint32_t window = 0; window < plan->window_count; window++)
-    dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)curve[window]);
+  print_figures(plan, workers, curve, base_bytes, faults_after - faults_before);
   _exit(0); /* threads that lived at the trace's end do not end */
 }

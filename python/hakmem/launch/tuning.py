@@ -82,8 +82,8 @@ class Ratios:
         return 1 - float(np.median(self.wanted(goal)))
 
     def score(self, goal: Goal) -> float:
-        """Lower is better."""
-        return (1 - self.gain(goal)) * self.excess
+        """Lower is better; above 1 for a setting that cannot be recommended."""
+        return 1 - self.gain(goal) + (self.excess if self.excess > 1 else 0.0)
 
 
 @dataclass(frozen=True)
