@@ -32,7 +32,7 @@ STAYS_SHARE = 0.99  # of the time; a thread with events after that is there at t
 class Plan:
     """As the file has it."""
 
-    starts_ns: Integers  # of each window, since the first event; window 0 makes the live blocks
+    starts_ns: Integers  # of each window, since the recording began; window 0 makes the live blocks
     rows: Records
     ops: Records
     slots: int
@@ -72,7 +72,7 @@ def plan_of(lives: Lives, main_thread: int, share: float = 1.0) -> Plan:
     rows = rows[: timed[max(0, int(len(timed) * share) - 1)] + 1]
     events, numbers = lives.events.at(rows), lives.life_of_row[rows]
     is_timed = events.ops != Op.LIVE
-    times = events.times_ns[is_timed] - events.times_ns[is_timed][0]
+    times = events.times_ns[is_timed] - events.times_ns[0]
     windows = np.zeros(len(rows), np.int64)
     starts, windows[is_timed] = _windows(times, events.sizes[is_timed], int(live_bytes_of(lives).max()))
     ops = np.empty(len(rows), OP)
