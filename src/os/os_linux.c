@@ -3,6 +3,7 @@
 #include "os/os.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -321,6 +322,12 @@ RESIDENT void os_thread_exit_init(void (*function)(void *)) {
 
 RESIDENT void os_thread_exit_arm(void *argument) {
   if (has_exit_key) pthread_setspecific(exit_key, argument);
+}
+
+uintptr_t os_thread_handle(void) { return (uintptr_t)pthread_self(); }
+
+uintptr_t os_thread_value(unsigned key) {
+  return key < PTHREAD_KEYS_MAX ? (uintptr_t)pthread_getspecific((pthread_key_t)key) : 0;
 }
 
 int os_cancel_off(void) {

@@ -43,6 +43,11 @@ struct profile_control {
   ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
   ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
   ATOMIC(uint64_t) trace_lease_ms; /* likewise: all events are recorded until then; 0: none are */
+  /* How samples find functions of Python (struct python_recipe of stack/unwind_python.h); 0: they do not. */
+  ATOMIC(uint64_t) python_code_type;
+  ATOMIC(uint64_t) python_thread;
+  ATOMIC(uint64_t) python_frame;
+  ATOMIC(uint64_t) python_code;
 };
 extern struct profile_control profile_control;
 
@@ -65,6 +70,8 @@ INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(
 enum {
   PROFILE_RATE = 1000,
   PROFILE_DEPTH_MAX = 128,
+  PROFILE_PYTHON_WORDS_MAX =
+      128, /* that follow a stack's return addresses (stack/unwind_python.h) */
   PROFILE_PERIOD_FIRST = 524288, /* bytes: the first value of an adaptive period */
   PROFILE_PERIOD_PROBES = 524288 /* bytes: when tracers alone want samples, as OpenTelemetry says */
 };

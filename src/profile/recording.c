@@ -7,6 +7,7 @@
 #include "profile/poisson.h"
 #include "profile/sites.h"
 #include "stack/unwind.h"
+#include "stack/unwind_python.h"
 
 /* ---- where tracers can see samples: USDT probes as OpenTelemetry names them ------------------------------------------
  *
@@ -31,12 +32,22 @@ NOINLINE static void probe_free(const void *block) {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
+static size_t find_python(uintptr_t *words) {
+  struct python_recipe recipe = {.code_type = load_relaxed(&profile_control.python_code_type)};
+  if (LIKELY(!recipe.code_type)) return 0;
+  recipe.thread = load_relaxed(&profile_control.python_thread);
+  recipe.frame = load_relaxed(&profile_control.python_frame);
+  recipe.code = load_relaxed(&profile_control.python_code);
+  return unwind_python(&recipe, words, PROFILE_PYTHON_WORDS_MAX);
+}
+
 static uint32_t find_site(void) {
-  uintptr_t frames[PROFILE_DEPTH_MAX];
+  uintptr_t frames[PROFILE_DEPTH_MAX + PROFILE_PYTHON_WORDS_MAX];
   bool is_complete = false;
   size_t count = unwind_stack(frames, profile_depth(), &is_complete);
   if (!is_complete) fetch_add_relaxed(&profile_state.incomplete_stacks, 1);
-  return sites_find(frames, count, is_complete);
+  size_t python = sites_are_few() ? find_python(frames + count) : 0;
+  return sites_find(frames, count + python, is_complete);
 }
 
 static bool keep(struct sampler *sampler, const struct recorded_block *recorded) {

@@ -116,6 +116,11 @@ uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complet
   return SITE_LOST;
 }
 
+bool sites_are_few(void) {
+  return load_relaxed(&profile_state.table_bytes) < PROFILE_TABLE_BYTES / 4 * 3 &&
+         load_relaxed(&profile_state.site_count) < SITE_SEGMENTS * SEGMENT_SITES / 2;
+}
+
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static void add_real(ATOMIC(uint64_t) *sum, double value) {

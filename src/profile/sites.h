@@ -34,7 +34,8 @@ INLINE uint64_t bits_of_real(double real) {
 
 struct profile_site {
   uint64_t hash;
-  const uintptr_t *frames;      /* return addresses, the innermost first (stack/unwind.h) */
+  const uintptr_t *frames;      /* return addresses, the innermost first (stack/unwind.h), then
+                                   frames of Python (stack/unwind_python.h) */
   ATOMIC(uint32_t) frame_count; /* 0: the number is unused */
   bool is_complete;             /* the stack reaches the thread's start */
   ATOMIC(uint32_t) next;        /* site of the same hash row; 0: none */
@@ -52,6 +53,8 @@ struct site_segment {
 /* The site of a stack, made when it is new; SITE_LOST when there is no memory. */
 uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complete);
 struct profile_site *sites_record(uint32_t site);
+/* Whether there is room for stacks of which a program may make any number, by compiling code as it runs. */
+bool sites_are_few(void);
 
 void sites_note_allocated(const struct profile_sample *sample);
 void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t lived_ns);

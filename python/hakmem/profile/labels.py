@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
 from hakmem.profile.model import ByAddress, Frame, Profile, Stack, StackKey
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import program_frames
+from hakmem.target.python_frames import is_place
 
 # Functions in perf map files of CPython, and what runs them.
 PYTHON_PREFIX = "py::"
+PYTHON_SUFFIX = ".py"
 INTERPRETER = re.compile(r"(lib)?python[0-9.]*[a-z]*(\.so[0-9.]*)?")
 # The libraries of C and C++, by any name of theirs.
 RUNTIME = re.compile(
@@ -44,16 +46,22 @@ class Labels:
     def frames(self, stack: Stack) -> tuple[Frame, ...]:
         """All of a stack, innermost first."""
         if stack not in self._stacks:
-            self._stacks[stack] = tuple(frame for address in stack for frame in self.at(address))
+            kept = stack if self._with_internals else self._without_interpreter(stack)
+            self._stacks[stack] = tuple(frame for address in kept for frame in self.at(address))
         return self._stacks[stack]
+
+    def _without_interpreter(self, stack: Stack) -> Stack:
+        """The functions that it runs stand for it, if the stack has them."""
+        if not any(is_place(at) or self.at(at)[0].function.startswith(PYTHON_PREFIX) for at in stack):
+            return stack
+        return tuple(at for at in stack if not self._in(at, INTERPRETER))
 
     def site(self, stack: Stack, depth: int) -> tuple[Frame, ...]:
         """The innermost frames from the first that is the program's own, and without the interpreter's if
         there are the functions that it runs."""
         if self._with_internals:
             return self.frames(stack)[:depth]
-        if any(frame.function.startswith(PYTHON_PREFIX) for frame in self.frames(stack)):
-            stack = tuple(at for at in stack if not self._in(at, INTERPRETER))
+        stack = self._without_interpreter(stack)
         frames: list[Frame] = []
         is_of_runtime: list[bool] = []
         for at in stack:
@@ -72,7 +80,17 @@ class Labels:
 
     def key(self, depth: int) -> StackKey:
         """Groups stacks by their site: the same in another run of the program, wherever it was loaded."""
-        return cache(lambda stack: tuple(frame.function for frame in self.site(stack, depth)))
+        return cache(lambda stack: tuple(map(self._key_of, self.site(stack, depth))))
+
+    def _key_of(self, frame: Frame) -> Hashable:
+        """Names of Python recur in each file, and a line of it is wanted, not a function."""
+        is_python = frame.file.endswith(PYTHON_SUFFIX) and frame.line
+        return (frame.function, PurePosixPath(frame.file).name, frame.line) if is_python else frame.function
+
+
+def caller_text(frame: Frame) -> str:
+    """Of Python with its place; of other languages the name alone."""
+    return frame_text(frame) if frame.file.endswith(PYTHON_SUFFIX) else short_name(frame.function)
 
 
 def frame_text(frame: Frame) -> str:

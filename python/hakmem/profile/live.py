@@ -34,6 +34,7 @@ from hakmem.profile.model import (
 from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of
 from hakmem.target.process import Mapping as ProcessMapping
+from hakmem.target.python_frames import PythonFrames
 from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
@@ -217,7 +218,9 @@ def _read_sites(
     schema = target.schema
     rows = _site_rows(target, state)
     used = {number: row for number, row in enumerate(rows) if row["frame_count"]}
-    depth = schema.constant("profile_depth_max")
+    depth, python = schema.constant("profile_depth_max"), PythonFrames.of(target)
+    if python is not None:
+        depth += schema.constant("profile_python_words_max")
     sizes = [min(int(row["frame_count"]), depth) * 8 for row in used.values()]
     pieces = target.memory.read_many(
         [(int(r["frames"]), n) for r, n in zip(used.values(), sizes, strict=True)]
@@ -227,10 +230,13 @@ def _read_sites(
     def is_own(frame: int) -> bool:
         return any(start < frame <= end for start, end in own)
 
-    stacks = {  # hakmem's own frames come first, and are left out
-        number: Stack(
-            tuple(dropwhile(is_own, np.frombuffer(piece, np.uint64).tolist())), bool(row["is_complete"])
-        )
+    def calls(piece: bytes) -> tuple[int, ...]:
+        """Without hakmem's own frames, which come first."""
+        words = tuple(dropwhile(is_own, np.frombuffer(piece, np.uint64).tolist()))
+        return words if python is None else python.woven(words)
+
+    stacks = {
+        number: Stack(calls(piece), bool(row["is_complete"]))
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     lost = Stack((), is_complete=False)

@@ -21,6 +21,7 @@ from hakmem.target.elf import ElfFile
 from hakmem.target.functions import symbols_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.process import Process
+from hakmem.target.python_frames import place_of
 
 DWARF_SECTIONS = (".debug_info", ".zdebug_info")
 Names = dict[int, tuple[Frame, ...]]
@@ -73,7 +74,10 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
     known, raw = ByAddress(profile.mappings), dict[int, list[Frame]]()
     groups: dict[Mapping | None, list[int]] = defaultdict(list)
     for address in sorted(profile.addresses() - profile.names.keys()):
-        groups[known.at(address)].append(address)
+        if place := place_of(address):
+            profile.names[address] = (Frame(*place),)
+        else:
+            groups[known.at(address)].append(address)
     for mapping, addresses in groups.items():
         if mapping is not None and mapping.path and not mapping.path.startswith(("[", "//")):
             try:

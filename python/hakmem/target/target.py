@@ -21,6 +21,7 @@ from hakmem.target.process import Mapping, Process
 if TYPE_CHECKING:
     from hakmem.target.corefile import CoreMemory
     from hakmem.target.elf import ElfFile
+    from hakmem.target.python_frames import PythonFrames
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Target:
     time_s: float | None = None  # of a core: when it was written
     address: int = 0  # of the library's block; 0: not checked again
     places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
+    python: PythonFrames | None = None  # kept from one reading to the next
 
     @property
     def own_pid(self) -> int:

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from hakmem import __version__
 from hakmem.base.sizes import bytes_text, count_text, share_text
 from hakmem.profile.estimate import Estimate
-from hakmem.profile.labels import frame_text
-from hakmem.profile.short_names import short_name
+from hakmem.profile.labels import caller_text, frame_text
 from hakmem.views.profile_text import CALLER, interval_text, signed_bytes, span_text
 
 Tile = tuple[str, str, str]  # a figure at the top of a page: its name, its value, a note
@@ -34,7 +33,7 @@ FILTERS = {
     "span": lambda ends: span_text(*ends),
     "width": width,
     "innermost": lambda frames: frame_text(frames[0]) if frames else "unknown",
-    "callers": lambda frames: "".join(CALLER + short_name(frame.function) for frame in frames[1:]),
+    "callers": lambda frames: "".join(CALLER + caller_text(frame) for frame in frames[1:]),
     "functions": lambda frames: CALLER.join(frame.function for frame in frames),
 }
 

@@ -17,9 +17,8 @@ from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.json_format import sites_to_json
-from hakmem.profile.labels import DEPTH, Labels, frame_text
+from hakmem.profile.labels import DEPTH, Labels, caller_text, frame_text
 from hakmem.profile.model import Frame, Header, Mode, Profile
-from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.views.screen import console, one_line, print_json, table
 
@@ -206,7 +205,7 @@ def site_text(frames: Sequence[Frame], site: Site | None = None) -> Text:
     """The innermost frame and its callers."""
     text = Text(one_line([frame_text(frames[0])]) if frames else "unknown")
     for frame in frames[1:]:
-        text.append(CALLER + one_line([short_name(frame.function)]), "dim")
+        text.append(CALLER + one_line([caller_text(frame)]), "dim")
     if site is not None and not site.is_complete:
         text.append(" …", "dim")
     return text

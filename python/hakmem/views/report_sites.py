@@ -8,8 +8,8 @@ from hakmem.base.sizes import bytes_text
 from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.difference import Change
 from hakmem.profile.estimate import Estimate
+from hakmem.profile.labels import caller_text
 from hakmem.profile.model import Frame
-from hakmem.profile.short_names import short_name
 from hakmem.views.charts import Chart, Series, largest
 from hakmem.views.profile_text import CALLER
 from hakmem.views.recording_sites import END_PATIENCE_S, SiteHistory, SiteReading, SiteRow
@@ -109,4 +109,4 @@ class SitesOverTime:
 
 def label(frames: Sequence[Frame]) -> str:
     """For a legend: the function, and its caller."""
-    return CALLER.join(short_name(frame.function) for frame in frames[:2]) or "unknown"
+    return CALLER.join(caller_text(frame) for frame in frames[:2]) or "unknown"

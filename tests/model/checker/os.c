@@ -9,6 +9,7 @@
 #include "os.h"
 #include "os/os.h"
 #include "stack/unwind.h"
+#include "stack/unwind_python.h"
 
 struct model_os model_os = {.now_ns = UINT64_C(1000000) * 1000000000};
 
@@ -218,6 +219,12 @@ size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   (void)frames;
   (void)max;
   *is_complete = false;
+  return 0;
+}
+size_t unwind_python(const struct python_recipe *recipe, uintptr_t *words, size_t max) {
+  (void)words;
+  (void)recipe;
+  (void)max;
   return 0;
 }
 void os_watch_crashes(void (*look)(const struct os_crash *crash)) { (void)look; }

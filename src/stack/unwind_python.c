@@ -1,0 +1,104 @@
+#include "stack/unwind_python.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+
+enum { WORD = sizeof(uintptr_t), KEYS_MAX = 64, PAGES = 32, TAG_BITS = 7, OFFSET_BITS = 16 };
+enum { TABLE_SIZE = 16, TABLE_HASH = 24 }; /* of an object of bytes */
+enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX = (1 << 24) - 1 };
+
+/* Pages that this walk has found readable: the kernel is asked once for each. */
+struct reader {
+  uintptr_t pages[PAGES];
+};
+
+READS_ANY_STACK uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
+
+static bool read_word(struct reader *reader, uintptr_t address, uintptr_t *word) {
+  uintptr_t page_bytes = os_page_bytes(), page = round_down(address, page_bytes);
+  uintptr_t *known = &reader->pages[page / page_bytes % PAGES];
+  if (address % WORD || !page) return false;
+  if (*known != page && !os_can_read(address)) return false;
+  *known = page;
+  *word = word_at(address);
+  return true;
+}
+
+static uintptr_t offset_of(uint64_t offsets, unsigned which) {
+  return offsets >> which * OFFSET_BITS & ((1 << OFFSET_BITS) - 1);
+}
+
+/* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state itself shows: it has the thread's handle. */
+static uintptr_t find_thread(struct reader *reader, uint64_t offsets) {
+  for (unsigned key = 0; key < KEYS_MAX; key++) {
+    uintptr_t thread = os_thread_value(key), handle;
+    if (thread && read_word(reader, thread + offset_of(offsets, 0), &handle) &&
+        handle == os_thread_handle())
+      return thread;
+  }
+  return 0;
+}
+
+static bool find_frame(struct reader *reader, uint64_t offsets, uintptr_t *frame) {
+  uintptr_t thread = find_thread(reader, offsets), inner = offset_of(offsets, 2);
+  if (!thread || !read_word(reader, thread + offset_of(offsets, 1), frame)) return false;
+  return !inner || read_word(reader, *frame + inner - 1, frame);
+}
+
+static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word, uint64_t *hash) {
+  if (!read_word(reader, address, word)) return false;
+  *hash = mix_bits(*hash ^ *word);
+  return true;
+}
+
+/* False where there is none. A code object compiled in the place of another may consist of the same addresses: what tells them apart is the
+ * table of lines, the last of the words. Its size and, in compiled code, its hash stand in it. */
+static bool hash_code(struct reader *reader, const struct python_recipe *recipe, uintptr_t code,
+                      uint64_t *hash) {
+  uintptr_t type, word = 0;
+  if (!read_word(reader, code + WORD, &type) || type != recipe->code_type) return false;
+  *hash = code;
+  for (uint32_t left = (uint32_t)recipe->code; left; left &= left - 1)
+    if (!hash_word(reader, code + lowest_bit(left) * WORD, &word, hash)) return false;
+  uintptr_t table = word;
+  return hash_word(reader, table + TABLE_SIZE, &word, hash) &&
+         hash_word(reader, table + TABLE_HASH, &word, hash);
+}
+
+static uint64_t instruction_of(const struct python_recipe *recipe, uintptr_t code, uintptr_t word) {
+  uint64_t place = recipe->code & PYTHON_BY_NUMBER ? (uint32_t)word : word - code;
+  return place < INSTRUCTION_MAX ? place : INSTRUCTION_MAX;
+}
+
+/* The byte of a frame; 0 where none is to be kept. */
+static bool read_byte(struct reader *reader, uintptr_t frame, uintptr_t offset, uintptr_t *byte) {
+  *byte = 0;
+  if (!offset) return true;
+  bool is_read = read_word(reader, round_down(frame + offset, WORD), byte);
+  *byte = *byte >> offset % WORD * 8 & UINT8_MAX;
+  return is_read;
+}
+
+NOINLINE size_t unwind_python(const struct python_recipe *recipe, uintptr_t *words, size_t max) {
+  struct reader reader = {{0}};
+  uintptr_t frame, code, instruction, byte;
+  uint64_t hash, offsets = recipe->frame;
+  if (!recipe->code_type || !find_frame(&reader, recipe->thread, &frame)) return 0;
+  size_t count = 0;
+  for (size_t steps = 0; frame && steps < max && count + PYTHON_FRAME_WORDS <= max; steps++) {
+    if (!read_word(&reader, frame + offset_of(offsets, 0), &code) ||
+        !read_word(&reader, frame + offset_of(offsets, 2), &instruction) ||
+        !read_byte(&reader, frame, offset_of(offsets, 3), &byte))
+      break;
+    code &= ~(uintptr_t)TAG_BITS; /* CPython 3.14 marks references that it does not count */
+    if (hash_code(&reader, recipe, code, &hash)) {
+      words[count++] = PYTHON_WORD | code;
+      words[count++] = PYTHON_WORD | hash >> HASH_SHIFT << HASH_PLACE |
+                       instruction_of(recipe, code, instruction) << INSTRUCTION_PLACE | byte;
+    } else if (count) {
+      words[count - 1] |= PYTHON_NOT_CODE;
+    }
+    if (!read_word(&reader, frame + offset_of(offsets, 1), &frame)) break;
+  }
+  return count;
+}
