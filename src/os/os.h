@@ -162,8 +162,7 @@ bool os_start_keeper(const char *socket_path, unsigned wait_ms);
  * Call os_thread_exit_init once before; without a free key, threads' heaps are not taken over. */
 void os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
-/* The calling thread's handle (pthread_self), and the value of one of its keys; 0 of a key that is not in use. */
-uintptr_t os_thread_handle(void);
+/* The value of one of the calling thread's keys; 0 of a key that is not in use. */
 uintptr_t os_thread_value(unsigned key);
 /* Between the two calls this thread has no cancellation points: for functions of the C library that cannot be avoided. No function
  * declared here is a cancellation point. */

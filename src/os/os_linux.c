@@ -262,7 +262,7 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   KEEP_ERRNO();
   sigset_t all, before;
-  sigfillset(&all);
+  memset(&all, UINT8_MAX, sizeof all);         /* the C library leaves its own signals out */
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -323,8 +323,6 @@ RESIDENT void os_thread_exit_init(void (*function)(void *)) {
 RESIDENT void os_thread_exit_arm(void *argument) {
   if (has_exit_key) pthread_setspecific(exit_key, argument);
 }
-
-uintptr_t os_thread_handle(void) { return (uintptr_t)pthread_self(); }
 
 uintptr_t os_thread_value(unsigned key) {
   return key < PTHREAD_KEYS_MAX ? (uintptr_t)pthread_getspecific((pthread_key_t)key) : 0;

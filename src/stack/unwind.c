@@ -7,6 +7,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "stack/unwind_table.h"
+#include "stack/word.h"
 
 enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };
 
@@ -93,8 +94,6 @@ NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
   walk->other.end = page + os_page_bytes();
   return true;
 }
-
-READS_ANY_STACK uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
 
 INLINE bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word) {
   bool is_known = LIKELY(covers(walk->stack, address)) || is_readable(walk, address);

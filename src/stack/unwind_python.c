@@ -1,9 +1,13 @@
 #include "stack/unwind_python.h"
 
 #include "base/bits.h"
+#include "base/registers.h"
 #include "os/os.h"
+#include "stack/word.h"
 
 enum { WORD = sizeof(uintptr_t), KEYS_MAX = 64, PAGES = 32, TAG_BITS = 7, OFFSET_BITS = 16 };
+/* A thread's handle is its pointer, or lies below it, where the C library keeps its record of the thread there. */
+enum { HANDLE_BYTES_MAX = 8192 };
 enum { TABLE_SIZE = 16, TABLE_HASH = 24 }; /* of an object of bytes */
 enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX = (1 << 24) - 1 };
 
@@ -11,8 +15,6 @@ enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX 
 struct reader {
   uintptr_t pages[PAGES];
 };
-
-READS_ANY_STACK uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
 
 static bool read_word(struct reader *reader, uintptr_t address, uintptr_t *word) {
   uintptr_t page_bytes = os_page_bytes(), page = round_down(address, page_bytes);
@@ -33,7 +35,7 @@ static uintptr_t find_thread(struct reader *reader, uint64_t offsets) {
   for (unsigned key = 0; key < KEYS_MAX; key++) {
     uintptr_t thread = os_thread_value(key), handle;
     if (thread && read_word(reader, thread + offset_of(offsets, 0), &handle) &&
-        handle == os_thread_handle())
+        thread_pointer() - handle < HANDLE_BYTES_MAX)
       return thread;
   }
   return 0;
@@ -51,8 +53,8 @@ static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word,
   return true;
 }
 
-/* False where there is none. A code object compiled in the place of another may consist of the same addresses: what tells them apart is the
- * table of lines, the last of the words. Its size and, in compiled code, its hash stand in it. */
+/* False where there is none. A code object compiled in the place of another may consist of the same addresses. The table of lines, the last
+ * of the words, tells them apart: its size and, in compiled code, its hash stand in it. */
 static bool hash_code(struct reader *reader, const struct python_recipe *recipe, uintptr_t code,
                       uint64_t *hash) {
   uintptr_t type, word = 0;

@@ -519,7 +519,6 @@ static pthread_key_t exit_key;
 void os_thread_exit_init(void (*function)(void *)) { pthread_key_create(&exit_key, function); }
 
 void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
-uintptr_t os_thread_handle(void) { return (uintptr_t)pthread_self(); }
 uintptr_t os_thread_value(unsigned key) { return (uintptr_t)pthread_getspecific(key); }
 
 int os_cancel_off(void) { return 0; }

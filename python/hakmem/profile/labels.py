@@ -89,7 +89,7 @@ class Labels:
 
 
 def caller_text(frame: Frame) -> str:
-    """Of Python with its place; of other languages the name alone."""
+    """A caller's name; with its place if it is of Python."""
     return frame_text(frame) if frame.file.endswith(PYTHON_SUFFIX) else short_name(frame.function)
 
 

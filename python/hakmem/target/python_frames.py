@@ -4,7 +4,7 @@
     frames.woven(words)                 return addresses, with Python's functions before the interpreter's
                                         function that ran them
 
-A function and line of Python gets a number that is no address in user space, the same in each process;
+A function and line of Python gets a number that user space has no address for, the same in each process;
 `place_of` tells what it stands for.  Whether a code object is still the one that was sampled shows its hash:
 one that was freed keeps the name of an earlier reading, or has none."""
 
@@ -112,9 +112,10 @@ class PythonFrames:
         recipe = Recipe.of_words(*(int(record[f"python_{name}"]) for name in WORDS))
         if not recipe.code_type:
             return None
-        if target.python is None or target.python.recipe != recipe:
-            target.python = cls(target.memory, recipe, list(_mappings(target, recipe.code_type)))
-        return target.python
+        kept: PythonFrames | None = target.python
+        if kept is None or kept.recipe != recipe:
+            target.python = kept = cls(target.memory, recipe, list(_mappings(target, recipe.code_type)))
+        return kept
 
     def woven(self, words: Sequence[int]) -> tuple[int, ...]:
         """A stack as the sampler keeps it, with frames of Python at its end."""
@@ -201,7 +202,7 @@ class PythonFrames:
         return _Code(self.recipe, self._text(name), self._text(file), first & 0x7FFFFFFF, self._bytes(lines))
 
     def _text(self, address: int) -> str:
-        """Of a str in its compact form, as all names are."""
+        """A str in its compact form, as all names are."""
         length, _, state = self._words(address + SIZE_AT, 3)
         bits = state >> (2 if state >> 2 & 7 else 16)  # 3.14 widens the part below
         kind, is_compact, is_ascii = bits & 7, bits >> 3 & 1, bits >> 4 & 1

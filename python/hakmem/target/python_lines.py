@@ -1,9 +1,9 @@
 """The line of an instruction, by the tables in code objects of CPython.
 
-3.9         pairs (bytes, lines): after so many bytes of code come so many lines more; lines are signed
-3.10        pairs (bytes, lines): so many bytes of code belong to the line that is so much further
-from 3.11   entries of one byte with the highest bit and more without: the kind of entry, and its length in
-            code units of two bytes; what follows begins with the difference of lines"""
+3.9         pairs of bytes: the code that passes until the line changes, and the change
+3.10        pairs of bytes: the change of the line, after the code that has it
+from 3.11   entries that begin with the only byte above 127: their kind, and their code in units of two
+            bytes; a change of the line may follow"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOWHERE, LONG, NO_COLUMNS, ONE_LINE = 15, 14, 13, range(10, 13)  # kinds of entr
 
 
 def lines_of_code(version: int, table: bytes, first_line: int, at: int) -> int:
-    """Of the instruction at this byte of the code; NO_LINE where the compiler made it up."""
+    """The line of the instruction at this byte of the code; NO_LINE where the compiler made it up."""
     if version == 0x309:
         return _by_steps(table, first_line, at)
     ranges = _ranges(table, first_line) if version == 0x30A else _entries(table, first_line)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hakmem.base.errors import DamagedFileError, HakmemError, ProcessGoneError, UnreadableError
 from hakmem.layout.memory import Memory
@@ -21,7 +21,6 @@ from hakmem.target.process import Mapping, Process
 if TYPE_CHECKING:
     from hakmem.target.corefile import CoreMemory
     from hakmem.target.elf import ElfFile
-    from hakmem.target.python_frames import PythonFrames
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Target:
     time_s: float | None = None  # of a core: when it was written
     address: int = 0  # of the library's block; 0: not checked again
     places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
-    python: PythonFrames | None = None  # kept from one reading to the next
+    python: Any = None  # of target/python_frames.py, kept from one reading to the next
 
     @property
     def own_pid(self) -> int:
