@@ -46,7 +46,7 @@ STACKS = {
     "by_key:12 work:21",
     "in_place:15 work:22",
 }
-# Each piece of code is freed at once: another one often takes its place, with its block on another line.
+# Half of the code is freed at once: another one often takes its place, with its block on another line.
 STORM = """\
 import importlib, sys, threading
 names, kept = ["csv", "json.decoder", "textwrap", "fractions"], []
@@ -62,8 +62,9 @@ def work(number):
             error.args += (str(error),)
         for line in range(8):
             found = {}
-            exec(compile("\\n" * line + f"x = bytearray({2000 + 100 * line})", "<string>", "exec"), found)
-            kept.append(found["x"])
+            code = compile("\\n" * line + f"x = bytearray({2000 + 100 * line})", "<string>", "exec")
+            exec(code, found)
+            kept.append((found["x"], line % 2 and code))
         del kept[:-200]
 for number in range(3):
     threading.Thread(target=work, args=(number,), daemon=True).start()
@@ -101,7 +102,7 @@ def test_a_storm_yields_no_wrong_line(python: Path, lib: Path, tally: Tally) -> 
         target = open_process(process.pid)
         with Switch(target) as switch:
             switch.on(Settings(period_bytes=64))
-            for _ in range(6):
+            for _ in range(3):
                 time.sleep(0.3)
                 target.python = None  # names only what is there now
                 for one in read_profile(target, with_counts=False).samples:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -100,12 +101,12 @@ class PythonFrames:
     memory: Memory
     recipe: Recipe
     mappings: list[tuple[Mapping, Symbols, int]] = field(default_factory=list)  # of the interpreter's code
-    _codes: dict[tuple[int, int], _Code] = field(default_factory=dict)
+    _codes: dict[tuple[int, int], _Code | None] = field(default_factory=dict)
     _runs: dict[int, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, target: Target) -> PythonFrames | None:
-        """One for all readings of a target: what was freed between two of them keeps its name."""
+        """One for all readings of a target: a function that is freed between two keeps its name."""
         if not target.schema.has(CONTROL, "python_code_type"):
             return None
         record = target.memory.array(target.schema.root(CONTROL), target.schema.dtype(CONTROL), 1)[0]
@@ -172,14 +173,11 @@ class PythonFrames:
     def _code(self, address: int, wanted: int) -> _Code | None:
         """None if it was freed, and not read before."""
         if (address, wanted) not in self._codes:
-            try:
-                if self._hash(address) != wanted:
-                    return None
-                code = self._read(self._words(address, CODE_BYTES // WORD_BYTES))
-                if self._hash(address) != wanted:  # it may have been freed meanwhile
-                    return None
-            except (HakmemError, LookupError, OverflowError, ValueError):
-                return None
+            code = None
+            with suppress(HakmemError, LookupError, OverflowError, ValueError):
+                if self._hash(address) == wanted:
+                    code = self._read(self._words(address, CODE_BYTES // WORD_BYTES))
+                    code = code if self._hash(address) == wanted else None  # it may be freed meanwhile
             self._codes[address, wanted] = code
         return self._codes[address, wanted]
 
