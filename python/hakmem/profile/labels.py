@@ -46,7 +46,8 @@ class Labels:
     def frames(self, stack: Stack) -> tuple[Frame, ...]:
         """All of a stack, innermost first."""
         if stack not in self._stacks:
-            kept = stack if self._with_internals else self._without_interpreter(stack)
+            folds = not self._with_internals and any(map(is_place, stack))
+            kept = self._without_interpreter(stack) if folds else stack
             self._stacks[stack] = tuple(frame for address in kept for frame in self.at(address))
         return self._stacks[stack]
 
