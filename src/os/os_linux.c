@@ -262,9 +262,9 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   KEEP_ERRNO();
   sigset_t all, before;
-  memset(&all, UINT8_MAX, sizeof all);         /* the C library leaves its own signals out */
+  sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
-  pthread_attr_t attributes;
+  pthread_attr_t attributes; /* holds no memory: each function of the C library costs a look-up */
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -273,7 +273,6 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   bool started = pthread_create(&thread, &attributes, body, argument) == 0;
   if (!started) fetch_sub_relaxed(&threads_beginning, 1);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
   return started;
 }
 

@@ -114,7 +114,7 @@ static bool start(struct keeper *keeper, char *stack_of_parent) {
   keeper->clone = find_clone();
   if (!keeper->clone) return false;
   sigset_t all, before;
-  memset(&all, UINT8_MAX, sizeof all);         /* the C library leaves its own signals out */
+  sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* they inherit: no handler runs on them */
   int parent = keeper->clone(be_parent, stack_of_parent, CLONE_VM | CLONE_VFORK, keeper);
   if (parent > 0) syscall(SYS_wait4, parent, NULL, __WCLONE, NULL);
