@@ -34,7 +34,7 @@ class Round:
     mean_bytes: float
     idle_bytes: float  # after idling at the end
     faults: float
-    begin_bytes: float  # with the blocks that were live at the start
+    curve: Integers  # bytes at each window's end
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Replayer:
             self.plan.mean(curve),
             float(raw.idle_bytes - empty.base_bytes),
             float(raw.faults - empty.faults),
-            float(curve[0]),
+            curve,
         )
 
 
@@ -176,8 +176,8 @@ class Fidelity:
 
 
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
-    """By the growth since the recording's beginning: memory that was free then is not in the trace.  None
-    without samples of the process's memory."""
+    """By the growth since the first sample of the process's memory: what was free then, and what else the
+    program has, is not in the trace.  None without samples."""
     memory = getattr(trace, "memory", None)
     if memory is None:
         return None
@@ -189,7 +189,7 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     seen = np.asarray(memory.anonymous_bytes, np.float64)[inside]
     spans = np.diff(times[inside], append=plan.end_ns)
     mean = float(np.average(seen, weights=spans)) if spans.any() else float(seen.mean())
-    offset = seen[0] - result.median("begin_bytes")
+    offset = seen[0] - float(np.median([plan.at(one.curve, int(times[inside[0]])) for one in result.rounds]))
     return Fidelity(
         (result.median("peak_bytes") + offset) / float(seen.max()) - 1,
         (result.median("mean_bytes") + offset) / mean - 1,

@@ -55,13 +55,15 @@ class Sampler:
         self._next_ns = 0
         self.rows: list[tuple[int, ...]] = []
 
-    def look(self) -> Memory | None:
-        """Called often.  Returns the last samples when they fill a line of the file."""
+    def look(self, ring_bytes: int) -> Memory | None:
+        """Called often.  Returns the last samples when they fill a line of the file.  The rings' bytes do not
+        count, as they come with the recording."""
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if now_ns < self._next_ns:
             return None
         committed = int.from_bytes(self._memory.read(self._committed, 8), "little")
-        self.rows.append((now_ns + self._offset_ns, self._process.anonymous_bytes(), committed))
+        anonymous = self._process.anonymous_bytes() - ring_bytes
+        self.rows.append((now_ns + self._offset_ns, anonymous, committed))
         self._next_ns = now_ns + EVERY_NS
         is_full = len(self.rows) % SAMPLES_A_LINE == 0
         return Memory.of(self.rows[-SAMPLES_A_LINE:]) if is_full else None

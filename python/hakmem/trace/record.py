@@ -112,7 +112,7 @@ class Session:
             if turn % SHOWN_EVERY == 0:
                 progress(now_s - began_s, self.count)
             most = self.drain()
-            if (samples := self.memory.look()) is not None:
+            if (samples := self.memory.look(self.rings.bytes)) is not None:
                 self._writer.memory(samples)
             if is_last:
                 return

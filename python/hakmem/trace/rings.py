@@ -25,6 +25,7 @@ class Ring:
     number: int
     address: int
     read: int  # words
+    began: int  # likewise, when it was found
 
 
 class Rings:
@@ -47,7 +48,13 @@ class Rings:
         heaps = heap_addresses(self._target.memory, self._target.schema)
         for address in heap_column(self._target.memory, self._target.schema, heaps, RING).tolist():
             if address and address not in self._rings:
-                self._rings[address] = Ring(len(self._rings), address, self._number(address + self._read))
+                read = self._number(address + self._read)
+                self._rings[address] = Ring(len(self._rings), address, read, read)
+
+    @property
+    def bytes(self) -> int:
+        """Of pages that events were written into since then."""
+        return sum(8 * min(ring.read - ring.began, self._room) for ring in self._rings.values())
 
     def skip(self) -> None:
         """Forgets what is in the rings."""
