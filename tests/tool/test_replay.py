@@ -71,8 +71,8 @@ def test_compared(traced: Path, tool: Tool) -> None:
     assert list(told["mallocs"]) == ["hakmem", "glibc"]
     assert all(len(one["rounds"]) == 2 for one in told["mallocs"].values())
     assert all(HANDED_BYTES < one["peak_bytes"] < 2 * HANDED_BYTES for one in told["mallocs"].values())
-    notes = [note.split(" ")[0] for note in told["notes"]]
-    assert notes == ["'nosuch'", "/bin/true", "/no/lib.so:"]
+    notes = {note.split(" ")[0] for note in told["notes"]}
+    assert notes >= {"'nosuch'", "/bin/true", "/no/lib.so:"}
     shown = tool("replay", traced, *options)
     assert "×" in shown.stdout
     assert "nosuch' is not known" in shown.stderr
@@ -95,12 +95,14 @@ def test_its_own_error(traced: Path) -> None:
     """A process that had 1 MiB more at its beginning, and grew as the replay did; then by a tenth more."""
     trace = read(traced)
     plan = plan_of(trace.lives, trace.head["pid"])
-    result = Result(Contender("hakmem"), [Round(1.0, 30e6, 20e6, 10e6, 100, 10e6)])
+    curve = [10e6] * len(plan.starts_ns)
+    result = Result(Contender("hakmem"), [Round(1.0, 30e6, 20e6, 10e6, 100, curve)])
+    times = trace.lives.events.times_ns[0] + np.linspace(0, plan.end_ns, 5)
     trace.memory = None
     assert fidelity(trace, plan, result) is None
     for more in (1.0, 1.1):
         seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
-        trace.memory = SimpleNamespace(times_ns=np.linspace(0, plan.end_ns, 5), anonymous_bytes=seen)
+        trace.memory = SimpleNamespace(times_ns=times, anonymous_bytes=seen)
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)

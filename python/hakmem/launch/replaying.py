@@ -34,7 +34,7 @@ class Round:
     mean_bytes: float
     idle_bytes: float  # after idling at the end
     faults: float
-    curve: Integers  # bytes at each window's end
+    curve: list[float]  # bytes at each window's end
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Replayer:
             self.plan.mean(curve),
             float(raw.idle_bytes - empty.base_bytes),
             float(raw.faults - empty.faults),
-            curve,
+            curve.tolist(),
         )
 
 

@@ -57,9 +57,9 @@ class Plan:
         except OSError as error:
             raise HakmemError(f"{path} cannot be written: {error.strerror}; set TMPDIR") from None
 
-    def at(self, curve: Integers, time_ns: int) -> float:
+    def at(self, curve: list[float], time_ns: int) -> float:
         """A figure read at each window's end, at the end of the window of that time."""
-        return float(curve[np.searchsorted(self.starts_ns[1:], time_ns, "right")])
+        return curve[int(np.searchsorted(self.starts_ns[1:], time_ns, "right"))]
 
     def mean(self, curve: Integers) -> float:
         """Over the recorded time, of a figure read at each window's end."""
