@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from pwd import struct_passwd
 from typing import Any
 
 from .allocators import Allocator
@@ -32,6 +34,12 @@ def find_program(name: str) -> str | None:
 
 def preload_variables(allocator: Allocator) -> dict[str, str]:
     return {"LD_PRELOAD": allocator.preload, **dict(allocator.variables)}
+
+
+def give(path: Path, user: struct_passwd | None) -> None:
+    """Makes the user the owner."""
+    if user is not None:
+        os.chown(path, user.pw_uid, user.pw_gid)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,11 @@ class RealProgram(ABC):
     def is_case(self) -> bool:
         return False
 
+    @property
+    def user(self) -> struct_passwd | None:
+        """The user that the program runs as; None: the harness's."""
+        return None
+
     def size(self, length: Length) -> int:
         return self.quick if length.quick else self.full
 
@@ -78,6 +91,7 @@ class RealProgram(ABC):
 
     def prove(self, allocator: Allocator) -> None:
         with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
+            give(Path(name), self.user)
             self.run(allocator, self.proof_size(), proof_variables(Path(name)))
             check_bindings(Path(name), allocator)
 

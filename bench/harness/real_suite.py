@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .build import BuildError
 from .paths import REAL
+from .postgres_program import PostgresServer
 from .real_inputs import make_once, write_history, write_json, write_text, write_xml
 from .real_program import CommandProgram, Job, RealProgram
 from .server_program import NginxServer, RedisServer
@@ -153,6 +154,7 @@ def _git(folder: Path, commits: int) -> Job:
 REAL_SUITE: tuple[RealProgram, ...] = (
     RedisServer("real-redis", "redis-benchmark", "redis-tools", 60_000, 20_000, 1.4),
     NginxServer("real-nginx", "ab", "apache2-utils", 14_000, 4_000),
+    PostgresServer("real-postgres", "pgbench", "postgresql", 12, 4, 1.2),
     CommandProgram("real-sqlite", "sqlite3", "sqlite3", 200_000, 60_000, make=_sqlite),
     CommandProgram("real-python", PYTHON, "python3", 16, 5, make=_python),
     CommandProgram("real-perl", "perl", "perl", 32, 10, make=_perl),

@@ -13,8 +13,10 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from pwd import struct_passwd
+from typing import Any
 
 from .allocators import Allocator
 from .execute import TIMEOUT_SECONDS, RunError, Sample, user_environment
@@ -55,18 +57,33 @@ class Usage:
     minor_faults: int
     peak_rss_kib: int
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
-def usage_of(pid: int) -> Usage:
-    """The process's usage so far."""
+
+def usage_of(pid: int, with_ended: bool = False) -> Usage:
+    """The process's usage so far, and that of its children that have ended."""
     # The name in brackets may hold spaces; the fields after it are counted from 3.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return Usage(
-        user_s=int(fields[11]) / TICKS_PER_SECOND,
-        sys_s=int(fields[12]) / TICKS_PER_SECOND,
-        minor_faults=int(fields[7]),
-        peak_rss_kib=int(status["VmHWM"].split()[0]),
+    user, system, faults = (
+        int(fields[own]) + (int(fields[ended]) if with_ended else 0)
+        for own, ended in ((11, 13), (12, 14), (7, 8))
     )
+    peak = int(status["VmHWM"].split()[0])
+    return Usage(user / TICKS_PER_SECOND, system / TICKS_PER_SECOND, faults, peak)
+
+
+def sample_of(before: Usage, after: Usage, seconds: float, peak_kib: int) -> Sample:
+    return {
+        "ops": 1,
+        "seconds": seconds,
+        "ns_per_op": seconds * 1e9,
+        "user_s": after.user_s - before.user_s,
+        "sys_s": after.sys_s - before.sys_s,
+        "peak_rss_kib": peak_kib,
+        "minor_faults": after.minor_faults - before.minor_faults,
+    }
 
 
 @dataclass(frozen=True)
@@ -75,17 +92,28 @@ class Start:
 
     command: list[str]
     address: str | int
+    ready: tuple[Path, str] | None = None  # a file, and the text that it has when the server listens
 
 
-def _answers(address: str | int) -> bool:
-    if isinstance(address, str):
-        return Path(address).exists()
+def _answers(start: Start) -> bool:
+    if start.ready is not None:
+        path, text = start.ready
+        return path.exists() and text in path.read_text()
+    if isinstance(start.address, str):
+        return Path(start.address).exists()
     with closing(socket.socket()) as connection:
-        return connection.connect_ex(("127.0.0.1", address)) == 0
+        return connection.connect_ex(("127.0.0.1", start.address)) == 0
+
+
+def as_user(user: struct_passwd | None) -> dict[str, Any]:
+    """Arguments of subprocess: the child runs as the user."""
+    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 @contextmanager
-def _running(start: Start, executable: str, environment: dict[str, str], folder: Path) -> Iterator[int]:
+def _running(
+    start: Start, executable: str, environment: dict[str, str], folder: Path, user: struct_passwd | None
+) -> Iterator[int]:
     """A server of its own: its process id."""
     log = folder / "log"
     with log.open("wb") as output:
@@ -96,10 +124,11 @@ def _running(start: Start, executable: str, environment: dict[str, str], folder:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
+            **as_user(user),
         )
     try:
         deadline = time.monotonic() + START_SECONDS
-        while not _answers(start.address):
+        while not _answers(start):
             if process.poll() is not None or time.monotonic() > deadline:
                 last = (log.read_text(errors="replace").splitlines() or ["no message"])[-1]
                 raise RunError(f"{start.command[0]} did not start: {last}")
@@ -114,7 +143,7 @@ def _running(start: Start, executable: str, environment: dict[str, str], folder:
             process.wait()
 
 
-def _client(command: list[str], proof: str) -> None:
+def run_client(command: list[str], proof: str) -> None:
     """Runs the client, whose output has `proof` when it has been served."""
     name = command[0]
     try:
@@ -157,23 +186,23 @@ class ServerProgram(RealProgram):
         """There are none."""
 
     def run(self, allocator: Allocator, size: int, more_variables: dict[str, str]) -> Sample:
-        environment = user_environment() | SHARED_VARIABLES | more_variables | preload_variables(allocator)
         with tempfile.TemporaryDirectory(prefix=f"hakmem-{self.name}-") as name:
             start = self.start(Path(name))
+            preload = preload_variables(self.readable(allocator, Path(name)))
+            environment = user_environment() | SHARED_VARIABLES | more_variables | preload
             executable = next(filter(None, map(find_program, self.servers)))
-            with _running(start, executable, environment, Path(name)) as pid:
-                before, begin = usage_of(pid), time.monotonic()
-                self.load(start.address, size)
-                seconds, after = time.monotonic() - begin, usage_of(pid)
-        return {
-            "ops": 1,
-            "seconds": seconds,
-            "ns_per_op": seconds * 1e9,
-            "user_s": after.user_s - before.user_s,
-            "sys_s": after.sys_s - before.sys_s,
-            "peak_rss_kib": after.peak_rss_kib,
-            "minor_faults": after.minor_faults - before.minor_faults,
-        }
+            with _running(start, executable, environment, Path(name), self.user) as pid:
+                return self.measured(pid, start.address, size)
+
+    def readable(self, allocator: Allocator, folder: Path) -> Allocator:  # noqa: ARG002
+        """The allocator from where the server can read it."""
+        return allocator
+
+    def measured(self, pid: int, address: str | int, size: int) -> Sample:
+        before, begin = usage_of(pid), time.monotonic()
+        self.load(address, size)
+        seconds, after = time.monotonic() - begin, usage_of(pid)
+        return sample_of(before, after, seconds, after.peak_rss_kib)
 
 
 class RedisServer(ServerProgram):
@@ -191,7 +220,7 @@ class RedisServer(ServerProgram):
     def load(self, address: str | int, size: int) -> None:
         for load in REDIS_LOADS:
             command = ["redis-benchmark", "-s", str(address), "-n", str(size), "-q", *load.split()]
-            _client(command, "requests per second")
+            run_client(command, "requests per second")
 
 
 class NginxServer(ServerProgram):
@@ -223,4 +252,4 @@ class NginxServer(ServerProgram):
             *headers,
             f"http://127.0.0.1:{address}/page",
         ]
-        _client(command, f"Complete requests:      {size}\nFailed requests:        0\n")
+        run_client(command, f"Complete requests:      {size}\nFailed requests:        0\n")
