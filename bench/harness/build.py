@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +39,9 @@ def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:
     return compile_anew(executable, [*inputs, Path(__file__)], [*FLAGS, *more_flags])
 
 
-def compile_anew(executable: Path, inputs: list[Path], flags: list[str]) -> Path:
+def compile_anew(
+    executable: Path, inputs: list[Path], flags: list[str], libraries: Sequence[str] = ()
+) -> Path:
     """The executable, made of the C files among its inputs when any of those is younger than it."""
     if executable.exists() and all(i.stat().st_mtime <= executable.stat().st_mtime for i in inputs):
         return executable
@@ -46,7 +49,7 @@ def compile_anew(executable: Path, inputs: list[Path], flags: list[str]) -> Path
     # Built beside and renamed: an interrupted compiler leaves no half program that looks up to date.
     unfinished = executable.parent / f".{executable.name}.{os.getpid()}"
     units = [str(path) for path in sorted(inputs) if path.suffix == ".c"]
-    command = [os.environ.get("CC", "cc"), *flags, *units, "-o", str(unfinished)]
+    command = [os.environ.get("CC", "cc"), *flags, *units, *libraries, "-o", str(unfinished)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

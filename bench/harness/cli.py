@@ -12,11 +12,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import instructions
+from . import instructions, tlb
 from .allocators import DEBIAN, GLIBC, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
 from .campaign import Plan, run_campaign, step_count
+from .counting import Count, Row, to_table
+from .counting import to_tsv as counts_to_tsv
 from .execute import RunError
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
@@ -91,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         help="some loads on one thread to twice the processors; results: build/bench/scaling")  # fmt: skip
     add("--instructions", action="store_true",
         help="the allocators' instructions in the real programs, counted by callgrind")  # fmt: skip
+    add("--tlb", action="store_true",
+        help="page walks and first-level misses of a simulated data TLB in the real programs")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the whole result")
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
@@ -150,27 +154,28 @@ def _estimate(plan: Plan) -> str:
     )
 
 
-def _count(plan: Plan, options: argparse.Namespace) -> int:
-    """Counts the instructions in each real program that is a command; returns the exit status."""
-    if sentence := instructions.missing():
+def _count(plan: Plan, options: argparse.Namespace, count: Count) -> int:
+    """Counts in each real program that is a command; returns the exit status."""
+    if sentence := count.missing():
         _tell(sentence)
         return 1
     allocators = plan.allocators
     if all(each.library for each in allocators):
         allocators = [*allocators, GLIBC]
-    rows, good = [], True
+    rows: list[Row] = []
+    good = True
     for program in plan.workloads:
         if isinstance(program, CommandProgram):
-            _tell(f"{program.name} under callgrind")
+            _tell(f"{program.name} under {count.tool}")
             try:
-                rows.append(instructions.count_row(program, allocators, _tell))
+                rows += count.rows(program, allocators, plan.length, _tell)
             except RunError as error:
                 good = False
                 _tell(f"{program.name}: {error}")
     if rows and options.tsv:
-        print(instructions.to_tsv(rows), end="")
+        print(counts_to_tsv(rows, count), end="")
     elif rows:
-        output_console().print(instructions.to_table(rows))
+        output_console().print(to_table(rows, count))
     return 0 if rows and good else 1
 
 
@@ -236,8 +241,8 @@ def main(arguments: list[str]) -> int:
         _list(plan, missing, output_console())
         return 0
     try:
-        if options.instructions:
-            return _count(plan, options)
+        if options.instructions or options.tlb:
+            return _count(plan, options, tlb.COUNT if options.tlb else instructions.COUNT)
         machine = describe_machine()  # first: later the load would be our own
         with steps(step_count(plan)) as step:
             outcome = run_campaign(plan, step)

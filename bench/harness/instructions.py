@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
-
 from .allocators import Allocator
 from .build import build_slow_clock
+from .counting import Count, Row, Tell
 from .execute import RunError
 from .real_program import CommandProgram, find_program
 from .workload import Length
@@ -132,18 +131,11 @@ def allocating_calls(profile: Profile) -> int:
 # ---- the table --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    program: str
-    calls: int
-    own: dict[str, float | None]  # instructions a call, by allocator; None: it does not run there
-
-
 def missing() -> str:
     return "" if find_program("valgrind") else "valgrind is not installed: Debian package valgrind"
 
 
-def count_row(program: CommandProgram, allocators: Sequence[Allocator], tell: Callable[[str], None]) -> Row:
+def count_row(program: CommandProgram, allocators: Sequence[Allocator], tell: Tell) -> Row:
     """glibc is among the allocators: its run counts the calls.  Raises RunError if that run fails."""
     program.prepare(Length(seconds=0.0, quick=True))
     glibc = next(each for each in allocators if each.library is None)
@@ -162,22 +154,10 @@ def count_row(program: CommandProgram, allocators: Sequence[Allocator], tell: Ca
     return Row(program.name, calls, own)
 
 
-def _texts(row: Row) -> list[str]:
-    figures = ("-" if value is None else f"{value:.1f}" for value in row.own.values())
-    return [row.program, str(row.calls), *figures]
-
-
-def to_tsv(rows: list[Row]) -> str:
-    """As docs/performance/instructions.tsv has it."""
-    lines = [["program", "calls", *rows[0].own], *map(_texts, rows)]
-    return "".join("\t".join(line) + "\n" for line in lines)
-
-
-def to_table(rows: list[Row]) -> Table:
-    table = Table(title="Instructions in the allocator, a call of malloc with its free", title_justify="left")
-    table.add_column("program", no_wrap=True)
-    for name in ("calls", *rows[0].own):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*_texts(row))
-    return table
+COUNT = Count(
+    title="Instructions in the allocator, a call of malloc with its free",
+    base="calls",
+    tool="callgrind",
+    missing=missing,
+    rows=lambda program, allocators, _length, tell: [count_row(program, allocators, tell)],
+)
