@@ -37,9 +37,9 @@ def ignore(_line: str) -> None:
     """Tells nobody."""
 
 
-def exports_malloc(library: Path) -> bool:
-    symbols = captured(["nm", "-D", str(library)], check=True).stdout
-    return re.search(r" T malloc$", symbols, re.MULTILINE) is not None
+def check_built(library: Path, symbol: str = "malloc") -> None:
+    assert f" T {symbol}\n" in captured(["nm", "-D", library], check=True).stdout
+    assert sorted(path.name for path in library.parent.iterdir()) == ["built", "libsome.so"]
 
 
 def test_the_table() -> None:
@@ -58,50 +58,29 @@ def test_the_targets_name_a_peer_of_each_kind() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_built_once(tmp_path: Path) -> None:
+def test_built_once_until_the_library_is_gone_or_the_table_changes(tmp_path: Path) -> None:
+    """Listing, which has nothing to tell with, builds nothing."""
     told: list[str] = []
     peer = peer_of(Compiled(("malloc.c",), "-O2"))
+    with pytest.raises(PeerError, match="is not built yet"):
+        peers.library_of(peer, None, tmp_path)
     library = peers.library_of(peer, told.append, tmp_path)
-    assert exports_malloc(library)
-    assert sorted(path.name for path in library.parent.iterdir()) == ["built", "libsome.so"]
+    check_built(library)
     built = library.stat().st_mtime_ns
-    assert peers.library_of(peer, told.append, tmp_path) == library
+    assert [peers.library_of(peer, tell, tmp_path) for tell in (told.append, None)] == [library] * 2
     assert library.stat().st_mtime_ns == built
     assert told == [f"building some: {peer.origin}"]
-
-
-@pytest.mark.usefixtures("package")
-def test_built_again_when_the_table_changes(tmp_path: Path) -> None:
-    told: list[str] = []
-    for flags in ("-O2", "-O3"):
-        peers.library_of(peer_of(Compiled(("malloc.c",), flags)), told.append, tmp_path)
-    assert len(told) == 2
-    assert "-O3" in told[1]
-
-
-@pytest.mark.usefixtures("package")
-def test_built_again_when_the_library_is_gone(tmp_path: Path) -> None:
-    peer = peer_of(Compiled(("malloc.c",), "-O2"))
-    peers.library_of(peer, ignore, tmp_path).unlink()
-    assert peers.library_of(peer, ignore, tmp_path).is_file()
+    library.unlink()
+    assert peers.library_of(peer, told.append, tmp_path).is_file()
+    peers.library_of(peer_of(Compiled(("malloc.c",), "-O3")), told.append, tmp_path)
+    assert ["-O3" in line for line in told] == [False, False, True]
 
 
 def test_more_units_from_a_list(package: Path, tmp_path: Path) -> None:
     (package / "free.c").write_text("void free(void *p) { (void)p; }\n")
     (package / "build.rs").write_text('files(["free.c", "bridge.rs"])')
     recipe = Compiled(("malloc.c",), "-O2", listed_in="build.rs", listed_pattern=r'"(\w+\.c)"')
-    library = peers.library_of(peer_of(recipe), ignore, tmp_path)
-    symbols = captured(["nm", "-D", str(library)], check=True).stdout
-    assert " T free" in symbols
-
-
-@pytest.mark.usefixtures("package")
-def test_listing_builds_nothing(tmp_path: Path) -> None:
-    peer = peer_of(Compiled(("malloc.c",), "-O2"))
-    with pytest.raises(PeerError, match="is not built yet"):
-        peers.library_of(peer, None, tmp_path)
-    library = peers.library_of(peer, ignore, tmp_path)
-    assert peers.library_of(peer, None, tmp_path) == library
+    check_built(peers.library_of(peer_of(recipe), ignore, tmp_path), "free")
 
 
 @pytest.mark.usefixtures("package")
@@ -109,9 +88,7 @@ def test_its_own_build_system(tmp_path: Path) -> None:
     recipe = Commands(
         ("mkdir lib", "cc -shared -fPIC {source}/malloc.c -o {build}/lib/own.so"), "lib/own.so", "cc"
     )
-    library = peers.library_of(peer_of(recipe), ignore, tmp_path)
-    assert exports_malloc(library)
-    assert sorted(path.name for path in library.parent.iterdir()) == ["built", "libsome.so"]
+    check_built(peers.library_of(peer_of(recipe), ignore, tmp_path))
 
 
 @pytest.mark.usefixtures("package")
@@ -221,21 +198,19 @@ def test_its_variables_hold_in_the_runs(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (["--list"], "'old' is neither debian nor new"),
         (["--peers", "newest", "--list"], "'newest' is neither debian nor new"),
         (["--peers", "new", "--allocators", "snmallok", "--list"], "no such allocator: snmallok; there are"),
         (["--allocators", "snmalloc", "--list"], "no such allocator: snmalloc; there are"),
     ],
 )
-def test_wrong_choices(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_choices(
+    arguments: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PEERS", "old" if arguments == ["--list"] else "")
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert complaint in capsys.readouterr().err
-
-
-def test_the_environment_may_choose(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PEERS", "old")
-    with pytest.raises(SystemExit, match="2"):
-        main(["--list"])
-    assert "'old' is neither debian nor new" in capsys.readouterr().err

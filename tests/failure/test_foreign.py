@@ -8,16 +8,12 @@ from results import Run
 
 HERE = Path(__file__).resolve().parent
 MODES = ["preload", "preload-debug", "static"]
-HARDENED = {"HAKMEM_HARDEN": "1"}
+MODES_AND_HARDENED = [*((mode, {}) for mode in MODES), ("preload-debug", {"HAKMEM_HARDEN": "1"})]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_in_the_holes(mode: str, run_program: Run) -> None:
-    assert_clean(run_program(HERE / "foreign_in_holes.c", mode))
-
-
-def test_in_the_holes_hardened(run_program: Run) -> None:
-    assert_clean(run_program(HERE / "foreign_in_holes.c", "preload-debug", env=HARDENED))
+@pytest.mark.parametrize(("mode", "options"), MODES_AND_HARDENED)
+def test_in_the_holes(mode: str, options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_in_holes.c", mode, env=options))
 
 
 @pytest.mark.parametrize(("tib", "times"), [("1", "1"), ("1", "4"), ("5", "2")])
@@ -39,10 +35,6 @@ def test_walls_before_a_small_window(gib: str, run_program: Run) -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3"])
-@pytest.mark.parametrize("mode", MODES)
-def test_at_random(mode: str, seed: str, run_program: Run) -> None:
-    assert_clean(run_program(HERE / "foreign_at_random.c", mode, args=[seed]))
-
-
-def test_at_random_hardened(run_program: Run) -> None:
-    assert_clean(run_program(HERE / "foreign_at_random.c", "preload-debug", args=["4"], env=HARDENED))
+@pytest.mark.parametrize(("mode", "options"), MODES_AND_HARDENED)
+def test_at_random(mode: str, options: dict[str, str], seed: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_at_random.c", mode, args=[seed], env=options))

@@ -28,11 +28,7 @@ class Glibc:
 
 
 GLIBCS = (
-    Glibc(
-        "bullseye",
-        "2.31",
-        "the oldest that is supported and can be had: threads and dlsym are libraries of their own",
-    ),
+    Glibc("bullseye", "2.31", "the oldest to be had: threads and dlsym are libraries of their own"),
     Glibc("bionic", "2.27", "older than what the wheel asks for (2.28); what it needs is all there"),
     Glibc("noble", "2.39", "Ubuntu 24.04's"),
     Glibc("trixie", "2.41", "Debian 13's"),
