@@ -160,9 +160,8 @@ def anonymize(
 def _show_sampled(path: Path, as_json: bool) -> None:
     from hakmem.trace.sampled import read_sampled
     from hakmem.trace.sampled_figures import sampled_figures_of
-    from hakmem.views.sampled_text import print_sampled
     from hakmem.views.screen import console, print_json
-    from hakmem.views.trace_text import notes_of
+    from hakmem.views.trace_text import notes_of, print_sampled
 
     found = read_sampled(path)
     figures = sampled_figures_of(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hakmem.layout.memory import Doubles, Integers
-from hakmem.trace.figures import NS_PER_S, live_bytes_of, power_of_size
+from hakmem.trace.figures import NS_PER_S, blocks_of, live_bytes_of, power_of_size
 from hakmem.trace.lives import Lives
 from hakmem.trace.memory import Memory
 from hakmem.trace.words import Op
@@ -29,14 +29,6 @@ class Curves:
     freed_elsewhere: Doubles  # share of the frees; NaN without any
 
 
-@dataclass(frozen=True)
-class LifetimeRow:
-    """The blocks of more than half of `up_to_bytes`, and at most that, by LIFETIME_ENDS_NS."""
-
-    up_to_bytes: int
-    blocks: list[int]
-
-
 def curves_of(lives: Lives, memory: Memory | None) -> Curves:
     """From the first event or sample to the last."""
     events, times = lives.events, lives.events.times_ns
@@ -52,12 +44,8 @@ def curves_of(lives: Lives, memory: Memory | None) -> Curves:
         """The last value at each end; 0 before the first."""
         return np.append(0, values)[np.searchsorted(moments_ns, edges[1:], "right")]
 
-    dead = np.flatnonzero(lives.is_dead)
-    deaths = lives.death_rows[dead]
-    births = lives.birth_rows[dead]
-    is_known = events.ops[births] == Op.TAKE
-    elsewhere = is_known & (events.threads[births] != events.threads[deaths])
-    known = counted(deaths[is_known])
+    deaths, blocks = lives.death_rows[lives.is_dead], blocks_of(lives).at(lives.is_dead)
+    known = counted(deaths[blocks.is_seen])
     nothing = np.empty(0, np.int64)
     return Curves(
         (edges[1:] - first) / NS_PER_S,
@@ -66,18 +54,18 @@ def curves_of(lives: Lives, memory: Memory | None) -> Curves:
         nothing if memory is None else at(memory.times_ns, memory.committed_bytes),
         counted(np.flatnonzero(events.ops == Op.TAKE)) / span_s,
         counted(deaths) / span_s,
-        np.where(known, counted(deaths[elsewhere]) / np.maximum(known, 1), np.nan),
+        np.where(known, counted(deaths[blocks.is_seen & blocks.is_elsewhere]) / np.maximum(known, 1), np.nan),
     )
 
 
-def lifetimes_of(lives: Lives) -> list[LifetimeRow]:
-    """Only blocks whose allocation was seen; the last column is those that still live."""
-    taken = lives.events.ops[lives.birth_rows] == Op.TAKE
-    times, count = lives.events.times_ns, len(LIFETIME_ENDS_NS) + 2
-    spans = times[lives.death_rows] - times[lives.birth_rows]
-    column = np.where(lives.is_dead, np.searchsorted(LIFETIME_ENDS_NS, spans, "right"), count - 1)
-    powers = power_of_size(lives.sizes)
+def lifetimes_of(lives: Lives) -> list[tuple[int, list[int]]]:
+    """For each doubling of sizes, up to so many bytes, the blocks whose allocation was seen by
+    LIFETIME_ENDS_NS; the last column is those that still live."""
+    blocks, count = blocks_of(lives), len(LIFETIME_ENDS_NS) + 2
+    blocks = blocks.at(blocks.is_seen)
+    column = np.where(blocks.is_freed, np.searchsorted(LIFETIME_ENDS_NS, blocks.lived_ns, "right"), count - 1)
+    powers = power_of_size(blocks.sizes)
     return [
-        LifetimeRow(1 << power, np.bincount(column[taken & (powers == power)], minlength=count).tolist())
-        for power in np.unique(powers[taken]).tolist()
+        (1 << power, np.bincount(column[powers == power], minlength=count).tolist())
+        for power in np.unique(powers).tolist()
     ]

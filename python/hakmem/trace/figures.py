@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from hakmem.layout.memory import Integers, Words
+from hakmem.layout.memory import Doubles, Flags, Integers, Words
 from hakmem.trace.lives import Lives
 from hakmem.trace.memory import Memory
 from hakmem.trace.words import Op
@@ -17,40 +18,120 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True)
-class SizeRow:
-    """The blocks of more than half of `up_to_bytes`, and at most that."""
+class Row:
+    """Blocks that are alike."""
 
-    up_to_bytes: int
     blocks: int
     bytes: int
-    median_life_ns: float | None  # None: none was freed
     live_bytes: int  # at the end
+    median_life_ns: float | None  # None: none was freed
 
 
 @dataclass(frozen=True)
-class TraceFigures:
-    """They follow from its events."""
+class SizeRow(Row):
+    """The blocks of more than half of `up_to_bytes`, and at most that."""
 
-    events: int
+    up_to_bytes: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Those of whole traces and of sampled lives, for which they are estimates."""
+
     seconds: float
     threads: int
     allocated_blocks: int
     allocated_bytes: int
     freed_blocks: int
-    live_blocks_before: int
-    live_bytes_before: int
-    live_blocks_after: int
     live_bytes_after: int
-    peak_live_bytes: int
-    peak_anonymous_bytes: int | None  # resident; None: not in the file
     freed_elsewhere: float  # share of the freed blocks that another thread had allocated
     life_quantiles_ns: dict[str, float]
     sizes: list[SizeRow]
+
+
+@dataclass(frozen=True)
+class TraceFigures(Figures):
+    """They follow from its events."""
+
+    events: int
+    live_blocks_before: int
+    live_bytes_before: int
+    live_blocks_after: int
+    peak_live_bytes: int
+    peak_anonymous_bytes: int | None  # resident; None: not in the file
     live_curve: list[int]  # bytes, at equal intervals
 
     @property
     def events_a_second(self) -> float:
         return self.events / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One row a block, or a sample."""
+
+    sizes: Integers  # bytes requested
+    counts: Doubles  # blocks that it stands for
+    lived_ns: Integers  # of those that were freed
+    is_seen: Flags  # its allocation
+    is_freed: Flags
+    is_elsewhere: Flags  # freed by another thread
+
+    def at(self, rows: Flags) -> Blocks:
+        return Blocks(*(column[rows] for column in vars(self).values()))
+
+    @property
+    def bytes(self) -> int:
+        return round(float((self.counts * self.sizes).sum()))
+
+    def life_ns(self, share: float) -> float | None:
+        """A quantile of the lifetimes that were seen; None without any."""
+        ends = self.at(self.is_seen & self.is_freed)
+        if not ends.sizes.size:
+            return None
+        order = np.argsort(ends.lived_ns, kind="stable")
+        reached = np.cumsum(ends.counts[order])
+        return float(ends.lived_ns[order[np.searchsorted(reached, share * reached[-1])]])
+
+    @property
+    def freed_elsewhere(self) -> float:
+        ends = self.at(self.is_seen & self.is_freed)
+        return float(np.average(ends.is_elsewhere, weights=ends.counts)) if ends.sizes.size else 0.0
+
+    @property
+    def row(self) -> tuple[int, int, int, float | None]:
+        """As Row has it."""
+        seen = self.at(self.is_seen)
+        return round(seen.counts.sum()), seen.bytes, self.at(~self.is_freed).bytes, self.life_ns(0.5)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """As Figures has them."""
+        blocks, allocated_bytes, live_bytes, _ = self.row
+        quantiles = {f"p{100 * share:g}": self.life_ns(share) for share in QUANTILES}
+        powers = power_of_size(self.sizes)
+        return {
+            "allocated_blocks": blocks,
+            "allocated_bytes": allocated_bytes,
+            "freed_blocks": round(self.counts[self.is_freed].sum()),
+            "live_bytes_after": live_bytes,
+            "freed_elsewhere": self.freed_elsewhere,
+            "life_quantiles_ns": {name: ns for name, ns in quantiles.items() if ns is not None},
+            "sizes": [SizeRow(*self.at(powers == n).row, 1 << n) for n in np.unique(powers).tolist()],
+        }
+
+
+def blocks_of(lives: Lives) -> Blocks:
+    """Each stands for itself."""
+    events, births, deaths = lives.events, lives.birth_rows, lives.death_rows
+    return Blocks(
+        lives.sizes.astype(np.int64),
+        np.ones(len(births)),
+        np.maximum(events.times_ns[deaths] - events.times_ns[births], 0),
+        events.ops[births] == Op.TAKE,
+        lives.is_dead,
+        events.threads[births] != events.threads[deaths],
+    )
 
 
 def live_bytes_of(lives: Lives) -> Integers:
@@ -80,54 +161,21 @@ def power_of_size(sizes: Integers | Words) -> Integers:
     return np.maximum(np.ceil(np.log2(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64), 3)
 
 
-def _sizes(lives: Lives) -> list[SizeRow]:
-    powers = power_of_size(lives.sizes)
-    taken = lives.events.ops[lives.birth_rows] == Op.TAKE
-    times = lives.events.times_ns
-    spans = np.where(lives.is_dead, times[lives.death_rows] - times[lives.birth_rows], -1)
-    rows = []
-    for power in np.unique(powers).tolist():
-        of_size = powers == power
-        known = spans[of_size & taken & lives.is_dead]
-        rows.append(
-            SizeRow(
-                1 << power,
-                int((of_size & taken).sum()),
-                int(lives.sizes[of_size & taken].sum()),
-                float(np.median(known)) if known.size else None,
-                int(lives.sizes[of_size & ~lives.is_dead].sum()),
-            )
-        )
-    return rows
-
-
 def figures_of(lives: Lives, memory: Memory | None = None) -> TraceFigures:
     """From the first event to the last."""
-    events, live = lives.events, live_bytes_of(lives)
-    taken = events.ops[lives.birth_rows] == Op.TAKE
-    was_there, stays = ~taken, ~lives.is_dead
-    is_event = events.ops != Op.LIVE
-    times = events.times_ns
-    span_ns = int(times[-1] - times[0]) if len(times) else 0
+    events, live, blocks = lives.events, live_bytes_of(lives), blocks_of(lives)
+    is_event, times = events.ops != Op.LIVE, events.times_ns
     edges = np.linspace(times[0], times[-1], POINTS) if len(times) else np.zeros(0)
-    places = np.searchsorted(times, edges, "right") - 1
-    seen, elsewhere = lives.lifetimes_ns, lives.freed_elsewhere
-    begin = int(lives.sizes[was_there].sum())
+    before = blocks.at(~blocks.is_seen)
     return TraceFigures(
+        **blocks.figures,
         events=int(is_event.sum()),
-        seconds=span_ns / NS_PER_S,
+        seconds=int(times[-1] - times[0]) / NS_PER_S if len(times) else 0.0,
         threads=len(np.unique(events.threads[is_event])),
-        allocated_blocks=int(taken.sum()),
-        allocated_bytes=int(lives.sizes[taken].sum()),
-        freed_blocks=int(lives.is_dead.sum()),
-        live_blocks_before=int(was_there.sum()),
-        live_bytes_before=begin,
-        live_blocks_after=int(stays.sum()),
-        live_bytes_after=int(lives.sizes[stays].sum()),
+        live_blocks_before=len(before.sizes),
+        live_bytes_before=before.bytes,
+        live_blocks_after=int((~blocks.is_freed).sum()),
         peak_live_bytes=int(live.max(initial=0)),
         peak_anonymous_bytes=int(memory.anonymous_bytes.max(initial=0)) if memory is not None else None,
-        freed_elsewhere=float(elsewhere.mean()) if elsewhere.size else 0.0,
-        life_quantiles_ns={f"p{100 * q:g}": float(np.quantile(seen, q)) for q in QUANTILES if seen.size},
-        sizes=_sizes(lives),
-        live_curve=live[places].tolist(),
+        live_curve=live[np.searchsorted(times, edges, "right") - 1].tolist(),
     )

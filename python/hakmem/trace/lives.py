@@ -46,24 +46,6 @@ class Lives:
     def is_dead(self) -> Flags:
         return np.asarray(self.death_rows >= 0)
 
-    def _seen_ends(self) -> tuple[Integers, Integers]:
-        """Births and deaths of the blocks of which both were seen."""
-        is_seen = self.is_dead & (self.events.ops[self.birth_rows] == Op.TAKE)
-        return self.birth_rows[is_seen], self.death_rows[is_seen]
-
-    @property
-    def lifetimes_ns(self) -> Integers:
-        """How long blocks lived whose birth and end were seen."""
-        births, deaths = self._seen_ends()
-        times = self.events.times_ns
-        return np.asarray(np.maximum(times[deaths] - times[births], 0))
-
-    @property
-    def freed_elsewhere(self) -> Flags:
-        """Which of the same blocks another thread freed."""
-        births, deaths = self._seen_ends()
-        return np.asarray(self.events.threads[births] != self.events.threads[deaths])
-
 
 def merged(parts: list[Events]) -> Events:
     """Stable: events of one time stay in their thread's order."""

@@ -8,7 +8,7 @@ from typing import Any
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, share_text
 from hakmem.layout.memory import Doubles, Integers
-from hakmem.trace.curves import LIFETIME_ENDS_NS, Curves, LifetimeRow, curves_of, lifetimes_of
+from hakmem.trace.curves import LIFETIME_ENDS_NS, Curves, curves_of, lifetimes_of
 from hakmem.trace.figures import TraceFigures, figures_of
 from hakmem.trace.file import Trace
 from hakmem.views.charts import Chart, Series
@@ -100,10 +100,10 @@ def tiles(figures: TraceFigures) -> list[Tile]:
     return [*found, ("Threads", str(figures.threads), elsewhere)]
 
 
-def shaded(rows: list[LifetimeRow]) -> list[tuple[int, list[tuple[int, int]]]]:
+def shaded(rows: list[tuple[int, list[int]]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Each size's blocks, with their shades in per cent: logarithmic, as counts differ by powers of ten."""
-    most = math.log1p(max((count for row in rows for count in row.blocks), default=0)) or 1.0
+    most = math.log1p(max((count for _, blocks in rows for count in blocks), default=0)) or 1.0
     return [
-        (row.up_to_bytes, [(count, round(SHADE * math.log1p(count) / most)) for count in row.blocks])
-        for row in rows
+        (size, [(count, round(SHADE * math.log1p(count) / most)) for count in blocks])
+        for size, blocks in rows
     ]

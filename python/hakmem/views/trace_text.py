@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,12 +10,17 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text, sparkline
-from hakmem.trace.figures import NS_PER_S, SizeRow, TraceFigures
+from hakmem.trace.figures import NS_PER_S, Figures, SizeRow, TraceFigures
 from hakmem.views.cells import rate_text
+from hakmem.views.profile_text import site_text
 from hakmem.views.screen import Sheet, one_line, table
+
+if TYPE_CHECKING:
+    from hakmem.trace.sampled_figures import SampledFigures, SiteRow
 
 COMMAND_SHOWN = 60
 CURVE_WIDTH = 60
+SITES_SHOWN = 20
 
 
 def time_text(ns: float | None) -> str:
@@ -27,20 +32,14 @@ def time_text(ns: float | None) -> str:
     return f"{ns:.0f} ns"
 
 
-def _lines(figures: TraceFigures) -> list[str]:
+def _block_lines(figures: Figures, about: str = "") -> list[str]:
     elsewhere = share_text(figures.freed_elsewhere, 1.0)
     lives = ", ".join(f"{name} {time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
-    rss = figures.peak_anonymous_bytes
-    peak = bytes_text(figures.peak_live_bytes) + (f" (anonymous RSS {bytes_text(rss)})" if rss else "")
+    allocated = counted(figures.allocated_blocks, "block")
     return [
-        f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
-        f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
-        f"Allocated   {counted(figures.allocated_blocks, 'block')}, {bytes_text(figures.allocated_bytes)}",
-        f"Freed       {counted(figures.freed_blocks, 'block')}, {elsewhere} by another thread",
+        f"Allocated   {about}{allocated}, {bytes_text(figures.allocated_bytes)}",
+        f"Freed       {about}{counted(figures.freed_blocks, 'block')}, {elsewhere} by another thread",
         f"Lifetimes   {lives or 'no block was allocated and freed'}",
-        f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
-        f"{peak} at most, {bytes_text(figures.live_bytes_after)} at the end",
-        f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
     ]
 
 
@@ -63,36 +62,82 @@ def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
     return notes
 
 
-def print_head(console: Console, what: str, head: dict[str, Any]) -> None:
-    """Whose trace it is, and when it began."""
-    if "pid" not in head:  # as anonymize leaves it
-        console.print(f"[bold]{what}[/], anonymous\n")
-        return
-    command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
-    console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
+def _sizes(rows: list[SizeRow]) -> Sheet:
+    names = ("requested", "blocks", "bytes", "median lifetime", "live at the end")
+    return table(
+        "Sizes",
+        names,
+        [
+            (
+                f"≤ {bytes_text(row.up_to_bytes)}",
+                count_text(row.blocks),
+                bytes_text(row.bytes),
+                time_text(row.median_life_ns),
+                bytes_text(row.live_bytes),
+            )
+            for row in rows
+        ],
+    )
 
 
-def sizes_table(sizes: list[SizeRow]) -> Sheet:
-    """A row for each doubling of sizes."""
-    rows = [
-        (
-            f"≤ {bytes_text(row.up_to_bytes)}",
-            count_text(row.blocks),
-            bytes_text(row.bytes),
-            time_text(row.median_life_ns),
-            bytes_text(row.live_bytes),
-        )
-        for row in sizes
-    ]
-    return table("Sizes", ("requested", "blocks", "bytes", "median lifetime", "live at the end"), rows)
+def _sites(rows: list[SiteRow]) -> Sheet:
+    names = ("allocated", "blocks", "median lifetime", "freed by another thread", "live", "samples", "<site")
+    return table(
+        "Sites",
+        names,
+        [
+            (
+                bytes_text(row.bytes),
+                count_text(row.blocks),
+                time_text(row.median_life_ns),
+                share_text(row.freed_elsewhere, 1.0),
+                bytes_text(row.live_bytes),
+                count_text(row.samples),
+                site_text(row.frames).plain,
+            )
+            for row in rows[:SITES_SHOWN]
+        ],
+    )
 
 
 def print_trace(console: Console, head: dict[str, Any], figures: TraceFigures, notes: list[str]) -> None:
     """The figures, the sizes, and the notes."""
-    print_head(console, "Trace", head)
-    for line in _lines(figures):
+    rss = figures.peak_anonymous_bytes
+    peak = bytes_text(figures.peak_live_bytes) + (f" (anonymous RSS {bytes_text(rss)})" if rss else "")
+    lines = [
+        f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
+        f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
+        *_block_lines(figures),
+        f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
+        f"{peak} at most, {bytes_text(figures.live_bytes_after)} at the end",
+        f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
+    ]
+    _print(console, "Trace", head, lines, [_sizes(figures.sizes)], notes)
+
+
+def print_sampled(console: Console, head: dict[str, Any], figures: SampledFigures, notes: list[str]) -> None:
+    """The figures, the sizes, the sites with the most bytes, and the notes."""
+    lines = [
+        f"Samples     {count_text(figures.samples)} in {duration_text(figures.seconds)}, of "
+        f"{counted(figures.threads, 'thread')}",
+        *_block_lines(figures, "about "),
+    ]
+    _print(console, "Sampled lives", head, lines, [_sizes(figures.sizes), _sites(figures.sites)], notes)
+
+
+def _print(
+    console: Console, what: str, head: dict[str, Any], lines: list[str], tables: list[Sheet], notes: list[str]
+) -> None:
+    """Whose trace it is and when it began, and the rest."""
+    if "pid" in head:
+        command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
+        console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
+    else:  # as anonymize leaves it
+        console.print(f"[bold]{what}[/], anonymous\n")
+    for line in lines:
         console.print(Text(line))
     console.print()
-    console.print(sizes_table(figures.sizes))
+    for one in tables:
+        console.print(one)
     for note in notes:
         console.print(Text(note, style="yellow"))
