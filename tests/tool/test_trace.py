@@ -13,7 +13,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
-from hakmem.trace.file import COLUMNS, Writer, read
+from hakmem.trace.file import COLUMNS, Trace, Writer, read, write
 from hakmem.trace.lives import lives_of
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
@@ -236,7 +236,7 @@ NEAR, FAR = 100, 1_000_000
 )
 def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int], tmp_path: Path) -> None:
     lives = lives_of(events(*rows))
-    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, None, "done", 0, 1.0)
+    write(tmp_path / "x", Trace({}, lives, 0, {"end": "done"}, None))
     assert figures_of(read(tmp_path / "x").lives).sizes == figures_of(lives).sizes
     assert sorted(lives.death_rows.tolist()) == sorted(deaths)
     assert (lives.exchanged, lives.unseen_frees, lives.unknown_frees) == figures
@@ -259,7 +259,7 @@ def test_any_program(seed: int, tmp_path: Path) -> None:
         elif op == Op.FREE:
             deaths[current.pop(address)] = row
     lives = lives_of(events(*rows))
-    Writer(tmp_path / "x.part", {}).replace_by(tmp_path / "x", lives, None, "done", 0, 1.0)
+    write(tmp_path / "x", Trace({}, lives, 0, {"end": "done"}, None))
     for found in (lives, read(tmp_path / "x").lives):
         assert (found.birth_rows.tolist(), found.death_rows.tolist()) == (births, deaths)
         assert figures_of(found).live_curve[-1] == 8 * len(current)

@@ -24,7 +24,7 @@ from hakmem.commands.arguments import (
 )
 
 if TYPE_CHECKING:
-    from hakmem.target.target import Target
+    pass
 
 
 class TraceGroup(click.Group):
@@ -68,7 +68,9 @@ def record(
     they are read the missing ones are counted. The blocks that are live already come first.
     """
     from hakmem.profile.session import require_profiles
-    from hakmem.trace import record as recorder
+    from hakmem.trace.record import head_of
+    from hakmem.trace.record import record as recorded
+    from hakmem.trace.sampled import record_sampled
     from hakmem.views.screen import progress_bar
     from hakmem.views.trace_text import notes_of
 
@@ -77,28 +79,16 @@ def record(
     target = open_pid(pid)
     require_profiles(target)
     if is_sampled:
-        _record_sampled(target, path, for_s)
-        return
-    with progress_bar(f"recording process {pid}", for_s) as advance:
-        done = recorder.record(target, path, for_s, lambda s, n: advance(s, f"{count_text(n)} words"))
-    events, size = len(done.lives.events), path.stat().st_size
-    say(f"{path}: {count_text(events)} events, {bytes_text(size)}; {done.end['end']}")
-    for note in notes_of(done.end, done.end["lost"]):
-        say(note)
-
-
-def _record_sampled(target: Target, path: Path, for_s: float) -> None:
-    from hakmem.trace.record import head_of
-    from hakmem.trace.sampled import record_sampled
-    from hakmem.views.screen import progress_bar
-    from hakmem.views.trace_text import notes_of
-
-    with progress_bar(f"sampling process {target.pid}", for_s) as advance:
-        end = record_sampled(
-            target, path, head_of(target), for_s, lambda s, n: advance(s, counted(n, "life", "lives"))
-        )
-    lives = counted(end["lives"], "sampled life", "sampled lives")
-    say(f"{path}: {lives}, {bytes_text(path.stat().st_size)}; {end['end']}")
+        with progress_bar(f"sampling process {pid}", for_s) as advance:
+            end = record_sampled(
+                target, path, head_of(target), for_s, lambda s, n: advance(s, counted(n, "life", "lives"))
+            )
+        what = counted(end["lives"], "sampled life", "sampled lives")
+    else:
+        with progress_bar(f"recording process {pid}", for_s) as advance:
+            done = recorded(target, path, for_s, lambda s, n: advance(s, f"{count_text(n)} words"))
+        what, end = f"{count_text(len(done.lives.events))} events", done.end or {}
+    say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
         say(note)
 

@@ -24,25 +24,11 @@ from hakmem.profile.session import require_profiles
 from hakmem.target.process import Process
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
-from hakmem.trace.file import Writer, resolved
-from hakmem.trace.memory import Memory
-from hakmem.trace.record import LEASE_S, Session, head_of
+from hakmem.trace.record import LEASE_S, Session
 
 STEP_S = 0.01
 UNKEPT_AFTER_S = 0.5  # no keeper by then: the process is read without one
 GONE = "the process ended, its memory with it: its last events are missing"
-
-
-@dataclass
-class Image:
-    """One program that the process ran."""
-
-    title: str
-    writer: Writer
-    session: Session
-    began_s: float
-    ended: str = ""
-    seconds: float = 0.0
 
 
 @dataclass
@@ -53,8 +39,8 @@ class Tracing:
     listener: Listener
     path: Path
     say: Callable[[str], None]
-    notes_of: Callable[[dict[str, Any], int], list[str]]  # on the last line of a file
-    images: list[Image] = field(default_factory=list)
+    notes_of: Callable[[dict[str, Any] | None, int], list[str]]  # on the last line of a file
+    images: list[tuple[str, Session]] = field(default_factory=list)  # each with what it called itself
     others: set[int] = field(default_factory=set)  # PIDs of programs that are not recorded
     why_not: str = "it did not allocate on hakmem, or ended before it could be read"
     _next: Keeper | None = None  # of the child's next program
@@ -79,15 +65,16 @@ class Tracing:
         self.child.reap()
         self._leave_out()
         for number, image in enumerate(self.images, 1):
-            self._write(image, number)
+            self._write(*image, number)
         self._sum_up()
 
     def _leave_out(self) -> None:
         """Shells and shims, which executed a program that did more."""
-        for image in [one for one in self.images[:-1] if one.session.count < self.images[-1].session.count]:
-            image.writer.drop()
+        for image in [one for one in self.images[:-1] if one[1].count < self.images[-1][1].count]:
+            title, session = image
+            session.writer.drop()
             self.images.remove(image)
-            self.say(f"{image.title} executed another program after {duration_text(image.seconds)}: no file")
+            self.say(f"{title} executed another program after {duration_text(session.seconds)}: no file")
 
     def _is_over(self) -> bool:
         """Whether the program that runs is to be read for the last time.  Passes signals on."""
@@ -109,44 +96,35 @@ class Tracing:
             require_profiles(target)
             with Switch(target) as switch:
                 number = f".{len(self.images)}" if self.images else ""
-                writer = Writer(
-                    self.path.with_name(f"{self.path.name}{number}.part"),
-                    head_of(target) | {"pid": self.child.pid},
-                )
-                session = Session(target, switch, writer)
-                image = Image(Process(self.child.pid).name, writer, session, time.monotonic())
-                self.images.append(image)
+                path = self.path.with_name(self.path.name + number)
+                session = Session(target, switch, path, self.child.pid)
+                self.images.append((Process(self.child.pid).name, session))
                 switch.trace(LEASE_S)
                 answer()
-                self._follow(image)
-                image.seconds = time.monotonic() - image.began_s
-                if image.ended:
+                self._follow(session)
+                if session.ended:
                     with suppress(HakmemError):
                         switch.trace(0)
         except HakmemError as error:
             self.why_not = str(error)
 
-    def _follow(self, image: Image) -> None:
+    def _follow(self, session: Session) -> None:
         try:
-            image.session.run(self._is_over, lambda *_: None)
-            image.ended = image.session.ended
+            session.run(self._is_over, lambda *_: None)
         except (ProcessGoneError, UnreadableError):
-            image.ended = GONE
+            session.ended = GONE
         except HakmemError as error:  # a full disk: the program goes on
-            image.ended = str(error)
+            session.ended = str(error)
 
-    def _write(self, image: Image, number: int) -> None:
+    def _write(self, title: str, session: Session, number: int) -> None:
         """The last program has the name that was asked for."""
         is_last = number == len(self.images)
         how = self.child.how_it_ended() if is_last else "executed another program"
         path = self.path if is_last else self.path.with_stem(f"{self.path.stem}.exec{number}")
-        lives, lost = resolved(image.session.take_words())
-        memory = Memory.of(image.session.memory.rows)
-        end = image.writer.replace_by(path, lives, memory, image.ended or how, lost, image.seconds)
-        image.writer.close()
-        events, size = count_text(len(lives.events)), bytes_text(path.stat().st_size)
-        self.say(f"{path}: {events} events, {size}; {image.title} (PID {self.child.pid}) {how}")
-        for note in [*filter(None, [image.ended]), *self.notes_of(end, lost)]:
+        trace = session.write(path, how)
+        events, size = count_text(len(trace.lives.events)), bytes_text(path.stat().st_size)
+        self.say(f"{path}: {events} events, {size}; {title} (PID {self.child.pid}) {how}")
+        for note in [*filter(None, [session.ended]), *self.notes_of(trace.end, trace.lost)]:
             self.say(note)
 
     def _sum_up(self) -> None:

@@ -43,32 +43,16 @@ class Writer:
     """Appends blocks; each is on its way to the disk when its call returns."""
 
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
-        self._path, self._head = path, head
+        self._path = path
         self._file: IO[bytes] = path.open("wb", 0)
         self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
-
-    def replace_by(
-        self, path: Path, lives: Lives, memory: Memory | None, why: str, lost: int, seconds: float
-    ) -> dict[str, Any]:
-        """A file of events takes the place of `path`, and this one of words goes.  Returns its last line."""
-        end = {"end": why, "seconds": round(seconds, 3), "lost": lost, "exchanged": lives.exchanged,
-               "unseen_frees": lives.unseen_frees, "unknown_frees": lives.unknown_frees}  # fmt: skip
-        write(path, Trace(self._head, lives, lost, end, memory))
-        self.drop()  # not before: the words stay if the disk is full
-        return end
 
     def words(self, ring: int, words: Words) -> None:
         """As they are: the rings are emptied meanwhile."""
         data = words.astype("<u8").tobytes()
         self.line({"words": len(words), "ring": ring, "bytes": len(data)})
         self._write(data)
-
-    def lives(self, lives: Lives) -> None:
-        columns = _columns_of(lives)
-        for start in range(0, len(columns["op"]), EVENTS_AT_ONCE):
-            part = slice(start, start + EVENTS_AT_ONCE)
-            self.table("events", {name: columns[name][part] for name in COLUMNS})
 
     def table(self, kind: str, columns: dict[str, Records]) -> None:
         """Columns of one length, compressed: first all lowest bytes, which are much alike."""
@@ -148,9 +132,12 @@ def write(path: Path, trace: Trace) -> None:
     new = path.with_name(path.name + ".new")
     try:
         writer = Writer(new, trace.head)
-        writer.lives(trace.lives)
-        for line in trace.memory.lines() if trace.memory else []:
-            writer.line({"memory": line})
+        columns = _columns_of(trace.lives)
+        for start in range(0, len(columns["op"]), EVENTS_AT_ONCE):
+            part = slice(start, start + EVENTS_AT_ONCE)
+            writer.table("events", {name: column[part] for name, column in columns.items()})
+        if trace.memory is not None:
+            writer.memory(trace.memory)
         if trace.end is not None:
             writer.line(trace.end)
         writer.close()
@@ -160,7 +147,7 @@ def write(path: Path, trace: Trace) -> None:
         raise
 
 
-def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
     """Each line with the bytes after it, up to the first that is not whole."""
     while line := file.readline(LINE_BYTES_MAX):
         try:
@@ -175,15 +162,14 @@ def blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
             return
 
 
-def joined(parts: list[bytes], kind: str) -> Records:
+def _joined(parts: list[bytes], kind: str) -> Records:
     """A column from its parts."""
     width = np.dtype(kind).itemsize
     found = [np.frombuffer(part, "u1").reshape(width, -1).T.copy().view(kind)[:, 0] for part in parts]
     return np.concatenate([np.empty(0, kind), *found])
 
 
-def head_of_file(file: IO[bytes], path: Path) -> dict[str, Any]:
-    """The first line.  HakmemError if it is not that of a trace."""
+def _head_of(file: IO[bytes], path: Path) -> dict[str, Any]:
     try:
         head = json.loads(file.readline(LINE_BYTES_MAX))
         version = head["hakmem_trace"]
@@ -199,7 +185,34 @@ def head_of_file(file: IO[bytes], path: Path) -> dict[str, Any]:
 def is_sampled(path: Path) -> bool:
     """Whether it has the lives of samples (trace/sampled.py).  HakmemError if it is not a trace."""
     with path.open("rb") as file:
-        return bool(head_of_file(file, path).get("sampled"))
+        return bool(_head_of(file, path).get("sampled"))
+
+
+@dataclass
+class Contents:
+    """The parts of a file of either kind."""
+
+    head: dict[str, Any]
+    columns: dict[str, Records]
+    lines: list[tuple[dict[str, Any], list[bytes]]]  # with the bytes after each
+
+    def all(self, kind: str) -> list[Any]:
+        return [what[kind] for what, _ in self.lines if kind in what]
+
+    @property
+    def end(self) -> dict[str, Any] | None:
+        return next((what for what, _ in self.lines if "end" in what), None)
+
+
+def contents(path: Path, kinds: dict[str, str]) -> Contents:
+    """HakmemError if it is not a trace.  `kinds`: its columns."""
+    parts: dict[str, list[bytes]] = {name: [] for name in kinds}
+    with path.open("rb") as file:
+        head, lines = _head_of(file, path), list(_blocks(file))
+    for what, data in lines:
+        for name, part in zip(what["columns"], data, strict=True) if "columns" in what else ():
+            parts[name].append(part)
+    return Contents(head, {name: _joined(parts[name], kind) for name, kind in kinds.items()}, lines)
 
 
 def read(path: Path) -> Trace:
@@ -211,27 +224,17 @@ def read(path: Path) -> Trace:
 
 
 def _read(path: Path) -> Trace:
-    with path.open("rb") as file:
-        head = head_of_file(file, path)
+    found = contents(path, COLUMNS)
+    if len(found.columns["op"]):
+        lives, lost = _from_columns(found.columns), 0
+    else:
         rings: dict[int, list[bytes]] = {}
-        columns: dict[str, list[bytes]] = {name: [] for name in COLUMNS}
-        memory, end = [], None
-        for what, parts in blocks(file):
+        for what, parts in found.lines:
             if "words" in what:
                 rings.setdefault(int(what["ring"]), []).extend(parts)
-            elif "events" in what:
-                for name, part in zip(what["columns"], parts, strict=True):
-                    columns[name].append(part)
-            elif "memory" in what:
-                memory.append(what["memory"])
-            elif "end" in what:
-                end = what
-    if any(columns["op"]):
-        lives, lost = _from_columns({name: joined(columns[name], COLUMNS[name]) for name in COLUMNS}), 0
-    else:
         lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
-    lost = int(end["lost"]) if end and "lost" in end else lost
-    return Trace(head, lives, lost, end, Memory.joined(memory))
+    lost = int((found.end or {}).get("lost", lost))
+    return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
 
 
 def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, int]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ from hakmem.blocks.block_map import read_block_map
 from hakmem.layout.memory import PAGE_BYTES, Words
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target, open_process
-from hakmem.trace.file import Writer, resolved
-from hakmem.trace.lives import Lives
+from hakmem.trace.file import Trace, Writer, resolved, write
 from hakmem.trace.memory import Memory, Sampler
 from hakmem.trace.rings import Rings
 from hakmem.trace.words import Events, Op
@@ -40,15 +38,7 @@ FOLLOW_S = 0.05  # until busy threads have seen a change
 # An event takes some 200 bytes while lives are resolved.
 WORDS_MAX = os.sysconf("SC_AVPHYS_PAGES") * PAGE_BYTES // 300
 
-Progress = Callable[[float, int], None]  # seconds, words so far
-
-
-@dataclass
-class Recorded:
-    """A trace that was taken."""
-
-    lives: Lives
-    end: dict[str, Any]  # the file's last line
+Progress = Callable[[float, int], None]  # seconds; words, or sampled lives, so far
 
 
 def _first_frame(target: Target) -> Events:
@@ -75,13 +65,17 @@ def head_of(target: Target) -> dict[str, Any]:
 class Session:
     """The words so far, in memory and in the file."""
 
-    def __init__(self, target: Target, switch: Switch, writer: Writer) -> None:
-        self.rings, self._switch, self._writer = Rings(target, switch), switch, writer
+    def __init__(self, target: Target, switch: Switch, path: Path, pid: int) -> None:
+        """`pid`: the program's; the target may be its keeper."""
+        self.rings, self._switch = Rings(target, switch), switch
         self.memory = Sampler(target)
+        self._head = head_of(target) | {"pid": pid}
+        self.writer = Writer(path.with_name(path.name + ".part"), self._head)
         self.words: dict[int, list[Words]] = {}
         self.count = 0
         self.ended = ""  # why, before it was to end
-        self._renewed_s = time.monotonic()
+        self.seconds = 0.0
+        self._began_s = self._renewed_s = time.monotonic()
 
     def drain(self) -> int:
         """The most words that came of one ring."""
@@ -89,20 +83,16 @@ class Session:
         with deferred():
             for ring, words in self.rings.drain():
                 self.words.setdefault(ring, []).append(words)
-                self._writer.words(ring, words)
+                self.writer.words(ring, words)
                 self.count += len(words)
                 most = max(most, len(words))
         return most
 
-    def take_words(self) -> list[Words]:
-        """Those of each ring; they are not kept."""
-        return [np.concatenate(self.words.pop(ring)) for ring in list(self.words)]
-
     def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
         """Empties the rings until it is over, and once more."""
-        began_s = time.monotonic()
         for turn in itertools.count():
             now_s = time.monotonic()
+            self.seconds = now_s - self._began_s
             if self.count > WORDS_MAX:
                 self.ended = "as many events as fit into memory"
             if now_s - self._renewed_s > LEASE_S:
@@ -110,10 +100,10 @@ class Session:
             is_last = is_over() or bool(self.ended)
             self.rings.find()
             if turn % SHOWN_EVERY == 0:
-                progress(now_s - began_s, self.count)
+                progress(self.seconds, self.count)
             most = self.drain()
             if (samples := self.memory.look(self.rings.bytes)) is not None:
-                self._writer.memory(samples)
+                self.writer.memory(samples)
             if is_last:
                 return
             if now_s - self._renewed_s > RENEW_EVERY_S:
@@ -121,8 +111,7 @@ class Session:
                 self._renewed_s = now_s
             time.sleep(SHORT_PAUSE_S if most > MANY_WORDS else PAUSE_S)
 
-    def run_for(self, seconds: float, progress: Progress) -> None:
-        end_s = time.monotonic() + seconds
+    def run_until(self, end_s: float, progress: Progress) -> None:
         self.run(lambda: time.monotonic() >= end_s, progress)
 
     def first_frame(self, pid: int, progress: Progress) -> Events:
@@ -132,46 +121,58 @@ class Session:
             self.run(frame.done, progress)
             return frame.result()
 
+    def write(self, path: Path, why: str, before: Events | None = None) -> Trace:
+        """A file of events, in place of the one of words.  `before`: blocks that were live already."""
+        # They are not kept.
+        lives, lost = resolved([np.concatenate(self.words.pop(ring)) for ring in list(self.words)], before)
+        end = {"end": self.ended or why, "seconds": round(self.seconds, 3), "lost": lost,
+               "exchanged": lives.exchanged, "unseen_frees": lives.unseen_frees,
+               "unknown_frees": lives.unknown_frees}  # fmt: skip
+        trace = Trace(self._head, lives, lost, end, Memory.of(self.memory.rows))
+        write(path, trace)
+        self.writer.drop()  # not before: the words stay if the disk is full
+        return trace
 
-def record(target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None) -> Recorded:
+
+def ended_by(run: Callable[[], None]) -> str:
+    """Runs it to its end, or that of the process, or Ctrl-C.  Returns which."""
+    try:
+        with stoppable():
+            run()
+    except Stopped:
+        return "interrupted"
+    except (ProcessGoneError, UnreadableError):
+        return "the process ended, or runs another program"
+    return "duration reached"
+
+
+def record(target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None) -> Trace:
     """Records all events of a process for so long, or until Ctrl-C or its end, into the file."""
+    end_s = time.monotonic() + for_s
     with Switch(target) as switch:
         if switch.is_traced:
             raise HakmemError(f"process {target.pid} is traced by another command: wait until that has ended")
-        writer, began_s = Writer(path.with_name(path.name + ".part"), head_of(target)), time.monotonic()
-        try:
-            session = Session(target, switch, writer)
-            before, ended = _record(session, switch, target.pid, began_s + for_s, progress)
-            seconds = time.monotonic() - began_s
-            lives, lost = resolved(session.take_words(), before)
-            memory = Memory.of(session.memory.rows)
-            return Recorded(lives, writer.replace_by(path, lives, memory, ended, lost, seconds))
-        finally:
-            writer.close()
+        session, before = Session(target, switch, path, target.pid), Events.none()
 
-
-def _record(
-    session: Session, switch: Switch, pid: int, end_s: float, progress: Progress
-) -> tuple[Events, str]:
-    """The blocks that were live at its beginning, and why it ended."""
-    before, ended = Events.none(), "duration reached"
-    session.rings.find()
-    session.rings.skip()
-    try:
-        with stoppable():
+        def run() -> None:
+            nonlocal before
             switch.trace(LEASE_S)
-            session.run_for(FOLLOW_S, progress)
-            before = session.first_frame(pid, progress)
-            session.run_for(end_s - time.monotonic(), progress)
-    except Stopped:
-        ended = "interrupted"
-    except (ProcessGoneError, UnreadableError):
-        ended = "the process ended, or runs another program"
-    finally:
-        with suppress(HakmemError):
-            switch.trace(0)
-            session.run_for(FOLLOW_S, progress)
-            switch.wait_followed(FOLLOW_S)
-            session.drain()
-            switch.trace(0)  # once more: rings that have been read give their memory back
-    return before, session.ended or ended
+            session.run_until(time.monotonic() + FOLLOW_S, progress)
+            before = session.first_frame(target.pid, progress)
+            session.run_until(end_s, progress)
+
+        try:
+            session.rings.find()
+            session.rings.skip()
+            try:
+                ended = ended_by(run)
+            finally:
+                with suppress(HakmemError):
+                    switch.trace(0)
+                    session.run_until(time.monotonic() + FOLLOW_S, progress)
+                    switch.wait_followed(FOLLOW_S)
+                    session.drain()
+                    switch.trace(0)  # once more: rings that have been read give their memory back
+            return session.write(path, ended, before)
+        finally:
+            session.writer.close()

@@ -12,7 +12,6 @@ end.  A block of S bytes is drawn with probability p = 1 - e^(-S/R), and stands 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
-from hakmem.base.signals import Stopped, stoppable
+from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records
 from hakmem.profile.estimate import probabilities
 from hakmem.profile.labels import Labels
@@ -31,7 +29,8 @@ from hakmem.profile.names import mappings_of
 from hakmem.profile.watch import Names
 from hakmem.target.switch import NS_PER_MS, STATE, Settings, Switch, monotonic_ms, read_state
 from hakmem.target.target import Target
-from hakmem.trace.file import Writer, blocks, head_of_file, joined
+from hakmem.trace.file import Writer, contents
+from hakmem.trace.record import LEASE_S, RENEW_EVERY_S, Progress, ended_by
 
 COLUMNS = {
     "site": "<u4",
@@ -45,10 +44,7 @@ COLUMNS = {
 }
 DEPTH_MAX = 32  # frames of a site, from the first that is the program's own
 LOG, LIFE = "life_log", "profile_life"
-LEASE_S = 10.0
-READ_EVERY_S, NAMES_EVERY_S, RENEW_EVERY_S = 0.1, 5.0, 3.0
-
-Progress = Callable[[float, int], None]  # seconds, lives so far
+READ_EVERY_S, NAMES_EVERY_S = 0.1, 5.0
 
 
 class Log:
@@ -193,18 +189,13 @@ def record_sampled(
         was_on = switch.is_on
         writer = Writer(path, {**head, "sampled": True})
         session = _Session(target, writer, log, Names(target.process), monotonic_ms(target.pid) * NS_PER_MS)
-        began_s, ended = time.monotonic(), "duration reached"
+        began_s = time.monotonic()
         try:
             log.read()
             if not was_on:
                 switch.on(Settings(period_bytes, lease_s=LEASE_S))
             switch.keep_lives(True)
-            with stoppable():
-                _run(session, None if was_on else switch, began_s + for_s, progress)
-        except Stopped:
-            ended = "interrupted"
-        except (ProcessGoneError, UnreadableError):
-            ended = "the process ended, or runs another program"
+            ended = ended_by(lambda: _run(session, None if was_on else switch, began_s + for_s, progress))
         finally:
             with suppress(HakmemError):
                 session.read(is_last=True)
@@ -249,17 +240,10 @@ class SampledLives:
 
 def read_sampled(path: Path) -> SampledLives:
     """HakmemError if it is not a trace."""
-    parts: dict[str, list[bytes]] = {name: [] for name in COLUMNS}
-    sites: dict[int, list[tuple[str, str, int]]] = {}
-    end = None
-    with path.open("rb") as file:
-        head = head_of_file(file, path)
-        for what, data in blocks(file):
-            if "lives" in what:
-                for name, part in zip(what["columns"], data, strict=True):
-                    parts[name].append(part)
-            elif "sites" in what:
-                sites |= {int(n): [(f, p, int(at)) for f, p, at in rows] for n, rows in what["sites"].items()}
-            elif "end" in what:
-                end = what
-    return SampledLives(head, {name: joined(parts[name], COLUMNS[name]) for name in COLUMNS}, sites, end)
+    found = contents(path, COLUMNS)
+    sites = {
+        int(number): [(function, file, int(line)) for function, file, line in rows]
+        for names in found.all("sites")
+        for number, rows in names.items()
+    }
+    return SampledLives(found.head, found.columns, sites, found.end)
