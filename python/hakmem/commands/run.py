@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,10 +20,10 @@ from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, 
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
+    from hakmem.launch.child import Child
     from hakmem.launch.condition import Condition
+    from hakmem.launch.keepers import Listener
     from hakmem.launch.preload import Examined
-    from hakmem.launch.results import Results
-    from hakmem.profile.model import Profile
 
 STATS_VARIABLE = "HAKMEM_STATS"
 HARDEN_VARIABLE = "HAKMEM_HARDEN"
@@ -161,10 +162,7 @@ def command(asked: Asked) -> None:
     from hakmem.target.library import find_library
 
     report = checked_report(asked)
-    results = prepared(asked) if asked.is_profiled else None
-    if asked.trace is not None:
-        check_setting(asked, "--trace")
-        check_writable(asked.trace)
+    watch = watcher(asked) if asked.is_profiled or asked.trace else None
     library = find_library()
     examined = examine(asked.words, library)
     complain(examined)
@@ -175,16 +173,13 @@ def command(asked: Asked) -> None:
             launch_watched(asked.words, environment, report)
         launch(asked.words, environment)
 
-    if results is None and asked.trace is None:
+    if watch is None:
         execute()
     from hakmem.doctor.runtimes import hidden
 
     if unseen := hidden(runtime_named(examined), environment, examined.words):
         say(unseen)
-    if asked.trace is not None:
-        run_traced(execute, environment, asked.trace)
-    assert results is not None
-    run_profiled(execute, environment, results, asked)
+    run_kept(execute, environment, watch, "trace" if asked.trace else "profile")
 
 
 def checked_report(asked: Asked) -> Path | None:
@@ -276,63 +271,50 @@ def runtime_named(examined: Examined) -> Runtime | None:
     return runtime_of(examined.program.resolve().name, (path.name for path in examined.libraries))
 
 
-def check_setting(asked: Asked, option: str) -> None:
-    """HakmemError for a setting that the option needs itself."""
+def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
+    """Follows the program to its end.  Checks what can be checked before that is started."""
     if (value := asked.settings.get(PROFILE_VARIABLE)) is not None:
         raise click.UsageError(
-            f"{option} sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={value}"
+            f"{'--trace' if asked.trace else '--profile'} sets {PROFILE_VARIABLE} itself: leave out "
+            f"--env {PROFILE_VARIABLE}={value}"
         )
+    if asked.trace is not None:
+        from hakmem.launch.tracing import Tracing
+        from hakmem.views.trace_text import notes_of
 
+        check_writable(asked.trace)
+        path = asked.trace.absolute()
+        return lambda child, listener: Tracing(child, listener, path, say, notes_of).run()
 
-def prepared(asked: Asked) -> Results:
-    """Checks what can be checked before the program is started."""
+    from hakmem.launch.profiling import Plan, Profiling
     from hakmem.launch.results import Results, checked
+    from hakmem.profile.model import Mode
     from hakmem.views.profile_file import ending, writer
     from hakmem.views.profile_text import show_profile
 
-    check_setting(asked, "--profile")
-
-    def show(profile: Profile) -> None:
-        show_profile(profile, stderr=True, advice=PROFILE_ADVICE)
-
-    return Results([checked(path, ending(path), writer(path)) for path in asked.outputs], say, show)
+    plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
+    show = partial(show_profile, stderr=True, advice=PROFILE_ADVICE)
+    results = Results([checked(path, ending(path), writer(path)) for path in asked.outputs], say, show)
+    return lambda child, listener: Profiling(child, listener, plan, results, say).run()
 
 
-def run_profiled(
-    execute: Callable[[], NoReturn], environment: dict[str, str], results: Results, asked: Asked
+def run_kept(
+    execute: Callable[[], NoReturn],
+    environment: dict[str, str],
+    watch: Callable[[Child, Listener], None],
+    what: str,
 ) -> NoReturn:
     """As the program's parent; ends as it does."""
     from hakmem.launch.child import start
     from hakmem.launch.keepers import VARIABLE, Listener
-    from hakmem.launch.profiling import Plan, Profiling
-    from hakmem.profile.model import Mode
-
-    plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
-    with closing(Listener()) as listener:
-        environment[VARIABLE] = str(listener.path)
-        child = start(execute)
-        try:
-            Profiling(child, listener, plan, results, say).run()
-        except Exception as error:  # the program goes on, and its status is the tool's
-            say(f"the profile ended early: {error}")
-            child.wait()
-    child.leave()
-
-
-def run_traced(execute: Callable[[], NoReturn], environment: dict[str, str], path: Path) -> NoReturn:
-    """As run_profiled."""
-    from hakmem.launch.child import start
-    from hakmem.launch.keepers import VARIABLE, Listener
-    from hakmem.launch.tracing import Tracing
-    from hakmem.views.trace_text import notes_of
 
     with closing(Listener()) as listener:
         environment[VARIABLE] = str(listener.path)
         child = start(execute)
         try:
-            Tracing(child, listener, path.absolute(), say, notes_of).run()
+            watch(child, listener)
         except Exception as error:  # the program goes on, and its status is the tool's
-            say(f"the trace ended early: {error}")
+            say(f"the {what} ended early: {error}")
             child.wait()
     child.leave()
 
