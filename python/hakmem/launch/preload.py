@@ -27,6 +27,7 @@ SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
 LIBRARIES_TIMEOUT_S = 10
 SEVERAL = "several hakmems"  # the trap's name, and doctor's of a process
+HARMLESS = (SEVERAL, "bundled allocator", "deepbind")  # not fatal
 LISTED = re.compile(r"\s*(/.*) \(0x[0-9a-f]+\)$")  # the path may hold spaces
 C_LIBRARIES = ("libc.so", "libc-", "ld-linux", "ld-musl", "ld-", "libc.musl")
 
@@ -36,9 +37,12 @@ class Trap:
     """One reason why hakmem would not serve (all of) a program."""
 
     name: str
-    is_fatal: bool
     what: str
     advice: str
+
+    @property
+    def is_fatal(self) -> bool:
+        return self.name not in HARMLESS
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def _traps(
     program: Path, file: ElfFile | None, library: Path | None, libraries: list[Path]
 ) -> Iterator[Trap]:
     if file is None:
-        yield Trap("format", True, f"{program} is not an ELF program", "name the program that runs it")
+        yield Trap("format", f"{program} is not an ELF program", "name the program that runs it")
         return
     yield from _rights(program)
     is_linked = file.symbol(SYMBOL) is not None
@@ -146,7 +150,6 @@ def _traps(
     if file.is_static:
         yield Trap(
             "static",
-            True,
             f"{program} is linked statically: no dynamic loader runs, so nothing can be preloaded",
             "link it with libhakmem.a, or dynamically",
         )
@@ -154,7 +157,6 @@ def _traps(
     if file.interpreter is not None and not file.dynamic["needed"] and not is_linked:
         yield Trap(
             "no library",
-            True,
             f"{program} needs no library: if it calls malloc, that is linked in, and not a preloaded one",
             "link it with the C library's libc.so (is it where the linker looks?), or with libhakmem.a",
         )
@@ -175,7 +177,6 @@ def _several(
         serves = "its malloc" if linked.exports("malloc") else "its requests by hak_malloc"
         yield Trap(
             SEVERAL,
-            False,
             f"{program} has hakmem linked in, which serves {serves}: with the preloaded one there are two",
             "start it as it is, without hakmem run and LD_PRELOAD, or build it without",
         )
@@ -187,7 +188,6 @@ def _several(
         if file.dynamic["soname"] != ours.dynamic["soname"]:
             yield Trap(
                 SEVERAL,
-                False,
                 f"{program} has hakmem already, in {path}: with the preloaded {library} there are two",
                 f"start it as it is, or preload that one: HAKMEM_LIBRARY={path}",
             )
@@ -206,7 +206,6 @@ def _rights(program: Path) -> Iterator[Trap]:
     if gains:
         yield Trap(
             "setuid",
-            True,
             f"{program} gains privileges when it starts ({', '.join(gains)}): the loader then ignores "
             "LD_PRELOAD",
             "run it as the user whose privileges it gains, link it with libhakmem.a, or add libhakmem.so to "
@@ -234,14 +233,12 @@ def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
     if (ours.machine, ours.is_ours) != (file.machine, file.is_ours):
         yield Trap(
             "machine",
-            True,
             f"{program} is built for {_machine(file)}, {library} for {_machine(ours)}",
             "build hakmem for that machine",
         )
     elif _c_library(file) != _c_library(ours):
         yield Trap(
             "libc",
-            True,
             f"{program} runs on {_c_library(file)}, {library} was built for {_c_library(ours)}",
             f"build hakmem with a compiler for {_c_library(file)}",
         )
@@ -263,14 +260,12 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
     if file.symbol("malloc") is not None:
         yield Trap(
             "own malloc",
-            True,
             f"{program} defines malloc itself{_named(file)}, which takes precedence over any preload",
             "build it without its own malloc (redis: make MALLOC=libc), or link it with libhakmem.a instead",
         )
     elif name := bundled_in(file):
         yield Trap(
             "bundled allocator",
-            False,
             f"{program} bundles {name}; hakmem neither serves nor sees its allocations there",
             "build it with the system's malloc so that hakmem serves all of its memory",
         )
@@ -281,7 +276,6 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
         if library is not None and (library.symbol("malloc") is not None or bundled_in(library)):
             yield Trap(
                 "bundled allocator",
-                False,
                 f"{path} bundles an allocator{_named(library)}; malloc goes to hakmem, its own functions do "
                 "not",
                 "check whether the program can do without that library",
@@ -299,7 +293,6 @@ def _deepbind(program: Path, libraries: list[Path]) -> Iterator[Trap]:
         if file is not None and asks_for_deepbind(file):
             yield Trap(
                 "deepbind",
-                False,
                 f"{path} loads libraries with RTLD_DEEPBIND: they use the C library's malloc, and "
                 "blocks may cross between the two (hakmem forwards frees of foreign blocks)",
                 "check whether it has an option against that; the counter foreign_frees shows how often",
