@@ -21,20 +21,15 @@ from hakmem.trace.file import Trace
 from hakmem.trace.plan import plan_of
 
 # Options that change time or memory and nothing else.
-SETTINGS: tuple[dict[str, str], ...] = (
-    {"HAKMEM_DECAY_MS": "0"},
-    {"HAKMEM_DECAY_MS": "100"},
-    {"HAKMEM_DECAY_MS": "300"},
-    {"HAKMEM_DECAY_MS": "5000"},
-    {"HAKMEM_HELPER_THREAD": "0"},
-    {"HAKMEM_HELPER_THREAD": "1"},
-    {"HAKMEM_BIG_CACHE_BYTES": "0"},
-    {"HAKMEM_BIG_CACHE_BYTES": "16M"},
-    {"HAKMEM_BIG_CACHE_BYTES": "1G"},
-    {"HAKMEM_THP": "0"},
-    {"HAKMEM_PREFAULT": "1"},
-    {"HAKMEM_ROUTE_P": "0"},
-)
+VALUES = {
+    "HAKMEM_DECAY_MS": ("0", "100", "300", "5000"),
+    "HAKMEM_HELPER_THREAD": ("0", "1"),
+    "HAKMEM_BIG_CACHE_BYTES": ("0", "16M", "1G"),
+    "HAKMEM_THP": ("0",),
+    "HAKMEM_PREFAULT": ("1",),
+    "HAKMEM_ROUTE_P": ("0",),
+}
+SETTINGS = [{name: value} for name, values in VALUES.items() for value in values]
 RUNGS = ((1 / 8, 1, 4), (1 / 2, 2, 2), (1.0, 2, 1))  # share of the events, rounds, how many go on
 GAIN_MIN = 0.02
 # How much worse a figure may become that is not asked for.  Malloc is a small part of most programs' time.
