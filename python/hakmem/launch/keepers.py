@@ -56,12 +56,7 @@ class Listener:
     """Where keepers report, until it is closed."""
 
     def __init__(self) -> None:
-        try:
-            self._folder = Scratch.make()
-        except OSError as error:
-            raise HakmemError(
-                f"no folder for temporary files: {error.strerror}; set TMPDIR to one that can be written"
-            ) from None
+        self._folder = Scratch.make()
         self.path = self._folder.path / "keepers"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:

@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.base.errors import HakmemError
 from hakmem.launch.scratch import Scratch
 
 INIT = 1
@@ -51,7 +52,7 @@ def expected_mark() -> tuple[Expected, str] | None:
     could plant a link for the library to follow."""
     try:
         folder = Scratch.make()
-    except OSError:
+    except HakmemError:
         return None
     mark = folder.path / str(os.getpid())
     return Expected(mark.exists, folder), f"1:{folder.path}/%p"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.base.durations import duration_text
-from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
+from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.condition import Condition
@@ -134,8 +134,6 @@ class Profiling:
             program.look()
             for number, condition in enumerate(self.plan.conditions, 1):
                 self._compare(program, condition, number)
-        except (ProcessGoneError, AccessRefusedError) as error:
-            self.why_not = str(error)
         except HakmemError as error:  # it may end just now
             self.why_not = str(error)
         if program.pid != self.child.pid and not Path(f"/proc/{program.pid}/exe").exists():

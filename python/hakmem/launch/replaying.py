@@ -14,6 +14,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.launch.contenders import Contender, Unusable, find_replayer, output_of
 from hakmem.launch.scratch import Scratch
 from hakmem.layout.memory import Integers
+from hakmem.trace.figures import NS_PER_S
 from hakmem.trace.file import Trace
 from hakmem.trace.plan import Plan
 
@@ -21,7 +22,6 @@ NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
 ALL_BYTES = 1 << 48
 WRITTEN_BYTES = (ALL_BYTES, 1 << 20, 1 << 16, 1 << 12, 1 << 6)
 CLOSE_ENOUGH = 0.03
-NS_PER_S = 1e9
 WITHOUT_MALLOC = Contender("no malloc")
 
 
@@ -123,11 +123,7 @@ class Replayer:
 
 @contextmanager
 def replayer(plan: Plan, how: How) -> Iterator[Replayer]:
-    program = find_replayer()
-    try:
-        folder = Scratch.make()
-    except OSError as error:
-        raise HakmemError(f"no folder for temporary files: {error.strerror}; set TMPDIR") from None
+    program, folder = find_replayer(), Scratch.make()
     try:
         path = folder.path / "plan"
         plan.write(path)
@@ -178,7 +174,7 @@ class Fidelity:
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     """By the growth since the first sample of the process's memory: what was free then, and what else the
     program has, is not in the trace.  None without samples."""
-    memory = getattr(trace, "memory", None)
+    memory = trace.memory
     if memory is None:
         return None
     first_ns = int(trace.lives.events.times_ns[trace.lives.life_of_row >= 0][0])

@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.base.errors import HakmemError
+
 PREFIX = "hakmem-run-"
 OWNER = "owner"
 
@@ -28,11 +30,16 @@ class Scratch:
 
     @classmethod
     def make(cls) -> Scratch:
-        """OSError if there is no place for it."""
-        remove_stale(Path(tempfile.gettempdir()))
+        """HakmemError if there is no place for it."""
         while True:
-            path = Path(tempfile.mkdtemp(prefix=PREFIX))
-            lock = os.open(path / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                remove_stale(Path(tempfile.gettempdir()))
+                path = Path(tempfile.mkdtemp(prefix=PREFIX))
+                lock = os.open(path / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise HakmemError(
+                    f"no folder for temporary files: {error.strerror}; set TMPDIR to one that can be written"
+                ) from None
             with suppress(OSError):  # file systems without locks: then no process removes it either
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if os.fstat(lock).st_nlink:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Integers, Records
-from hakmem.trace.figures import live_bytes_of
+from hakmem.trace.figures import NS_PER_S, live_bytes_of
 from hakmem.trace.lives import Lives
 from hakmem.trace.words import Op
 
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        return self.end_ns / 1e9
+        return self.end_ns / NS_PER_S
 
     def write(self, path: Path) -> None:
         head = HEADER.pack(MAGIC, len(self.ops), self.slots, len(self.rows), len(self.starts_ns))
@@ -129,15 +129,19 @@ def _slots(ops: Records, numbers: Integers, sizes: Records) -> Integers:
     return slots
 
 
+def ranks(first: int, values: Integers) -> Integers:
+    """0 for `first`, then 1 and more in the order in which values appear."""
+    _, firsts, places = np.unique(np.append(first, values), return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(firsts))[places[1:]])
+
+
 def _by_thread(threads: Integers, main: int, windows: Integers, end: int) -> tuple[Integers, Records]:
     """The events' order in the plan, and a row for each thread: the main one, then by their first event."""
-    names, firsts, places = np.unique(np.append(main, threads), return_index=True, return_inverse=True)
-    ranks = np.empty(len(names), np.int64)
-    ranks[np.argsort(firsts, kind="stable")] = np.arange(len(names))
-    of_event = ranks[places[1:]]
+    of_event = ranks(main, threads)
     order = np.argsort(of_event, kind="stable")
-    table = np.zeros(len(names), ROW)
-    table["op_count"] = np.bincount(of_event, minlength=len(names))
+    counts = np.bincount(of_event)
+    table = np.zeros(len(counts), ROW)
+    table["op_count"] = counts
     table["first_op"] = np.append(0, np.cumsum(table["op_count"])[:-1])
     has_ops = np.flatnonzero(table["op_count"])
     sorted_windows = windows[order]

@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from hakmem.base.sizes import bytes_text, count_text
-from hakmem.launch.replaying import ALL_BYTES, NS_PER_S, Fidelity, Result
+from hakmem.launch.replaying import ALL_BYTES, Fidelity, Result
 from hakmem.launch.tuning import FIGURES as GOAL_FIGURES
 from hakmem.launch.tuning import Advice, Goal, text_of
+from hakmem.trace.figures import NS_PER_S
 from hakmem.views.screen import table
 from hakmem.views.trace_text import time_text
 
