@@ -9,7 +9,7 @@ import click
 
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
-from hakmem.commands.arguments import JSON, argument, duration, option, options, say
+from hakmem.commands.arguments import INPUT, JSON, argument, duration, option, options, say
 from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ DEFAULT_WITH = "hakmem,glibc,jemalloc,mimalloc,tcmalloc"
 @click.command("replay")
 @options
 def command(
-    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    path: Path = argument(type=INPUT),
     mallocs: str = option(
         "--with", default=DEFAULT_WITH, metavar="NAME,…", help="Mallocs by name, or libraries by their path."
     ),

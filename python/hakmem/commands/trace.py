@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +11,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.base.files import check_writable, is_standard_output, write_atomically
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.commands.arguments import (
+    INPUT,
     JSON,
     OUTPUT_OR_DASH,
     PROCESS,
@@ -22,9 +22,6 @@ from hakmem.commands.arguments import (
     options,
     say,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class TraceGroup(click.Group):
@@ -96,30 +93,29 @@ def record(
 @command.command("show")
 @options
 def show(
-    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    path: Path = argument(type=INPUT),
     as_json: bool = JSON,
     page: Path | None = option("--html", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it as a page."),
 ) -> None:
     """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
     from hakmem.trace.figures import figures_of
-    from hakmem.trace.file import is_sampled, read
+    from hakmem.trace.file import Trace, is_sampled, read
+    from hakmem.trace.sampled import read_sampled
+    from hakmem.trace.sampled_figures import sampled_figures_of
     from hakmem.views.screen import console, print_json
     from hakmem.views.trace_text import notes_of, print_trace
 
-    if is_sampled(path):
-        if page is not None:
-            raise HakmemError(f"{path} has sampled lives: a page is made of a full trace")
-        _show_sampled(path, as_json)
-        return
-    found = read(path)
-    if page is not None:
+    if is_sampled(path) and page is not None:
+        raise HakmemError(f"{path} has sampled lives: a page is made of a full trace")
+    found = read_sampled(path) if is_sampled(path) else read(path)
+    if page is not None and isinstance(found, Trace):
         from hakmem.views.trace_page import render
 
         check_writable(page)
         write_atomically(page, render(found))
         click.echo(f"wrote {page}", err=is_standard_output(page))
         return
-    figures = figures_of(found.lives, found.memory)
+    figures = figures_of(found.lives, found.memory) if isinstance(found, Trace) else sampled_figures_of(found)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:
@@ -129,7 +125,7 @@ def show(
 @command.command("anonymize")
 @options
 def anonymize(
-    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    path: Path = argument(type=INPUT),
     output: Path | None = option("--output", "-o", type=Path, help="The file; default NAME.anonymous.hkt."),
 ) -> None:
     """Write a trace that one may send: sizes, threads by number, and times since the beginning.
@@ -145,17 +141,3 @@ def anonymize(
     check_writable(to)
     write(to, anonymized(read(path)))
     say(f"{to}: {bytes_text(to.stat().st_size)}")
-
-
-def _show_sampled(path: Path, as_json: bool) -> None:
-    from hakmem.trace.sampled import read_sampled
-    from hakmem.trace.sampled_figures import sampled_figures_of
-    from hakmem.views.screen import console, print_json
-    from hakmem.views.trace_text import notes_of, print_sampled
-
-    found = read_sampled(path)
-    figures = sampled_figures_of(found)
-    if as_json:
-        print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
-    else:
-        print_sampled(console(), found.head, figures, notes_of(found.end, (found.end or {}).get("lost", 0)))

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from hakmem.base.durations import duration_text
-from hakmem.commands.arguments import JSON, argument, option, options, say
+from hakmem.commands.arguments import INPUT, JSON, argument, option, options, say
 from hakmem.commands.replay import whole_trace
 
 
 @click.command("tune")
 @options
 def command(
-    path: Path = argument(type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    path: Path = argument(type=INPUT),
     goal: str = option(
         "--for",
         type=click.Choice(["rss", "time", "both"]),

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hakmem.layout.memory import Integers
 from hakmem.trace.file import Trace
 from hakmem.trace.lives import Lives
+from hakmem.trace.plan import ranks
 
 KEPT = ("hakmem", "machine")  # the version and the architecture
 
@@ -20,20 +20,10 @@ def anonymized(trace: Trace) -> Trace:
     times = [events.times_ns] if memory is None else [events.times_ns, memory.times_ns]
     began_ns = min((int(some[0]) for some in times if len(some)), default=0)
     events.times_ns = events.times_ns - began_ns
-    events.threads = _renumbered(events.threads)
+    events.threads = ranks(0, events.threads)  # 0, of blocks that lived before, stays
     lives = Lives.numbered(events, trace.lives.life_of_row[known], 0, 0, 0)
     if memory is not None:
         memory = replace(memory, times_ns=memory.times_ns - began_ns)
     head = {name: trace.head[name] for name in KEPT if name in trace.head}
     end = trace.end or {"end": "cut off", "lost": trace.lost}
     return Trace(head, lives, trace.lost, end, memory)
-
-
-def _renumbered(threads: Integers) -> Integers:
-    """0, the thread of blocks that lived before, stays."""
-    found, first, places = np.unique(threads, return_index=True, return_inverse=True)
-    numbers = np.zeros(len(found), np.int64)
-    order = np.argsort(first)
-    order = order[found[order] != 0]
-    numbers[order] = np.arange(1, len(order) + 1)
-    return np.asarray(numbers[places])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from hakmem.layout import memory as layout
 from hakmem.layout.memory import Integers
 from hakmem.target.switch import monotonic_offset_ns
 from hakmem.target.target import Target
@@ -43,6 +44,10 @@ class Memory:
             yield {name: column[part].tolist() for name, column in vars(self).items()}
 
 
+def number_at(memory: layout.Memory, address: int) -> int:
+    return int.from_bytes(memory.read(address, 8), "little")
+
+
 class Sampler:
     """Reads the process's figures when they are due."""
 
@@ -61,7 +66,7 @@ class Sampler:
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if now_ns < self._next_ns:
             return None
-        committed = int.from_bytes(self._memory.read(self._committed, 8), "little")
+        committed = number_at(self._memory, self._committed)
         anonymous = self._process.anonymous_bytes() - ring_bytes
         self.rows.append((now_ns + self._offset_ns, anonymous, committed))
         self._next_ns = now_ns + EVERY_NS

@@ -14,6 +14,7 @@ from hakmem.layout.heaps import heap_addresses, heap_column
 from hakmem.layout.memory import Words
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target
+from hakmem.trace.memory import number_at
 
 RING = "trace_ring"
 
@@ -48,7 +49,7 @@ class Rings:
         heaps = heap_addresses(self._target.memory, self._target.schema)
         for address in heap_column(self._target.memory, self._target.schema, heaps, RING).tolist():
             if address and address not in self._rings:
-                read = self._number(address + self._read)
+                read = number_at(self._target.memory, address + self._read)
                 self._rings[address] = Ring(len(self._rings), address, read, read)
 
     @property
@@ -59,7 +60,7 @@ class Rings:
     def skip(self) -> None:
         """Forgets what is in the rings."""
         for ring in self._rings.values():
-            self._advance(ring, self._number(ring.address + self._written))
+            self._advance(ring, number_at(self._target.memory, ring.address + self._written))
 
     def drain(self) -> Iterator[tuple[int, Words]]:
         """The words that each ring has got since, with the ring's number."""
@@ -84,6 +85,3 @@ class Rings:
     def _advance(self, ring: Ring, written: int) -> None:
         ring.read = written
         self._switch.write_number(ring.address + self._read, written)
-
-    def _number(self, address: int) -> int:
-        return int.from_bytes(self._target.memory.read(address, 8), "little")

@@ -30,6 +30,7 @@ from hakmem.profile.watch import Names
 from hakmem.target.switch import NS_PER_MS, STATE, Settings, Switch, monotonic_ms, read_state
 from hakmem.target.target import Target
 from hakmem.trace.file import Writer, contents
+from hakmem.trace.memory import number_at
 from hakmem.trace.record import LEASE_S, RENEW_EVERY_S, Progress, ended_by
 
 COLUMNS = {
@@ -67,14 +68,15 @@ class Log:
         if not address:
             self._next = 0
             return np.empty(0, self._life)
-        taken = self._number(address)
+        taken = number_at(self._target.memory, address + self._taken)
         if self._next is None:  # an earlier recording has left these
             self._next = taken
         numbers = np.arange(max(self._next, taken - self._room), taken)
         rows = self._target.memory.array(address + self._lives, self._life, self._room)
         found = rows[numbers % self._room]
         is_whole = found["turn"] == (numbers + 1).astype(np.uint64)
-        is_whole &= numbers > self._number(address) - self._room  # not overwritten meanwhile
+        now = number_at(self._target.memory, address + self._taken)
+        is_whole &= numbers > now - self._room  # not overwritten meanwhile
         if not is_last and not is_whole.all():  # wait for it for half a round
             young = np.flatnonzero(~is_whole & (numbers > taken - self._room // 2))
             if young.size:
@@ -84,9 +86,6 @@ class Log:
         self._next = end
         whole: Records = found[is_whole]
         return whole
-
-    def _number(self, address: int) -> int:
-        return int.from_bytes(self._target.memory.read(address + self._taken, 8), "little")
 
 
 @dataclass
@@ -236,6 +235,10 @@ class SampledLives:
     columns: dict[str, Records]  # COLUMNS
     sites: dict[int, list[tuple[str, str, int]]]  # innermost first; without those that got no names
     end: dict[str, Any] | None  # None: it was cut off
+
+    @property
+    def lost(self) -> int:
+        return int((self.end or {}).get("lost", 0))
 
 
 def read_sampled(path: Path) -> SampledLives:

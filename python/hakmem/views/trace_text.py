@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text, sparkline
-from hakmem.trace.figures import NS_PER_S, Figures, SizeRow, TraceFigures
+from hakmem.trace.figures import NS_PER_S, SizeRow, TraceFigures
 from hakmem.views.cells import rate_text
 from hakmem.views.profile_text import site_text
 from hakmem.views.screen import Sheet, one_line, table
@@ -32,14 +32,27 @@ def time_text(ns: float | None) -> str:
     return f"{ns:.0f} ns"
 
 
-def _block_lines(figures: Figures, about: str = "") -> list[str]:
+def _lines(figures: TraceFigures | SampledFigures) -> list[str]:
     elsewhere = share_text(figures.freed_elsewhere, 1.0)
     lives = ", ".join(f"{name} {time_text(ns)}" for name, ns in figures.life_quantiles_ns.items())
-    allocated = counted(figures.allocated_blocks, "block")
-    return [
+    allocated, freed = (counted(n, "block") for n in (figures.allocated_blocks, figures.freed_blocks))
+    seconds, threads = duration_text(figures.seconds), counted(figures.threads, "thread")
+    about = "" if isinstance(figures, TraceFigures) else "about "
+    lines = [
         f"Allocated   {about}{allocated}, {bytes_text(figures.allocated_bytes)}",
-        f"Freed       {about}{counted(figures.freed_blocks, 'block')}, {elsewhere} by another thread",
+        f"Freed       {about}{freed}, {elsewhere} by another thread",
         f"Lifetimes   {lives or 'no block was allocated and freed'}",
+    ]
+    if not isinstance(figures, TraceFigures):
+        return [f"Samples     {count_text(figures.samples)} in {seconds}, of {threads}", *lines]
+    rss, rate = figures.peak_anonymous_bytes, rate_text(figures.events_a_second)
+    peak = bytes_text(figures.peak_live_bytes) + (f" (anonymous RSS {bytes_text(rss)})" if rss else "")
+    return [
+        f"Events      {count_text(figures.events)} in {seconds}, {rate}, of {threads}",
+        *lines,
+        f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
+        f"{peak} at most, {bytes_text(figures.live_bytes_after)} at the end",
+        f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
     ]
 
 
@@ -100,44 +113,21 @@ def _sites(rows: list[SiteRow]) -> Sheet:
     )
 
 
-def print_trace(console: Console, head: dict[str, Any], figures: TraceFigures, notes: list[str]) -> None:
-    """The figures, the sizes, and the notes."""
-    rss = figures.peak_anonymous_bytes
-    peak = bytes_text(figures.peak_live_bytes) + (f" (anonymous RSS {bytes_text(rss)})" if rss else "")
-    lines = [
-        f"Events      {count_text(figures.events)} in {duration_text(figures.seconds)}, "
-        f"{rate_text(figures.events_a_second)}, of {counted(figures.threads, 'thread')}",
-        *_block_lines(figures),
-        f"Live        {bytes_text(figures.live_bytes_before)} at the start, "
-        f"{peak} at most, {bytes_text(figures.live_bytes_after)} at the end",
-        f"            {sparkline([float(value) for value in figures.live_curve], CURVE_WIDTH)}",
-    ]
-    _print(console, "Trace", head, lines, [_sizes(figures.sizes)], notes)
-
-
-def print_sampled(console: Console, head: dict[str, Any], figures: SampledFigures, notes: list[str]) -> None:
-    """The figures, the sizes, the sites with the most bytes, and the notes."""
-    lines = [
-        f"Samples     {count_text(figures.samples)} in {duration_text(figures.seconds)}, of "
-        f"{counted(figures.threads, 'thread')}",
-        *_block_lines(figures, "about "),
-    ]
-    _print(console, "Sampled lives", head, lines, [_sizes(figures.sizes), _sites(figures.sites)], notes)
-
-
-def _print(
-    console: Console, what: str, head: dict[str, Any], lines: list[str], tables: list[Sheet], notes: list[str]
+def print_trace(
+    console: Console, head: dict[str, Any], figures: TraceFigures | SampledFigures, notes: list[str]
 ) -> None:
-    """Whose trace it is and when it began, and the rest."""
+    """Whose trace it is and when it began; its figures, tables and notes."""
+    what = "Trace" if isinstance(figures, TraceFigures) else "Sampled lives"
     if "pid" in head:
         command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
         console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
     else:  # as anonymize leaves it
         console.print(f"[bold]{what}[/], anonymous\n")
-    for line in lines:
+    for line in _lines(figures):
         console.print(Text(line))
     console.print()
-    for one in tables:
-        console.print(one)
+    console.print(_sizes(figures.sizes))
+    if not isinstance(figures, TraceFigures):
+        console.print(_sites(figures.sites))
     for note in notes:
         console.print(Text(note, style="yellow"))
