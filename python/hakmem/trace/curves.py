@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hakmem.layout.memory import Doubles, Integers
@@ -16,21 +14,9 @@ INTERVALS = 200
 LIFETIME_ENDS_NS = (1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11)  # then longer ones, and blocks that stay
 
 
-@dataclass(frozen=True)
-class Curves:
-    """At the ends of equal intervals; those of memory are empty where the file has none."""
-
-    times_s: Doubles  # since the first event or sample
-    live_bytes: Integers
-    anonymous_bytes: Integers
-    committed_bytes: Integers
-    allocated_per_s: Doubles  # blocks, in the interval before
-    freed_per_s: Doubles
-    freed_elsewhere: Doubles  # share of the frees; NaN without any
-
-
-def curves_of(lives: Lives, memory: Memory | None) -> Curves:
-    """From the first event or sample to the last."""
+def curves_of(lives: Lives, memory: Memory | None) -> tuple[Doubles, dict[str, Doubles | Integers]]:
+    """Seconds since the first event or sample, up to the last, at the ends of equal intervals; and by their
+    names the figures there, or in the interval before.  Those of memory only where the file has them."""
     events, times = lives.events, lives.events.times_ns
     moments = [times] if memory is None else [times, memory.times_ns]
     first, last = (end([end(some) for some in moments if len(some)], default=0) for end in (min, max))
@@ -44,18 +30,17 @@ def curves_of(lives: Lives, memory: Memory | None) -> Curves:
         """The last value at each end; 0 before the first."""
         return np.append(0, values)[np.searchsorted(moments_ns, edges[1:], "right")]
 
+    curves: dict[str, Doubles | Integers] = {"live blocks": at(times, live_bytes_of(lives))}
+    if memory is not None:
+        curves["anonymous RSS"] = at(memory.times_ns, memory.anonymous_bytes)
+        curves["committed by hakmem"] = at(memory.times_ns, memory.committed_bytes)
     deaths, blocks = lives.death_rows[lives.is_dead], blocks_of(lives).at(lives.is_dead)
     known = counted(deaths[blocks.is_seen])
-    nothing = np.empty(0, np.int64)
-    return Curves(
-        (edges[1:] - first) / NS_PER_S,
-        at(times, live_bytes_of(lives)),
-        nothing if memory is None else at(memory.times_ns, memory.anonymous_bytes),
-        nothing if memory is None else at(memory.times_ns, memory.committed_bytes),
-        counted(np.flatnonzero(events.ops == Op.TAKE)) / span_s,
-        counted(deaths) / span_s,
-        np.where(known, counted(deaths[blocks.is_seen & blocks.is_elsewhere]) / np.maximum(known, 1), np.nan),
-    )
+    elsewhere = counted(deaths[blocks.is_seen & blocks.is_elsewhere])
+    curves["allocated"] = counted(np.flatnonzero(events.ops == Op.TAKE)) / span_s
+    curves["freed"] = counted(deaths) / span_s
+    curves["by another thread"] = np.where(known, elsewhere / np.maximum(known, 1), np.nan)  # a share
+    return (edges[1:] - first) / NS_PER_S, curves
 
 
 def lifetimes_of(lives: Lives) -> list[tuple[int, list[int]]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, share_text
-from hakmem.layout.memory import Doubles, Integers
-from hakmem.trace.curves import LIFETIME_ENDS_NS, Curves, curves_of, lifetimes_of
+from hakmem.trace.curves import LIFETIME_ENDS_NS, curves_of, lifetimes_of
 from hakmem.trace.figures import TraceFigures, figures_of
 from hakmem.trace.file import Trace
 from hakmem.views.charts import Chart, Series
@@ -18,11 +17,36 @@ from hakmem.views.trace_text import notes_of, time_text
 SHADE = 80  # per cent of colour for the fullest cell
 LIFETIMES = [*(f"< {time_text(end)}" for end in LIFETIME_ENDS_NS), "longer", "live at the end"]
 
+CHARTS: tuple[tuple[str, str, str, tuple[str, ...], Callable[[float], str]], ...] = (
+    (
+        "memory",
+        "Memory",
+        "Bytes that the program had requested and not freed; its anonymous memory in RAM; and the memory "
+        "that hakmem accounts for. The gap between the first two is the allocator's and the kernel's.",
+        ("live blocks", "anonymous RSS", "committed by hakmem"),
+        bytes_text,
+    ),
+    (
+        "events",
+        "Events",
+        "Blocks allocated and freed per second.",
+        ("allocated", "freed"),
+        lambda value: f"{count_text(value)}/s",
+    ),
+    (
+        "elsewhere",
+        "Frees by another thread",
+        "The share of frees by a thread that had not allocated the block, where its allocation was seen.",
+        ("by another thread",),
+        lambda value: share_text(value, 1.0),
+    ),
+)
+
 
 def render(trace: Trace) -> str:
     """The page as text."""
     figures = figures_of(trace.lives, trace.memory)
-    charts = charts_of(curves_of(trace.lives, trace.memory), is_threaded=figures.threads > 1)
+    charts = charts_of(trace, is_threaded=figures.threads > 1)
     return rendered(
         "trace.html.j2",
         {chart.key: chart.data for chart in charts},
@@ -38,44 +62,16 @@ def render(trace: Trace) -> str:
     )
 
 
-def charts_of(curves: Curves, *, is_threaded: bool) -> list[Chart]:
+def charts_of(trace: Trace, *, is_threaded: bool) -> list[Chart]:
     """One axis of time for all."""
+    times, curves = curves_of(trace.lives, trace.memory)
 
-    def series(name: str, values: Integers | Doubles) -> Series:
-        return Series(name, [None if math.isnan(value) else value for value in values.tolist()])
+    def series(name: str) -> Series:
+        return Series(name, [None if math.isnan(value) else value for value in curves[name].tolist()])
 
-    memory = [
-        series("live blocks", curves.live_bytes),
-        series("anonymous RSS", curves.anonymous_bytes),
-        series("committed by hakmem", curves.committed_bytes),
-    ]
-    found: list[tuple[Any, ...]] = [
-        (
-            "memory",
-            "Memory",
-            "Bytes that the program had requested and not freed; its anonymous memory in RAM; and the memory "
-            "that hakmem accounts for. The gap between the first two is the allocator's and the kernel's.",
-            [one for one in memory if one.values],
-            bytes_text,
-        ),
-        (
-            "events",
-            "Events",
-            "Blocks allocated and freed per second.",
-            [series("allocated", curves.allocated_per_s), series("freed", curves.freed_per_s)],
-            lambda value: f"{count_text(value)}/s",
-        ),
-        (
-            "elsewhere",
-            "Frees by another thread",
-            "The share of frees by a thread that had not allocated the block, where its allocation was seen.",
-            [series("by another thread", curves.freed_elsewhere)],
-            lambda value: share_text(value, 1.0),
-        ),
-    ]
     return [
-        Chart(key, title, text, curves.times_s.tolist(), lines, form)
-        for key, title, text, lines, form in found[: 2 + is_threaded]
+        Chart(key, title, text, times.tolist(), [series(name) for name in names if name in curves], form)
+        for key, title, text, names, form in CHARTS[: 2 + is_threaded]
     ]
 
 
