@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from hakmem.base.sizes import bytes_text
@@ -19,19 +18,12 @@ UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 KIB = 1024
 
 
-class Figure(StrEnum):
-    """The figure that is compared."""
-
-    RSS = "rss"  # of the process
-    LIVE = "live"  # bytes in its live blocks
-
-
 @dataclass(frozen=True)
 class Condition:
     """True when the figure is above `bytes`."""
 
     text: str
-    figure: Figure
+    figure: str  # rss: of the process; live: bytes in its live blocks
     bytes: int
 
 
@@ -45,7 +37,7 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
         raise ValueError(
             f"{text!r} is always true, or never: there are {bytes_text(memory_bytes)} for the process"
         )
-    return Condition(text.strip(), Figure(match[1].lower()), size)
+    return Condition(text.strip(), match[1].lower(), size)
 
 
 def usable_bytes() -> int:

@@ -164,7 +164,8 @@ def _traps(
     yield from _several(program, file if is_linked else None, library, libraries)
     if is_linked and file.exports("malloc"):
         return
-    yield from _fit(program, file, library)
+    if (trap := misfit(program, file, library)) is not None:
+        yield trap
     yield from _bundled(program, file, libraries)
     yield from _deepbind(program, libraries)
 
@@ -220,28 +221,24 @@ def _has_capabilities(program: Path) -> bool:
         return False
 
 
-def misfit(program: Path, file: ElfFile, library: Path) -> Trap | None:
-    """Why that library cannot be in that program, if it cannot."""
-    return next(_fit(program, file, library), None)
-
-
-def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
+def misfit(program: Path, file: ElfFile, library: Path | None) -> Trap | None:
     """Program and library must match in machine and C library."""
     ours = open_elf(library) if library is not None else None
     if ours is None:
-        return
+        return None
     if (ours.machine, ours.is_ours) != (file.machine, file.is_ours):
-        yield Trap(
+        return Trap(
             "machine",
             f"{program} is built for {_machine(file)}, {library} for {_machine(ours)}",
             "build hakmem for that machine",
         )
-    elif _c_library(file) != _c_library(ours):
-        yield Trap(
+    if _c_library(file) != _c_library(ours):
+        return Trap(
             "libc",
             f"{program} runs on {_c_library(file)}, {library} was built for {_c_library(ours)}",
             f"build hakmem with a compiler for {_c_library(file)}",
         )
+    return None
 
 
 def _machine(file: ElfFile) -> str:

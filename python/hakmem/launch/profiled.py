@@ -15,7 +15,7 @@ import numpy as np
 
 from hakmem.base.errors import HakmemError
 from hakmem.census.snapshot import take
-from hakmem.launch.condition import Condition, Figure, usable_bytes
+from hakmem.launch.condition import Condition, usable_bytes
 from hakmem.launch.keepers import Keeper
 from hakmem.profile.live import Start, read_profile
 from hakmem.profile.model import Mode, Profile
@@ -50,30 +50,14 @@ class Taken:
     is_exact: bool = False  # of the moment at which the program ended
 
 
-@dataclass
-class _Due:
-    """When the next of each may come, by time.monotonic."""
-
-    look_s: float = 0.0
-    if_grown_s: float = 0.0  # a look, when RSS has grown
-    peak_s: float = 0.0  # a reading of a new peak
-    latest_s: float = 0.0  # a reading in case the keeper ends as well
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The program that a process runs: exec changes it."""
-
-    executable: str
-    stack: str  # where its stack begins, its code, its environment: placed at random
-
-    @classmethod
-    def of(cls, pid: int) -> Identity | None:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            return cls(str(Path(f"/proc/{pid}/exe").readlink()), " ".join(fields[23:26]))
-        except OSError:
-            return None  # it ends, or became another user's
+def program_of(pid: int) -> tuple[str, ...] | None:
+    """Which program a process runs, its file first: exec changes it.  The rest is where its stack begins, its
+    code and its environment, which are placed at random."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return str(Path(f"/proc/{pid}/exe").readlink()), *fields[23:26]
+    except OSError:
+        return None  # it ends, or became another user's
 
 
 class Program:
@@ -84,7 +68,7 @@ class Program:
         self.target: Target = open_process(keeper.keeper_pid if keeper else pid)
         require_profiles(self.target)
         self.began_s = time.monotonic()
-        self.identity = Identity.of(self.target.pid)
+        self.identity = program_of(self.target.pid)
         self.title = _name_of(self.target) if self.has_executed else _name_of(self.target, pid)
         self.latest: Taken | None = None
         self.peak: Taken | None = None
@@ -92,7 +76,11 @@ class Program:
         self.ended_s = 0.0
         self.rss_peak_bytes = 0  # the kernel's figure, at the end
         self.live_bytes = 0.0
-        self._due = _Due()
+        # When the next of each may come, by time.monotonic.
+        self._look_s = 0.0
+        self._if_grown_s = 0.0  # a look, when RSS has grown
+        self._peak_s = 0.0  # a reading of a new peak
+        self._latest_s = 0.0  # a reading in case the keeper ends as well
         self._renew_s = self.began_s
         self._rss_looked_at = 0
         self._risky_bytes = usable_bytes() * RISKY_SHARE
@@ -109,21 +97,21 @@ class Program:
             self._renew()
         rss_bytes = self.rss_bytes
         has_grown = rss_bytes > self._rss_looked_at * PEAK_STEP
-        if now_s < (self._due.if_grown_s if has_grown else self._due.look_s):
+        if now_s < (self._if_grown_s if has_grown else self._look_s):
             return
         began_cpu_s = time.process_time()
         self.live_bytes = self._read_live_bytes()
         self._rss_looked_at = rss_bytes
         took_s = time.process_time() - began_cpu_s
-        self._due.if_grown_s = now_s + max(LOOK_EVERY_S[True], took_s / LOOK_SHARE)
-        self._due.look_s = now_s + max(LOOK_EVERY_S[False], took_s / LOOK_SHARE)
+        self._if_grown_s = now_s + max(LOOK_EVERY_S[True], took_s / LOOK_SHARE)
+        self._look_s = now_s + max(LOOK_EVERY_S[False], took_s / LOOK_SHARE)
         highest_bytes = self.peak.live_bytes if self.peak else 0.0
         is_peak = self.live_bytes > highest_bytes * PEAK_STEP
         is_far = self.live_bytes > highest_bytes * PEAK_LEAP  # that is not often so
-        if is_far or now_s >= (self._due.peak_s if is_peak else self._due.latest_s):
+        if is_far or now_s >= (self._peak_s if is_peak else self._latest_s):
             self.take(self.live_bytes, rss_bytes)
         elif is_peak:
-            self._due.look_s = self._due.peak_s
+            self._look_s = self._peak_s
 
     def take(self, live_bytes: float | None = None, rss_bytes: int | None = None) -> Taken:
         """Reads the profile now: the latest, and perhaps the peak."""
@@ -139,8 +127,8 @@ class Program:
             self.peak = replace(found, profile=replace(profile, header=header, allocated=[]))
         now_s, is_sure = time.monotonic(), self.is_kept and found.rss_bytes < self._risky_bytes
         took_s = time.process_time() - began_cpu_s
-        self._due.peak_s = now_s + took_s / PEAK_SHARE
-        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_sure], took_s / LATEST_SHARE[is_sure])
+        self._peak_s = now_s + took_s / PEAK_SHARE
+        self._latest_s = now_s + max(LATEST_EVERY_S[is_sure], took_s / LATEST_SHARE[is_sure])
         return found
 
     def _read_live_bytes(self) -> float:
@@ -148,7 +136,7 @@ class Program:
 
     def meets(self, condition: Condition) -> bool:
         """Compares RSS now, or the live bytes at the last look."""
-        return (self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes) > condition.bytes
+        return (self.rss_bytes if condition.figure == "rss" else self.live_bytes) > condition.bytes
 
     # ---- its end ---------------------------------------------------------------------------------------
 
@@ -196,7 +184,7 @@ class Program:
     @property
     def has_executed(self) -> bool:
         """Whether the process runs another program by now."""
-        now = Identity.of(self.pid)
+        now = program_of(self.pid)
         return now is not None and now != self.identity
 
     @property
@@ -232,7 +220,7 @@ class Program:
 
     def _close_switch(self) -> None:
         if self._switch is not None:
-            self._switch.__exit__(None, None, None)
+            self._switch.close()
             self._switch = None
 
 

@@ -19,7 +19,7 @@ from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.condition import Condition
 from hakmem.launch.keepers import Keeper, Listener
-from hakmem.launch.profiled import Identity, Program, Taken
+from hakmem.launch.profiled import Program, Taken, program_of
 from hakmem.launch.results import Results, Say, whose
 from hakmem.profile.model import Mode
 
@@ -140,8 +140,8 @@ class Profiling:
             self._finish(program, "ended")
             self.ready.append(program.pid)
         elif program.has_executed:
-            now = Identity.of(program.pid)
-            self._finish(program, f"executed {now.executable if now else 'another program'}")
+            now = program_of(program.pid)
+            self._finish(program, f"executed {now[0] if now else 'another program'}")
 
     def _compare(self, program: Program, condition: Condition, number: int) -> None:
         if (program.pid, condition.text) in self.met or not program.meets(condition):
