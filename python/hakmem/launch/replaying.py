@@ -67,11 +67,6 @@ class _Raw:
     left: int  # events that were not replayed
     curve: Integers
 
-    @classmethod
-    def read(cls, text: str) -> _Raw:
-        cpu_ns, faults, base_bytes, idle_bytes, left, *curve = map(int, text.split())
-        return cls(cpu_ns, faults, base_bytes, idle_bytes, left, np.array(curve, np.int64))
-
 
 @dataclass(frozen=True)
 class How:
@@ -97,12 +92,13 @@ class Replayer:
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
         try:
-            found = _Raw.read(output_of(self.program, one, self._path, *words))
+            printed = map(int, output_of(self.program, one, self._path, *words).split())
+            cpu_ns, faults, base_bytes, idle_bytes, left, *curve = printed
         except ValueError:
             raise Unusable(f"{one.name} prints lines of its own between the figures of the replay") from None
-        if found.left:
-            raise HakmemError(f"{found.left} events were not replayed")
-        return found
+        if left:
+            raise HakmemError(f"{left} events were not replayed")
+        return _Raw(cpu_ns, faults, base_bytes, idle_bytes, left, np.array(curve, np.int64))
 
     def empty(self) -> _Raw:
         """The same work without a malloc: its time is not malloc's, and its memory is the program's own."""
@@ -166,10 +162,6 @@ class Fidelity:
     peak: float
     mean: float
 
-    @property
-    def distance(self) -> float:
-        return max(abs(self.peak), abs(self.mean))
-
 
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     """By the growth since the first sample of the process's memory: what was free then, and what else the
@@ -200,7 +192,7 @@ def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
     for written in WRITTEN_BYTES:
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
-        found.append((error.distance if error else 0.0, written))
+        found.append((max(abs(error.peak), abs(error.mean)) if error else 0.0, written))
         if found[-1][0] <= CLOSE_ENOUGH:
             break
     replays.how = replace(asked, written_bytes=min(found, key=lambda one: one[0])[1])

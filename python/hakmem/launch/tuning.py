@@ -144,26 +144,19 @@ class Tuner:
             self._how = replays.how
         return self._how.written_bytes
 
-    def best(self, goal: Goal) -> tuple[dict[str, str], float] | None:
-        """With its gain on the way; None where the defaults are best."""
-        kept, predicted, score = list(SETTINGS), 0.0, 1.0
-        for share, rounds, count in self._rungs:
+    def advice(self, goal: Goal, rounds: int) -> Advice | None:
+        """None where the defaults are best."""
+        kept, predicted, score = SETTINGS, 0.0, 1.0
+        for share, times, count in self._rungs:
             tried = kept + ([combined] if count == 1 and (combined := _combined(kept)) else [])
-            ratios = self._ratios(share, tried, rounds)
+            ratios = self._ratios(share, tried, times)
             found = [(one.score(goal), one.gain(goal), place) for place, one in enumerate(ratios) if one]
             if not found:
                 return None
             kept = [tried[place] for _, _, place in sorted(found)[:count]]
             score, predicted, _ = min(found)
-        return (kept[0], predicted) if score < 1 else None
-
-    def advice(self, goal: Goal, rounds: int) -> Advice | None:
-        found = self.best(goal)
-        if found is None:
-            return None
-        setting, predicted = found
-        (measured,) = self._ratios(1.0, [setting], rounds)
-        return advice_of(setting, predicted, measured, goal) if measured else None
+        measured = self._ratios(1.0, kept, rounds)[0] if score < 1 else None
+        return advice_of(kept[0], predicted, measured, goal) if measured else None
 
 
 def _combined(settings: Sequence[dict[str, str]]) -> dict[str, str] | None:

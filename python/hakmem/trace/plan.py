@@ -103,13 +103,9 @@ def _windows(times: Integers, sizes: Records, peak_bytes: int) -> tuple[Integers
     own = times[begins]
     idle = np.setdiff1d(np.arange(0, end, step_ns), own // step_ns * step_ns)
     starts = np.sort(np.concatenate((own, idle)), kind="stable")
-    of_own = np.searchsorted(starts, own, "left") + _rank_of_equal(own)
+    of_equal = np.arange(len(own)) - np.searchsorted(own, own, "left")  # the place among equal ones
+    of_own = np.searchsorted(starts, own, "left") + of_equal
     return np.append(0, starts), of_own[np.cumsum(begins) - 1] + 1
-
-
-def _rank_of_equal(values: Integers) -> Integers:
-    """How many equal ones come before each, in a sorted array."""
-    return np.asarray(np.arange(len(values)) - np.searchsorted(values, values, "left"))
 
 
 def _slots(ops: Records, numbers: Integers, sizes: Records) -> Integers:
