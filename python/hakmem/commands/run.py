@@ -347,9 +347,9 @@ def absolute(name: str) -> Path:
 
 def hardened(library: Path, level: int) -> list[Path]:
     """The libraries to preload: the checking functions precede those of other libraries."""
-    from hakmem.launch.preload import FORTIFY, fortify_beside
+    from hakmem.launch.preload import FORTIFY, beside
 
-    fortify = fortify_beside(library)
+    fortify = beside(library, FORTIFY)
     if fortify is None and level:
         warn(
             f"{FORTIFY} is not beside {library}: hardened mode is on, but without bounds checks in C library "

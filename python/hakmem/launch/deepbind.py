@@ -54,13 +54,10 @@ def _plt_entries(section: CodeSection, slots: set[int]) -> Iterator[int]:
 
 def _calls(section: CodeSection, slots: set[int], entries: set[int]) -> Iterator[int]:
     """Offsets of calls and tail calls of dlopen."""
-    for pattern in (CALL_NEAR, JUMP_NEAR):
-        yield from (
-            match.start() for match in pattern.finditer(section.data) if _target(section, match) in entries
-        )
-    yield from (
-        match.start() for match in CALL_THROUGH.finditer(section.data) if _target(section, match) in slots
-    )
+    for pattern, wanted in ((CALL_NEAR, entries), (JUMP_NEAR, entries), (CALL_THROUGH, slots)):
+        for match in pattern.finditer(section.data):
+            if _target(section, match) in wanted:
+                yield match.start()
 
 
 def _target(section: CodeSection, match: re.Match[bytes]) -> int:

@@ -93,11 +93,7 @@ class Listener:
             connection.settimeout(FIRST_BYTE_S)
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
             data, extra, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(CREDENTIALS.size))
-            pids = [
-                CREDENTIALS.unpack(d[: CREDENTIALS.size])[0]
-                for _, kind, d in extra
-                if kind == SCM_CREDENTIALS
-            ]
+            pids = [CREDENTIALS.unpack_from(d)[0] for _, kind, d in extra if kind == SCM_CREDENTIALS]
             connection.setblocking(False)
             if data and pids:
                 return Keeper(CREDENTIALS.unpack(peer)[0], pids[0], connection)

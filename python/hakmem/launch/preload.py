@@ -21,7 +21,7 @@ from hakmem.target.allocators import bundled_in
 from hakmem.target.elf import ElfFile, open_elf
 from hakmem.target.locate import SYMBOL
 
-FORTIFY = "libhakmem-fortify.so"
+FORTIFY = "libhakmem-fortify.so"  # checks bounds in functions of the C library; not built for musl
 SHELL = "/bin/sh"
 SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
@@ -66,14 +66,9 @@ class Examined:
         return next((trap for trap in self.traps if trap.is_fatal), None)
 
 
-def fortify_beside(library: Path) -> Path | None:
-    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
-    return beside(library, FORTIFY)
-
-
 def beside(library: Path, name: str) -> Path | None:
-    """Another file of hakmem's: beside the library where it is built, in a folder of its own where it is
-    installed."""
+    """Another file of hakmem's, if it is there: beside the library where it is built, in a folder of its own
+    where it is installed."""
     places = (library.with_name(name), library.parent / "hakmem" / name)
     return next((path for path in places if path.is_file()), None)
 

@@ -5,7 +5,6 @@ else     its own memory is read, as long as it is there: the last reading is fro
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.census.snapshot import take
 from hakmem.launch.condition import Condition, usable_bytes
 from hakmem.launch.keepers import Keeper
+from hakmem.layout.memory import PAGE_BYTES
 from hakmem.profile.live import Start, read_profile
 from hakmem.profile.model import Mode, Profile
 from hakmem.profile.names import Sources, name_addresses
@@ -36,7 +36,6 @@ LATEST_EVERY_S = {True: 2.0, False: 0.25}
 LOOK_SHARE, PEAK_SHARE = 0.05, 0.1
 LATEST_SHARE = {True: 0.02, False: 0.1}
 RISKY_SHARE = 0.5  # of what the process may use: above it the OOM killer may come, and ends the keeper, too
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -69,7 +68,10 @@ class Program:
         require_profiles(self.target)
         self.began_s = time.monotonic()
         self.identity = program_of(self.target.pid)
-        self.title = _name_of(self.target) if self.has_executed else _name_of(self.target, pid)
+        self.title = self.target.command[0].rsplit("/", 1)[-1]
+        if not self.has_executed:  # as it calls itself
+            with suppress(HakmemError):
+                self.title = Process(pid).name
         self.latest: Taken | None = None
         self.peak: Taken | None = None
         self.ended = ""  # how, once it has
@@ -222,11 +224,3 @@ class Program:
         if self._switch is not None:
             self._switch.close()
             self._switch = None
-
-
-def _name_of(target: Target, pid: int = 0) -> str:
-    """As the process calls itself, while it runs the program; else by the command line."""
-    with suppress(HakmemError):
-        if pid:
-            return Process(pid).name
-    return target.command[0].rsplit("/", 1)[-1]

@@ -56,20 +56,15 @@ def remove_stale(folder: Path) -> None:
     """Removes folders whose owner was killed.  Folders of other users, and without the owner's file, stay."""
     with suppress(OSError):
         for path in folder.glob(f"{PREFIX}*"):
-            _remove_if_stale(path)
+            with suppress(OSError):  # it has an owner, or is another user's
+                if path.lstat().st_uid == os.geteuid():
+                    _remove_unlocked(path)
 
 
-def _remove_if_stale(path: Path) -> None:
-    try:
-        if path.lstat().st_uid != os.geteuid():
-            return
-        lock = os.open(path / OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return
+def _remove_unlocked(path: Path) -> None:
+    lock = os.open(path / OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
-    except OSError:
-        return  # it has an owner
     finally:
         os.close(lock)

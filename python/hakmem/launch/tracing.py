@@ -101,20 +101,17 @@ class Tracing:
                 self.images.append((Process(self.child.pid).name, session))
                 switch.trace(LEASE_S)
                 answer()
-                self._follow(session)
+                try:
+                    session.run(self._is_over, lambda *_: None)
+                except (ProcessGoneError, UnreadableError):
+                    session.ended = GONE
+                except HakmemError as error:  # a full disk: the program goes on
+                    session.ended = str(error)
                 if session.ended:
                     with suppress(HakmemError):
                         switch.trace(0)
         except HakmemError as error:
             self.why_not = str(error)
-
-    def _follow(self, session: Session) -> None:
-        try:
-            session.run(self._is_over, lambda *_: None)
-        except (ProcessGoneError, UnreadableError):
-            session.ended = GONE
-        except HakmemError as error:  # a full disk: the program goes on
-            session.ended = str(error)
 
     def _write(self, title: str, session: Session, number: int) -> None:
         """The last program has the name that was asked for."""

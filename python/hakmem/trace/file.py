@@ -1,11 +1,5 @@
 """The file of a trace: lines of JSON, and after some of them compressed columns (docs/TRACES.md).
 
-    {"hakmem_trace": 1, …}                     the head
-    {"words": N, "ring": R, "bytes": B}        B bytes of a ring; only while it is recorded
-    {"events": N, "columns": {name: …}}        the same resolved: blocks have numbers instead of addresses
-    {"memory": {"times_ns": […], …}}           the process's memory at these times
-    {"end": "duration reached", …}             without it the file was cut off
-
 However the writer ended, the file is complete up to its last whole block."""
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records, Words
 from hakmem.target.target import NONSENSE
 from hakmem.trace.lives import Lives, lives_of, merged
-from hakmem.trace.memory import Memory
+from hakmem.trace.memory import SAMPLES_A_LINE, Memory
 from hakmem.trace.words import Events, Op, events_of, set_times
 
 VERSION = 1
@@ -70,8 +64,9 @@ class Writer:
             self._write(data)
 
     def memory(self, memory: Memory) -> None:
-        for line in memory.lines():
-            self.line({"memory": line})
+        for start in range(0, len(memory.times_ns), SAMPLES_A_LINE):
+            part = slice(start, start + SAMPLES_A_LINE)
+            self.line({"memory": {name: column[part].tolist() for name, column in vars(memory).items()}})
 
     def close(self) -> None:
         """A file of a head alone goes."""
@@ -218,23 +213,19 @@ def contents(path: Path, kinds: dict[str, str]) -> Contents:
 def read(path: Path) -> Trace:
     """HakmemError if it is not a trace."""
     try:
-        return _read(path)
+        found = contents(path, COLUMNS)
+        if len(found.columns["op"]):
+            lives, lost = _from_columns(found.columns), 0
+        else:
+            rings: dict[int, list[bytes]] = {}
+            for what, parts in found.lines:
+                if "words" in what:
+                    rings.setdefault(int(what["ring"]), []).extend(parts)
+            lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
+        lost = int((found.end or {}).get("lost", lost))
+        return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
     except NONSENSE:
         raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
-
-
-def _read(path: Path) -> Trace:
-    found = contents(path, COLUMNS)
-    if len(found.columns["op"]):
-        lives, lost = _from_columns(found.columns), 0
-    else:
-        rings: dict[int, list[bytes]] = {}
-        for what, parts in found.lines:
-            if "words" in what:
-                rings.setdefault(int(what["ring"]), []).extend(parts)
-        lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
-    lost = int((found.end or {}).get("lost", lost))
-    return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
 
 
 def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -36,12 +35,6 @@ class Memory:
         names = [field.name for field in fields(cls)]
         rows = (row for line in lines for row in zip(*(line[name] for name in names), strict=True))
         return cls.of(list(rows)) if lines else None
-
-    def lines(self) -> Iterator[dict[str, list[int]]]:
-        """For the file."""
-        for start in range(0, len(self.times_ns), SAMPLES_A_LINE):
-            part = slice(start, start + SAMPLES_A_LINE)
-            yield {name: column[part].tolist() for name, column in vars(self).items()}
 
 
 def number_at(memory: layout.Memory, address: int) -> int:

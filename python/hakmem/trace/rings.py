@@ -23,7 +23,6 @@ RING = "trace_ring"
 class Ring:
     """One heap's: its place in the process, and how far it has been read."""
 
-    number: int
     address: int
     read: int  # words
     began: int  # likewise, when it was found
@@ -50,7 +49,7 @@ class Rings:
         for address in heap_column(self._target.memory, self._target.schema, heaps, RING).tolist():
             if address and address not in self._rings:
                 read = number_at(self._target.memory, address + self._read)
-                self._rings[address] = Ring(len(self._rings), address, read, read)
+                self._rings[address] = Ring(address, read, read)
 
     @property
     def bytes(self) -> int:
@@ -67,10 +66,10 @@ class Rings:
         rings = list(self._rings.values())
         places = np.array([ring.address + self._written for ring in rings], np.uint64)
         counts = self._target.memory.records(places, np.dtype("u8")).tolist()
-        for ring, written in zip(rings, counts, strict=True):
+        for number, (ring, written) in enumerate(zip(rings, counts, strict=True)):
             if written == ring.read:
                 continue
-            yield ring.number, self._words_of(ring, written)
+            yield number, self._words_of(ring, written)
             self._advance(ring, written)
 
     def _words_of(self, ring: Ring, written: int) -> Words:

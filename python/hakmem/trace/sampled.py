@@ -147,17 +147,12 @@ class _Session:
             return
         profile = Profile(mappings=mappings_of(self.target.maps(), self.target.file_of))
         profile.samples = [Sample(stack, 0, 0, 0, 0.0, 1.0) for stack in new]
-        if is_last:
-            self.names.find(profile)
-        else:
-            self.names.find_soon(profile)
+        (self.names.find if is_last else self.names.find_soon)(profile)
         self.names.use(profile)
         named = [stack for stack in new if is_last or all(at in profile.names for at in stack)]
         labels = Labels(profile)
         texts = {
-            str(self.sites[stack]): [
-                [one.function, one.file, one.line] for one in labels.site(stack, DEPTH_MAX)
-            ]
+            str(self.sites[stack]): [[*vars(one).values()] for one in labels.site(stack, DEPTH_MAX)]
             for stack in named
         }
         self._named.update(named)

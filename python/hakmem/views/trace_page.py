@@ -77,14 +77,10 @@ def charts_of(trace: Trace, *, is_threaded: bool) -> list[Chart]:
 
 def tiles(figures: TraceFigures) -> list[Tile]:
     """The trace in a few figures."""
-    lives = figures.life_quantiles_ns
+    lives, blocks = figures.life_quantiles_ns, count_text(figures.allocated_blocks)
     found = [
         ("Events", count_text(figures.events), f"{count_text(figures.events_a_second)} a second"),
-        (
-            "Allocated",
-            bytes_text(figures.allocated_bytes),
-            f"in {count_text(figures.allocated_blocks)} blocks",
-        ),
+        ("Allocated", bytes_text(figures.allocated_bytes), f"in {blocks} blocks"),
         ("Peak live", bytes_text(figures.peak_live_bytes), f"{bytes_text(figures.live_bytes_after)} at end"),
     ]
     if figures.peak_anonymous_bytes:

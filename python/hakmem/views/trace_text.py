@@ -12,7 +12,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text, sparkline
 from hakmem.trace.figures import NS_PER_S, SizeRow, TraceFigures
 from hakmem.views.cells import rate_text
-from hakmem.views.profile_text import site_text
+from hakmem.views.profile_text import SITES_SHOWN, site_text
 from hakmem.views.screen import Sheet, one_line, table
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 COMMAND_SHOWN = 60
 CURVE_WIDTH = 60
-SITES_SHOWN = 20
 
 
 def time_text(ns: float | None) -> str:
