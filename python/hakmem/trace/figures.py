@@ -84,14 +84,16 @@ class Blocks:
     def bytes(self) -> int:
         return round(float((self.counts * self.sizes).sum()))
 
-    def life_ns(self, share: float) -> float | None:
-        """A quantile of the lifetimes that were seen; None without any."""
+    def lives_ns(self, *shares: float) -> list[float]:
+        """Quantiles of the lifetimes that were seen; nothing without any."""
         ends = self.at(self.is_seen & self.is_freed)
         if not ends.sizes.size:
-            return None
+            return []
         order = np.argsort(ends.lived_ns, kind="stable")
         reached = np.cumsum(ends.counts[order])
-        return float(ends.lived_ns[order[np.searchsorted(reached, share * reached[-1])]])
+        return [
+            float(ends.lived_ns[order[np.searchsorted(reached, share * reached[-1])]]) for share in shares
+        ]
 
     @property
     def freed_elsewhere(self) -> float:
@@ -101,14 +103,14 @@ class Blocks:
     @property
     def row(self) -> tuple[int, int, int, float | None]:
         """As Row has it."""
-        seen = self.at(self.is_seen)
-        return round(seen.counts.sum()), seen.bytes, self.at(~self.is_freed).bytes, self.life_ns(0.5)
+        seen, median_ns = self.at(self.is_seen), next(iter(self.lives_ns(0.5)), None)
+        return round(seen.counts.sum()), seen.bytes, self.at(~self.is_freed).bytes, median_ns
 
     @property
     def figures(self) -> dict[str, Any]:
         """As Figures has them."""
         blocks, allocated_bytes, live_bytes, _ = self.row
-        quantiles = {f"p{100 * share:g}": self.life_ns(share) for share in QUANTILES}
+        names = (f"p{100 * share:g}" for share in QUANTILES)
         powers = power_of_size(self.sizes)
         return {
             "allocated_blocks": blocks,
@@ -116,7 +118,7 @@ class Blocks:
             "freed_blocks": round(self.counts[self.is_freed].sum()),
             "live_bytes_after": live_bytes,
             "freed_elsewhere": self.freed_elsewhere,
-            "life_quantiles_ns": {name: ns for name, ns in quantiles.items() if ns is not None},
+            "life_quantiles_ns": dict(zip(names, self.lives_ns(*QUANTILES), strict=False)),
             "sizes": [SizeRow(*self.at(powers == n).row, 1 << n) for n in np.unique(powers).tolist()],
         }
 
