@@ -164,8 +164,8 @@ class Fidelity:
 
 
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
-    """By the growth since the first sample of the process's memory: what was free then, and what else the
-    program has, is not in the trace.  None without samples."""
+    """By the growth since the first sample of the process's memory: free memory of then, and others of
+    the program's, are not in the trace.  None without samples."""
     memory = trace.memory
     if memory is None:
         return None

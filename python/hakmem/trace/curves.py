@@ -44,8 +44,8 @@ def curves_of(lives: Lives, memory: Memory | None) -> tuple[Doubles, dict[str, D
 
 
 def lifetimes_of(lives: Lives) -> list[tuple[int, list[int]]]:
-    """For each doubling of sizes, up to so many bytes, the blocks whose allocation was seen by
-    LIFETIME_ENDS_NS; the last column is those that still live."""
+    """For each doubling of sizes, with its largest, the blocks whose allocation was seen by LIFETIME_ENDS_NS;
+    the last column is those that still live."""
     blocks, count = blocks_of(lives), len(LIFETIME_ENDS_NS) + 2
     blocks = blocks.at(blocks.is_seen)
     column = np.where(blocks.is_freed, np.searchsorted(LIFETIME_ENDS_NS, blocks.lived_ns, "right"), count - 1)

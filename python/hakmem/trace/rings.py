@@ -53,7 +53,7 @@ class Rings:
 
     @property
     def bytes(self) -> int:
-        """Of pages that events were written into since then."""
+        """The memory that events were written into since then."""
         return sum(8 * min(ring.read - ring.began, self._room) for ring in self._rings.values())
 
     def skip(self) -> None:
