@@ -55,12 +55,10 @@ class Figure:
 
     @property
     def explained(self) -> str:
-        """The meaning, and the advice."""
         return f"{sentence(self.meaning)} {self.advice}"
 
     @property
     def help(self) -> str:
-        """As a sentence."""
         label = f"{self.label}, resident or not: " if self in MEMORY else ""
         return sentence(label + self.meaning)
 

@@ -42,7 +42,6 @@ class ClassFigures:
 
     @property
     def cached_blocks(self) -> int:
-        """Free blocks that threads cache."""
         return self.magazine_blocks + self.quarantine_blocks
 
     @property

@@ -83,7 +83,6 @@ def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:
 
 
 def live_details(residency: Residency) -> list[Detail]:
-    """Live bytes by class."""
     details: list[Detail] = [
         {"block_bytes": item.block_bytes, "bytes": item.requested_bytes, "live_blocks": item.live_blocks}
         for item in by_bytes(residency.classes, "requested_bytes")
@@ -94,7 +93,6 @@ def live_details(residency: Residency) -> list[Detail]:
 
 
 def rounding_details(residency: Residency) -> list[Detail]:
-    """The cost of rounding by class."""
     return [
         {
             "block_bytes": item.block_bytes,
@@ -139,7 +137,6 @@ def thread_details(scan: Scan, names: dict[int, str], figure: str) -> list[Detai
 
 
 def pool_details(residency: Residency) -> list[Detail]:
-    """The three kinds of unused slabs."""
     kinds = (
         ("EMPTY, kept for their class", residency.empty_slab_bytes),
         ("UNUSED, in SuperSlabs in use", residency.unused_slab_bytes),

@@ -51,7 +51,6 @@ def _live_blocks(record: np.void) -> int:
 
 
 def named_live_bytes(census: Census) -> Integers:
-    """The live bytes of each named heap."""
     named, heaps = census.reading.named, census.reading.heaps
     records = named.records
     in_slabs = records["owner"]["bytes_out"].astype(np.int64)

@@ -22,8 +22,6 @@ WHERE = {
 
 @dataclass(frozen=True)
 class ChangedOption:
-    """An option whose value is not the default."""
-
     variable: str
     value: int | str
     default: str

@@ -20,8 +20,6 @@ SHORTEST_S = 1e-6
 
 @dataclass(frozen=True)
 class ClassRates:
-    """One size class."""
-
     now: ClassFigures
     refilled_per_s: float  # blocks fetched by malloc below the magazine
     flushed_per_s: float  # blocks flushed by free below the magazine
@@ -57,7 +55,6 @@ class Rates:
 
 
 def between(before: Snapshot, after: Snapshot) -> Rates:
-    """The rates from `before` to `after`."""
     seconds = max(after.monotonic_s - before.monotonic_s, SHORTEST_S)
     old_classes = {item.number: item for item in before.classes}
     old, new = before.counters | before.totals, after.counters | after.totals

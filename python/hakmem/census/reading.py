@@ -69,7 +69,6 @@ class Reading:
         return self.target.schema
 
     def mean_request_bytes(self, number: int) -> float | None:
-        """The mean request of a class; None if unknown."""
         if not {"sampled_requests", "sampled_bytes"} <= self.class_counters.keys():
             return None
         requests = int(self.class_counters["sampled_requests"][number])

@@ -79,7 +79,6 @@ class Residency:
 
     @property
     def quarantine_bytes(self) -> int:
-        """The cached bytes in quarantines."""
         return sum(heap.quarantine_bytes for heap in self.heaps)
 
     @property
@@ -133,7 +132,6 @@ class Measuring:
         self.result = Residency(census.classes, [], named=np.zeros(len(reading.named), np.int64))
 
     def run(self, foreign: NDArray[np.bool_] | None) -> Residency:
-        """All steps."""
         self.measure_cached()
         self.census.count_slabs(self.measure_slabs)
         for item in self.census.classes[: self.reading.schema.constant("slab_class_count")]:
@@ -147,7 +145,6 @@ class Measuring:
     # ---- magazines, quarantines ----
 
     def measure_cached(self) -> None:
-        """Cached bytes by class and by thread."""
         caches = (self.reading.magazine_blocks(), self.reading.quarantined)
         resident = [self.resident_of(blocks) for blocks in caches]
         classes = np.concatenate([blocks.classes for blocks in caches])

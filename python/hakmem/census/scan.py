@@ -29,8 +29,6 @@ STEADY_BYTES = 16 * PAGE_BYTES
 
 @dataclass
 class Scan:
-    """The result of one scan of the process."""
-
     reading: Reading
     residency: Residency
     outside: dict[Outside, int]

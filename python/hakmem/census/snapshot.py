@@ -104,7 +104,6 @@ def read_counters(reading: Reading) -> dict[str, int]:
 
 
 def read_totals(reading: Reading) -> dict[str, int]:
-    """The totals of the process."""
     schema = reading.schema
     record = reading.target.memory.array(schema.root("totals"), schema.dtype("totals"), 1)
     return {name: int(record[name][0]) for name in record.dtype.names or ()}
@@ -160,7 +159,6 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
 
 
 def quarantine_bytes(reading: Reading) -> Integers:
-    """The bytes in each heap's quarantine."""
     held = reading.quarantined
     sums = np.bincount(held.heap_rows, reading.class_bytes[held.classes], minlength=len(reading.heaps))
     return sums.astype(np.int64)

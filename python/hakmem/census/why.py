@@ -71,7 +71,6 @@ class Explanation:
 
 
 def explain(target: Target) -> Explanation:
-    """Reads a process or a core and explains its RSS."""
     if target.process is None:
         return explain_core(target)
     scans = [scan(target, target.process)]
@@ -100,7 +99,6 @@ def explain_core(target: Target) -> Explanation:
 
 
 def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> Explanation:
-    """The explanation of one scan."""
     limits = take(target, detail="counters").limits
     heaps, live_bytes = found.residency.named_figures, live_bytes_of(found)
     return Explanation(
@@ -133,7 +131,6 @@ def live_bytes_of(found: Scan) -> int:
 
 
 def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[HeapShare]:
-    """The shares of heaps with memory of their own."""
     numbers = found.reading.named.numbers.tolist()
     resident = dict(zip(numbers, found.residency.named.tolist(), strict=True))
     return [

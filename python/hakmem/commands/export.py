@@ -50,8 +50,6 @@ def parse_url(word: str) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line."""
-
     listen: tuple[str, int] | None = option(
         "--listen",
         type=Parsed("address", parse_address),

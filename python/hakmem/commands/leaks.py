@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line."""
-
     target: str = TARGET
     for_s: float | None = option(
         "--for",

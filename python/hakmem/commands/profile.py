@@ -55,8 +55,6 @@ ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line."""
-
     target: str = TARGET
     for_s: float | None = option("--for", type=duration(), help="How long to sample.  [default: 10s]")
     mode: str | None = one_of(MODES)

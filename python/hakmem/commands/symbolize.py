@@ -41,8 +41,6 @@ class InputFile(click.File):
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line."""
-
     report: BinaryIO = argument(type=InputFile("rb"), default="-")
     executable: Path | None = EXECUTABLE
     libraries: tuple[Path, ...] = LIBRARIES

@@ -38,8 +38,6 @@ def parse_address(word: str) -> int:
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line."""
-
     target: str = TARGET
     address: int | None = argument(
         type=Parsed("address", parse_address), required=False, metavar="[0xADDRESS]"

@@ -75,7 +75,6 @@ def warnings_of(library: Path, given: Mapping[str, str]) -> list[str]:
 
 
 def ask(library: Path, variables: Mapping[str, str]) -> str:
-    """The library's standard error."""
     return loaded(library, variables).stderr
 
 

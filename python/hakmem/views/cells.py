@@ -10,8 +10,6 @@ from hakmem.base.sizes import bytes_text, count_text
 
 @dataclass(frozen=True)
 class Cell:
-    """The text of a cell, and its sort key."""
-
     text: str
     key: float | str
 
@@ -25,15 +23,12 @@ def number(value: float | None, text: Callable[[float], str] = count_text) -> Ce
 
 
 def size(value: float | None) -> Cell:
-    """A cell of bytes."""
     return number(value, bytes_text)
 
 
 def rate_text(value: float) -> str:
-    """A rate per second."""
     return f"{count_text(round(value, 1))}/s"
 
 
 def rate(value: float) -> Cell:
-    """A cell of a rate."""
     return Cell(rate_text(value) if value else "·", value)

@@ -93,12 +93,10 @@ def largest(tables: Iterable[Mapping[Kind, float]], count: int) -> list[Kind]:
 
 
 def colour(index: int) -> int:
-    """The colour of a series by its index."""
     return index % COLOUR_COUNT
 
 
 def draw(chart: Chart) -> str:
-    """The chart as an SVG element."""
     layers = [series for series in chart.series if chart.is_stacked and not series.is_line]
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
     tops = stack([filled(chart.times_s, layer.values) for layer in layers])
@@ -179,7 +177,6 @@ def time_axis(end_s: float) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """A time on the axis."""
     if seconds < 60:
         return f"{seconds:g} s"
     if seconds < 3600:
@@ -214,5 +211,4 @@ def stroke(piece: Sequence[tuple[float, float]], number: int) -> str:
 
 
 def points_text(points: Sequence[tuple[float, float]]) -> str:
-    """Coordinates in SVG syntax."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

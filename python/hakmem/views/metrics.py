@@ -71,7 +71,6 @@ class HakmemCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """All metrics at this moment."""
         with self._lock:
             began_s = time.monotonic()
             targets = self._fleet.targets()
@@ -135,7 +134,6 @@ def process_labels(target: Target) -> tuple[str, str]:
 def add_snapshot(
     families: Families, snapshot: Snapshot, meta: dict[str, FieldMeta], labels: tuple[str, str]
 ) -> None:
-    """All figures of one process."""
     families.add_all(MEMORY, snapshot.memory, labels)
     process, limits = snapshot.process, snapshot.limits
     if process is not None:
@@ -163,7 +161,6 @@ def add_class(
 
 
 def class_counter(name: str, meta: FieldMeta | None) -> Figure:
-    """One of the library's."""
     made = of_library(name, meta)
     return replace(made, metric=f"class_{name}", labels=CLASSES[0].labels, pick=attrgetter(name))
 

@@ -81,7 +81,6 @@ class HeapMetrics:
     def add(
         self, families: Families, target: Target, snapshot: Snapshot, labels: tuple[str, str], row: Row
     ) -> None:
-        """The heaps of one process."""
         if not snapshot.heaps or not self._heaps_shown:
             return
         shown = self._shown.get(row, set())
@@ -102,7 +101,6 @@ def largest(sizes: Counter[Series], count: int) -> list[Series]:
 
 
 def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Sequence[str]) -> None:
-    """The gauges of the heaps of one series."""
     for figure in HEAP_GAUGES:
         known = [value for value in map(figure.of, heaps) if value is not None]
         if known:

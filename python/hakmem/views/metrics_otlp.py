@@ -94,7 +94,6 @@ def metrics_url(url: str) -> str:
 
 
 def as_otlp(families: Iterable[Metric], time_ns: int) -> MetricsData:
-    """The figures of one answer to Prometheus."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope

@@ -51,8 +51,6 @@ Name = tuple[str, str, str]  # site, function, file
 
 @dataclass
 class _Followed:
-    """One process."""
-
     watch: SiteWatch
     known: set[Name] = field(default_factory=set)  # that had a metric
 

@@ -24,7 +24,6 @@ OTHERS_NAME = "[smaller stacks]"
 
 
 def render(profile: Profile, depth: int = DEPTH) -> str:
-    """The page as text."""
     labels = Labels(profile)
     table = site_table(profile, labels.key(depth))
     header = profile.header
@@ -50,7 +49,6 @@ def when(header: Header) -> str:
 
 
 def tiles(profile: Profile, table: SiteTable) -> list[Tile]:
-    """The profile in a few figures."""
     header, samples = profile.header, profile.shown
     count = sum(one.samples for one in samples)
     whole = sum(one.samples for one in samples if one.is_complete)

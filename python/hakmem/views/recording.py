@@ -112,19 +112,15 @@ class Recording:
 
 
 def line(value: Mapping[str, Any]) -> str:
-    """One line of a recording."""
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
 @dataclass
 class Reader:
-    """Reads a recording line by line."""
-
     _name: str
     _file: BinaryIO
 
     def read(self) -> Recording:
-        """The whole file."""
         begin: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
         header = parsed(self._file.readline(LINE_BYTES_MAX)) if begin in (b"{", b"[", b'"', b" ") else None
         if header is None:
@@ -194,7 +190,6 @@ def not_a_number(name: str) -> NoReturn:
 
 
 def what_is_wrong(error: Exception) -> str:
-    """The error as text."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -230,7 +225,6 @@ class Pace:
     next_walk_s: float = 0.0
 
     def take(self, target: Target) -> Snapshot:
-        """The next snapshot."""
         began_s = time.monotonic()
         if began_s < self.next_walk_s:
             return take(target, detail="counters")
@@ -255,8 +249,6 @@ def samples(target: Target, every_s: float, for_s: float) -> Iterator[Snapshot]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of a recording."""
-
     samples: int
     seconds: float
     ended: str
@@ -303,7 +295,6 @@ def record(
 
 
 def has_ended(target: Target, error: HakmemError) -> bool:
-    """Whether the target has ended."""
     if not isinstance(error, ProcessGoneError | UnreadableError):
         return False
     try:

@@ -66,7 +66,6 @@ def rate(name: str, values: Sequence[float]) -> Series:
 
 
 def render(recording: Recording) -> str:
-    """The page as text."""
     timeline = Timeline(recording)
     sites = SitesOverTime(recording.sites, timeline.samples[0].monotonic_s, timeline.seconds)
     heaps = heap_charts(timeline.times_s, timeline.samples)
@@ -120,7 +119,6 @@ def classes(timeline: Timeline) -> list[Series]:
 
 
 def stages(timeline: Timeline) -> list[Series]:
-    """The stage that served the refills."""
     names = [name for name in timeline.samples[-1].counters if name.startswith(REFILL_PREFIX)]
     said = [(name.removeprefix(REFILL_PREFIX).replace("_", " "), name) for name in names]
     return timeline.counters(said, zeros=False)
@@ -261,7 +259,6 @@ def all_charts(timeline: Timeline) -> list[Chart]:
 
 
 def tiles(timeline: Timeline) -> list[Tile]:
-    """The recording in a few figures."""
     last = timeline.samples[-1]
     rss = [sample.process.rss_bytes for sample in timeline.samples if sample.process]
     faults = sum(rates.minor_faults_per_s * rates.seconds for rates in timeline.rates)

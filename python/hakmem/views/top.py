@@ -36,8 +36,6 @@ ListTargets = Callable[[], Sequence[Target]]
 
 
 class TopApp(App[None]):
-    """Watches one process."""
-
     TITLE = "hakmem top"
     ENABLE_COMMAND_PALETTE = False
     CSS = STYLE
@@ -164,7 +162,6 @@ class TopApp(App[None]):
             self.call_from_thread(method, *what)
 
     def show(self, watch: Watch, moment: Moment | None) -> None:
-        """Shows a new moment."""
         self.is_polling = False
         if self.is_closing:
             return
@@ -226,7 +223,6 @@ class TopApp(App[None]):
     # ---- showing ----
 
     def show_all(self) -> None:
-        """Updates everything with the last moment."""
         if self.watch_ is None or not self.watch_.history:
             return
         self.show_head()
@@ -259,7 +255,6 @@ class TopApp(App[None]):
         self.show_all()
 
     def show_head(self) -> None:
-        """The process, its state, the interval."""
         if self.watch_ is None:
             self.main.query_one("#head", Static).update("hakmem top")
             return
@@ -281,7 +276,6 @@ class TopApp(App[None]):
         self.main.query_one("#head", Static).update(text)
 
     def show_views(self) -> None:
-        """The names of the tables; the columns of the current one."""
         self.show_names()
         table = self.main.query_one(DataTable)
         table.clear(columns=True)
@@ -313,18 +307,15 @@ class TopApp(App[None]):
     # ---- keys ----
 
     def action_view(self, number: int) -> None:
-        """Shows another table."""
         self.tables.show(number)
         self.show_table_of_choice()
 
     def show_table_of_choice(self) -> None:
-        """Shows the table with its columns and its heading."""
         self.show_views()
         self.main.query_one(SitesPanel).set_class(self.tables.is_at_sites, "shown")
         self.show_table()
 
     def action_next_view(self, step: int) -> None:
-        """Shows the next or previous table."""
         self.action_view((self.tables.number + step) % len(self.tables.all))
 
     def action_scroll(self, step: int) -> None:
@@ -334,13 +325,11 @@ class TopApp(App[None]):
         table.scroll_to(x=min(table.max_scroll_x, max(0, wanted)), animate=False)
 
     def action_help(self) -> None:
-        """Explains keys and gauges."""
         bindings = [one for one in self.BINDINGS if isinstance(one, Binding) and one.show]
         shown = [(one.key_display or one.key.split(",")[0], one.description) for one in bindings]
         self.push_screen(Help([*shown, ("", ""), *((gauge.name, gauge.meaning) for gauge in GAUGES)]))
 
     def action_choose(self) -> None:
-        """Offers the current processes."""
         if not isinstance(self.screen, ChooseProcess):
             self.notify("Searching for processes …", timeout=2)
             self.run_worker(self.find_choices, thread=True, exclusive=True, group="choices")
@@ -355,28 +344,23 @@ class TopApp(App[None]):
         self.tell(self.offer, targets)
 
     def offer(self, targets: Sequence[Target]) -> None:
-        """Shows the choice over the current screen."""
         if not self.is_closing and not isinstance(self.screen, ChooseProcess):
             current = self.watch_.target if self.watch_ else None
             self.push_screen(ChooseProcess(targets, current), self.start)
 
     def action_sort(self) -> None:
-        """Sorts by the next column."""
         self.tables.sort_by_next()
         self.show_table_of_choice()
 
     def action_reverse(self) -> None:
-        """Smallest first, or largest first again."""
         self.tables.reverse()
         self.show_table_of_choice()
 
     def action_pause(self) -> None:
-        """Pauses or resumes."""
         self.is_paused = not self.is_paused
         self.show_head()
 
     def action_pace(self, factor: float) -> None:
-        """Changes the interval."""
         self.interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, self.interval_s * factor))
         self.timer.stop()
         self.timer = self.set_interval(self.interval_s, self.tick)
@@ -390,6 +374,5 @@ class TopApp(App[None]):
         self.main.query_one(SitesPanel).turn()
 
     def action_count_from_now(self) -> None:
-        """Counts the growth of sites from now on."""
         if self.tables.is_at_sites:
             self.main.query_one(SitesPanel).count_from_now()

@@ -44,8 +44,6 @@ ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }
 
 
 class GaugeTile(Static):
-    """A figure: its name, value and history."""
-
     def __init__(self, gauge: Gauge) -> None:
         super().__init__(classes="gauge")
         self.gauge = gauge
@@ -116,8 +114,6 @@ class Help(ModalScreen[None]):
 
 
 class ChooseProcess(ModalScreen[Target | None]):
-    """Asks which process to watch."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "app.quit", "Quit"),
         Binding("escape,b", "back", "Back"),
@@ -157,6 +153,5 @@ def rss_of(target: Target) -> int | None:
 
 
 def option_text(rss_bytes: int | None, target: Target) -> Text:
-    """A process in the list."""
     size = "ended" if rss_bytes is None else bytes_text(rss_bytes)
     return Text(f"{target.pid:>8}  {size:>9}  {one_line(target.command, COMMAND_SHOWN)}")

@@ -35,7 +35,6 @@ class Tables:
         return self.shown is SITES
 
     def follow(self) -> None:
-        """Another process from now on."""
         self.has_heaps = False
         self.show(self.number if self.shown in self.all else 0)
 

@@ -82,8 +82,6 @@ def with_slab_figures(quick: Snapshot, full: Snapshot) -> Snapshot:
 
 @dataclass(frozen=True)
 class Gauge:
-    """A figure with a history."""
-
     name: str
     pick: Callable[[Moment], float]
     text: Callable[[float], str]
@@ -179,7 +177,6 @@ def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """Heaps, with their threads."""
     return [
         [
             Cell(thread.label or "–", thread.label),
@@ -195,7 +192,6 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
-    """The counters of slow paths."""
     return [
         [
             Cell(name, name),

@@ -156,7 +156,6 @@ def print_block(console: Console, block: OneBlock, examples: bool) -> None:
 
 
 def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
-    """The findings, in order."""
     if block.start is None or block.block_bytes is None:
         yield "place", block.place
         return

@@ -26,7 +26,6 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def print_explanation(console: Console, explanation: Explanation, everything: bool) -> None:
-    """The lines, the notes, the verdict."""
     what = "hakmem's memory in the core of" if explanation.is_core else "RSS of"
     command = escape(one_line(explanation.command, COMMAND_SHOWN))
     console.print(
@@ -50,7 +49,6 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
 
 
 def purge_text(explanation: Explanation) -> str:
-    """How much of RSS is free and could be purged."""
     size, whole = explanation.purgeable_bytes, explanation.rss_bytes
     return (
         f"hak_purge(true), or malloc_trim, would return about {bytes_text(size)} "
