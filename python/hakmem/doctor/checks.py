@@ -86,10 +86,8 @@ def check_map_count() -> Finding:
     limit = _number(VM / "max_map_count") or 0
     counts = {}
     for process in all_processes():
-        try:
+        with suppress(AccessRefusedError, ProcessGoneError):
             counts[process.pid] = len(process.maps())
-        except (AccessRefusedError, ProcessGoneError):
-            continue
     pid, most = max(counts.items(), key=lambda item: item[1], default=(0, 0))
     found = f"vm.max_map_count is {limit:,}; the maximum in use is {most:,} (PID {pid})"
     remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
@@ -116,11 +114,8 @@ def check_access() -> Finding:
     found = f"kernel.yama.ptrace_scope is {scope}" if has_yama() else "unrestricted"
     if os.geteuid() == 0 or scope == 0:
         return ok("access", f"{found}: the tool can read your processes")
-    return advice(
-        "access",
-        f"{found}: {SCOPE_ADVICE.get(scope, 'restricted')}",
-        "hakmem run works; other commands need sudo",
-    )
+    said = SCOPE_ADVICE.get(scope, "restricted")
+    return advice("access", f"{found}: {said}", "hakmem run works; other commands need sudo")
 
 
 # ---- the container -----------------------------------------------------------------------------------
@@ -131,11 +126,8 @@ def check_cpu_quota() -> Finding:
     if limits.cpus is None:
         return ok("CPU quota", f"none; {counted(cores, 'core')} ({limits.kind})")
     found = f"{limits.cpus:.3g} CPUs of {counted(cores, 'core')} ({limits.kind})"
-    if limits.cpus < 1:
-        return advice(
-            "CPU quota", found, "threads are throttled during part of each period, which shows in latencies"
-        )
-    return ok("CPU quota", found)
+    said = "threads are throttled during part of each period, which shows in latencies"
+    return advice("CPU quota", found, said) if limits.cpus < 1 else ok("CPU quota", found)
 
 
 # ---- this session --------------------------------------------------------------------------------------
@@ -163,12 +155,9 @@ def check_environment() -> Finding:
         preloads += Path("/etc/ld.so.preload").read_text().split()
     mallocs = [name for name in preloads if "malloc" in name and "hakmem" not in name]
     if mallocs:
-        return problem(
-            "environment", f"another malloc is preloaded: {', '.join(mallocs)}", "remove it from LD_PRELOAD"
-        )
-    ignored = [
-        name for name in os.environ if name.startswith("MALLOC_") or name in ("MALLOC_CONF", "GLIBC_TUNABLES")
-    ]
+        said = f"another malloc is preloaded: {', '.join(mallocs)}"
+        return problem("environment", said, "remove it from LD_PRELOAD")
+    ignored = [name for name in os.environ if name.startswith("MALLOC_") or name == "GLIBC_TUNABLES"]
     if ignored:
         return advice("environment", f"{', '.join(ignored)} set", "hakmem ignores them; see docs/OPTIONS.md")
     return ok("environment", "no variables that concern malloc")
@@ -185,9 +174,7 @@ def check_library() -> Finding:
     except HakmemError as error:
         return problem("library", "its path cannot be in LD_PRELOAD", str(error))
     if step.returncode or "cannot be preloaded" in step.stderr:
-        why = (
-            step.stderr.strip().splitlines()[-1] if step.stderr.strip() else f"exit status {step.returncode}"
-        )
+        why = (step.stderr.strip().splitlines() or [f"exit status {step.returncode}"])[-1]
         return problem("library", f"{library} does not load: {why}", "build it on this machine: make")
     return ok("library", str(library))
 

@@ -40,15 +40,10 @@ def option_findings(environment: Mapping[str, str]) -> list[Finding]:
     try:
         library = find_library()
         warnings = warnings_of(library, given)
-        defaults = dict(HELP_ROW.findall(ask(library, {HELP: "1"})))
+        defaults = dict(HELP_ROW.findall(loaded(library, {HELP: "1"}).stderr))
     except (HakmemError, OSError, subprocess.TimeoutExpired):
-        return [
-            advice(
-                NAME,
-                f"{', '.join(sorted(given))} set, but not checked: the library cannot be loaded",
-                "see library",
-            )
-        ]
+        said = f"{', '.join(sorted(given))} set, but not checked: the library cannot be loaded"
+        return [advice(NAME, said, "see library")]
     found = [_of_warning(warning, list(defaults)) for warning in warnings]
     bad = {name for warning in warnings for name in VARIABLE_NAME.findall(warning)[:1]}
     if no_place := _of_stats_file(given.get(STATS, "")):
@@ -63,19 +58,14 @@ def option_findings(environment: Mapping[str, str]) -> list[Finding]:
 
 
 def warnings_of(library: Path, given: Mapping[str, str]) -> list[str]:
-    """The library's warnings about these variables, without making it print a report, write a file or list
-    options."""
+    """The library's warnings about these variables; it prints no report, writes no file, lists no options."""
     asked = {name: value for name, value in given.items() if name != HELP}
     how = asked.get(STATS, "")
     if how in QUIET_STATS or how.startswith(STATS_KINDS):
         del asked[STATS]
     if given.get(HELP, "0") not in ("0", "1"):
         asked[HELP] = given[HELP]
-    return WARNING.findall(ask(library, asked))
-
-
-def ask(library: Path, variables: Mapping[str, str]) -> str:
-    return loaded(library, variables).stderr
+    return WARNING.findall(loaded(library, asked).stderr)
 
 
 def loaded(library: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -99,11 +89,8 @@ def _of_warning(warning: str, names: list[str]) -> Finding:
     if variable is None or NO_OPTION not in warning:
         return problem(NAME, warning, "correct it: it has no effect as it is (docs/OPTIONS.md)")
     near = difflib.get_close_matches(variable[0], names, 1, 0.75)
-    return problem(
-        NAME,
-        f"{variable[0]} is not an option: it has no effect",
-        f"did you mean {near[0]}?" if near else "remove it; HAKMEM_HELP=1 lists the valid ones",
-    )
+    remedy = f"did you mean {near[0]}?" if near else "remove it; HAKMEM_HELP=1 lists the valid ones"
+    return problem(NAME, f"{variable[0]} is not an option: it has no effect", remedy)
 
 
 def _of_stats_file(how: str) -> list[Finding]:
@@ -116,6 +103,5 @@ def _of_stats_file(how: str) -> list[Finding]:
     folder = Path(name).parent
     if os.access(folder, os.W_OK | os.X_OK):
         return []
-    return [
-        problem(NAME, f"{STATS}={how}: the directory {folder} is not writable", "choose another directory")
-    ]
+    said = f"{STATS}={how}: the directory {folder} is not writable"
+    return [problem(NAME, said, "choose another directory")]

@@ -138,13 +138,12 @@ def _map_count(count: int) -> Finding:
 
 def _resource_limits(process: Process) -> Iterator[Finding]:
     rows = process.limits()
-    for name, command in LIMITS_SEEN.items():
-        soft = rows.get(name, UNLIMITED)
-        if soft == UNLIMITED:
-            continue
-        found = f"{name.removeprefix('Max ')}: {bytes_text(int(soft))}"
-        yield advice("resource limits", found, f"run {command} unlimited before starting it, or prlimit")
-    if all(rows.get(name, UNLIMITED) == UNLIMITED for name in LIMITS_SEEN):
+    limited = [name for name in LIMITS_SEEN if rows.get(name, UNLIMITED) != UNLIMITED]
+    for name in limited:
+        found = f"{name.removeprefix('Max ')}: {bytes_text(int(rows[name]))}"
+        remedy = f"run {LIMITS_SEEN[name]} unlimited before starting it, or prlimit"
+        yield advice("resource limits", found, remedy)
+    if not limited:
         yield ok("resource limits", "none on address space and data")
 
 

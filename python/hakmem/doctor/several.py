@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hakmem.base.sizes import bytes_text
 from hakmem.doctor.findings import Finding, advice
 from hakmem.launch.preload import SEVERAL
 from hakmem.layout.schema import read_head
-from hakmem.target.elf import ElfFile
 from hakmem.target.live_memory import ProcessMemory
 from hakmem.target.locate import executable_of, file_of, find, held_bytes, malloc_of
 from hakmem.target.process import Mapping, Process
@@ -33,9 +33,8 @@ class One:
     serves_malloc: bool
 
     def __str__(self) -> str:
-        file = f"{self.path} (linked into it, hakmem {self.version})"
-        if not self.is_linked:
-            file = f"{self.path} (hakmem {self.version})"
+        linked = "linked into it, " if self.is_linked else ""
+        file = f"{self.path} ({linked}hakmem {self.version})"
         others = "serves the program's own calls at most" if self.is_linked else "serves hak_* at most"
         calls = "serves malloc" if self.serves_malloc else others
         held = f"has held {bytes_text(self.held_bytes)}" if self.held_bytes else "has held nothing"
@@ -54,10 +53,7 @@ def several_findings(process: Process, maps: Sequence[Mapping]) -> list[Finding]
 def all_of(process: Process, maps: Sequence[Mapping]) -> list[One]:
     """The one that serves malloc first."""
     memory, executable = ProcessMemory(process), executable_of(process, maps)
-
-    def opened(mapping: Mapping) -> ElfFile | None:
-        return file_of(process, mapping)
-
+    opened = partial(file_of, process)
     found = find(memory, maps, executable, opened, everywhere=True)
     serving = malloc_of(memory, maps, executable, opened) if len(found) > 1 else None
     ones = [
