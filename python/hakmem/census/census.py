@@ -111,18 +111,11 @@ class Census:
     @classmethod
     def of(cls, reading: Reading) -> Census:
         """Everything but the slabs, which `count_slabs` walks."""
-        census = cls(
-            reading,
-            [
-                ClassCensus(
-                    number=number,
-                    tier=reading.tier(number),
-                    block_bytes=size,
-                    mean_request_bytes=reading.mean_request_bytes(number),
-                )
-                for number, size in enumerate(reading.class_bytes.tolist())
-            ],
-        )
+        classes = [
+            ClassCensus(number, reading.tier(number), size, reading.mean_request_bytes(number))
+            for number, size in enumerate(reading.class_bytes.tolist())
+        ]
+        census = cls(reading, classes)
         census.note("magazine_blocks", reading.magazines.sum(axis=0))
         census.note("quarantine_blocks", census.by_class(reading.quarantined.classes))
         if reading.walk is not None:

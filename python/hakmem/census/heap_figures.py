@@ -44,8 +44,7 @@ class NamedHeapFigures:
 
     @property
     def series(self) -> Series:
-        """Over time those of one name, tag and kind are one: heaps come and go, and take each other's
-        record."""
+        """Those of one name, tag and kind are one over time: heaps take each other's record."""
         return self.name, str(self.tag), self.kind
 
     @property

@@ -28,8 +28,6 @@ from hakmem.target.pages import PAGE_BYTES, PageMap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NOWHERE = -1
-
 
 @dataclass
 class HeapResidency:
@@ -96,16 +94,9 @@ class Residency:
 
     @property
     def accounted_bytes(self) -> int:
-        return (
-            self.live_bytes
-            + self.free_block_bytes
-            + self.cached_bytes
-            + self.pool_bytes
-            + self.range_cached_bytes
-            + self.range_free_bytes
-            + self.metadata_bytes
-            + self.foreign_bytes
-        )
+        in_blocks = self.live_bytes + self.free_block_bytes + self.cached_bytes
+        unused = self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
+        return in_blocks + unused + self.metadata_bytes + self.foreign_bytes
 
 
 def measure(reading: Reading, pages: PageMap, foreign: NDArray[np.bool_] | None = None) -> Residency:
@@ -229,22 +220,14 @@ class Measuring:
 
     # ---- slots without a slab ----
 
-    def is_free_slot(self) -> NDArray[np.bool_]:
-        """The slots of each SuperSlab without a slab: [SuperSlab, slot]."""
-        per_chunk = self.window.granules_per_chunk
-        first = self.window.granule_of(self.slabs["base"])
-        granule = np.concatenate(
-            [
-                first[self.slabs["slot_count"] > step] + step
-                for step in range(int(self.slabs["slot_count"].max(initial=0)))
-            ]
-            or [np.empty(0, np.int64)]
-        )
+    def is_free_slot(self, granules: Integers) -> NDArray[np.bool_]:
+        """The slots of each SuperSlab without a slab: [SuperSlab, slot], as their granules are."""
+        first, counts = self.window.granule_of(self.slabs["base"]), self.slabs["slot_count"]
+        steps = np.arange(int(counts.max(initial=0)))
+        granule = (first[:, None] + steps)[steps < counts[:, None]]
         is_taken = np.zeros(max(self.window.granule_count, 1), bool)
         is_taken[granule[(granule >= 0) & (granule < self.window.granule_count)]] = True
-        is_free: NDArray[np.bool_] = ~is_taken[
-            self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
-        ]
+        is_free: NDArray[np.bool_] = ~is_taken[granules]
         return is_free
 
     def measure_pool(self) -> None:
@@ -253,7 +236,7 @@ class Measuring:
         records = self.superslabs.superslabs
         granules = self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
         slot = np.arange(per_chunk, dtype=np.uint32)
-        is_free = self.is_free_slot()
+        is_free = self.is_free_slot(granules)
         is_unused = (records["unused"][:, None] >> slot) & 1 == 1
         is_kept = is_free.all(axis=1, keepdims=True) & np.ones_like(is_free)
         starts = self.window.address_of(granules)

@@ -46,20 +46,15 @@ class Scan:
 def scan(target: Target, process: Process) -> Scan:
     """Mappings, pages and structures in direct succession; RSS again at the end."""
     with making_sense(target):
-        return read_scan(target, process)
-
-
-def read_scan(target: Target, process: Process) -> Scan:
-    """The steps of a scan."""
-    start, end = window_bounds(target)
-    mappings = process.smaps()
-    pages = read_page_map(process, start, end, [(m.mapping.start, m.mapping.end) for m in mappings])
-    reading = read_full(target)
-    later_rss_bytes = process.smaps_rollup().get("Rss", 0)
+        start, end = window_bounds(target)
+        mappings = process.smaps()
+        pages = read_page_map(process, start, end, [(m.mapping.start, m.mapping.end) for m in mappings])
+        reading = read_full(target)
+        later_rss_bytes = process.smaps_rollup().get("Rss", 0)
+        assert reading.walk is not None
+        residency = measure(reading, pages, foreign_chunks(reading.walk.window, mappings))
+        outside, library_bytes, in_window = split_outside(target, mappings, pages)
     rss_bytes = sum(mapping.rss_bytes for mapping in mappings)
-    assert reading.walk is not None
-    residency = measure(reading, pages, foreign_chunks(reading.walk.window, mappings))
-    outside, library_bytes, in_window = split_outside(target, mappings, pages)
     torn_bytes = abs(in_window - residency.accounted_bytes)
     return Scan(
         reading=reading,
@@ -115,8 +110,7 @@ def split_outside(
 
 
 def inside_bytes(item: DetailedMapping, pages: PageMap) -> int:
-    """The part of a mapping's RSS that lies in the window; of a mapping across its border, by the page
-    map."""
+    """The part of a mapping's RSS that lies in the window; by the page map where it crosses the border."""
     low, high = max(item.mapping.start, pages.start), min(item.mapping.end, pages.end)
     if low >= high:
         return 0
@@ -144,8 +138,7 @@ def is_library(mapping: Mapping) -> bool:
 
 
 def scan_core(target: Target) -> Scan:
-    """The window only.  A core does not record residency: zero pages, which include untouched ones, count as
-    absent."""
+    """The window only.  A core does not record residency: pages of zeros count as absent."""
     core = target.core
     assert core is not None
     with making_sense(target):

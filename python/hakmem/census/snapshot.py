@@ -133,15 +133,9 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
     by_tier = {tier: by_class[:, tiers == tier].sum(axis=1).tolist() for tier in TIERS}
     owners, named = reading.heaps["owner"], reading.named
     heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
-    columns = zip(
-        owners["number"].tolist(),
-        reading.heaps["thread_id"].tolist(),
-        owners["state"].tolist(),
-        quarantine_bytes(reading).tolist(),
-        owners["bytes_out"].tolist(),
-        owners["slow_paths"].tolist(),
-        strict=True,
-    )
+    of_owners = (owners[name] for name in ("number", "state", "bytes_out", "slow_paths"))
+    columns = (*of_owners, reading.heaps["thread_id"], quarantine_bytes(reading))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [
         ThreadFigures(
             number=number,
@@ -154,7 +148,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
             slow_paths=slow_paths,
             heap_name=heap_names.get(number, ""),
         )
-        for row, (number, thread_id, state, quarantine, bytes_out, slow_paths) in enumerate(columns)
+        for row, (number, state, bytes_out, slow_paths, thread_id, quarantine) in enumerate(rows)
     ]
 
 

@@ -28,11 +28,8 @@ def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
     parts = ", ".join(f"{line.name} {share_text(line.bytes, whole_bytes)}" for line in others)
     if live_bytes >= MOSTLY_LIVE_SHARE * whole_bytes:
         return f"{first}; the rest is mostly {parts}."
-    return " ".join(
-        filter(
-            None, (f"{first}; other large parts: {parts}.", cause(others[0]), LINES[others[0].name].advice)
-        )
-    )
+    said = (f"{first}; other large parts: {parts}.", cause(others[0]), LINES[others[0].name].advice)
+    return " ".join(filter(None, said))
 
 
 def cause(line: Line) -> str:
