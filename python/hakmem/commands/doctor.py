@@ -76,8 +76,5 @@ def print_findings(findings: Sequence[Finding]) -> None:
     out = console()
     out.print(table("", ["<verdict", "<check", "<found"], rows))
     counts = {name: sum(finding.verdict == name for finding in findings) for name in STYLES}
-    out.print(
-        Text(
-            f"\n{counts['ok']} ok, {counts['advice']} advice, {counted(counts['problem'], 'problem')}", "dim"
-        )
-    )
+    problems = counted(counts["problem"], "problem")
+    out.print(Text(f"\n{counts['ok']} ok, {counts['advice']} advice, {problems}", "dim"))

@@ -211,21 +211,16 @@ def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
 
 def name_unless_stopped(target: Target, gathered: Gathered) -> None:
     """The samples are there: a signal while their names are looked up ends only that."""
+    from hakmem.profile.names import Sources, name_addresses
+
     try:
         with stoppable():
-            name(target, gathered.profile)
+            process = target.process
+            sources = Sources.of_process(process, complain=warn) if process else Sources(complain=warn)
+            name_addresses(gathered.profile, sources)
     except Stopped as stop:
         gathered.notes.append("interrupted while names were looked up: functions are addresses")
         gathered.stopped_by = None if stop.number == signal.SIGINT else stop.number
-
-
-def name(target: Target, profile: Profile) -> None:
-    """Functions, lines and inlined calls of its addresses, as far as they can be found."""
-    from hakmem.profile.names import Sources, name_addresses
-
-    process = target.process
-    sources = Sources.of_process(process, complain=warn) if process else Sources(complain=warn)
-    name_addresses(profile, sources)
 
 
 def turn(target: Target, settings: Settings | None) -> str:

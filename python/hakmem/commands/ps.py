@@ -60,12 +60,6 @@ class Group:
     pss_bytes: int
 
 
-@dataclass(frozen=True)
-class Listing:
-    lines: list[Line]  # those on hakmem first, then by RSS
-    refused: int  # processes to which access was denied
-
-
 @click.command("ps")
 @options
 def command(
@@ -99,24 +93,24 @@ def command(
     """
     from hakmem.views.screen import console, print_json
 
-    found = listing()
+    lines, refused = listing()
     if by != "process":
-        groups = grouped(found.lines, by)
+        groups = grouped(lines, by)
         if as_json:
-            print_json({"groups": [asdict(group) for group in groups], "refused": found.refused})
+            print_json({"groups": [asdict(group) for group in groups], "refused": refused})
         else:
             print_groups(groups, by, everything)
     elif as_json:
-        print_json({"processes": [asdict(line) for line in found.lines], "refused": found.refused})
+        print_json({"processes": [asdict(line) for line in lines], "refused": refused})
     else:
-        print_listing(found, everything)
-    if found.refused and not as_json:
+        print_listing(lines, everything)
+    if refused and not as_json:
         fix = "" if os.geteuid() == 0 else "; use sudo"
-        refused = counted(found.refused, "process", "processes")
-        console().print(f"access denied by the kernel: {refused}{fix}")
+        console().print(f"access denied by the kernel: {counted(refused, 'process', 'processes')}{fix}")
 
 
-def listing() -> Listing:
+def listing() -> tuple[list[Line], int]:
+    """Those on hakmem first, then by RSS; and how many processes denied access."""
     lines, refused = [], 0
     for process in all_processes():
         try:
@@ -127,7 +121,7 @@ def listing() -> Listing:
         except ProcessGoneError:
             continue
     lines.sort(key=lambda line: (line.allocator != "hakmem", -line.rss_bytes))
-    return Listing(lines, refused)
+    return lines, refused
 
 
 def _line(process: Process) -> Line:
@@ -164,12 +158,12 @@ def _limits(process: Process) -> LimitFigures | None:
         return None  # of another format, just started, or without numpy: listed anyway
 
 
-def print_listing(found: Listing, everything: bool) -> None:
+def print_listing(lines: Sequence[Line], everything: bool) -> None:
     from hakmem.census.limits import limit_mark
     from hakmem.views.screen import console, one_line, table
 
-    ours = [line for line in found.lines if line.allocator == HAKMEM]
-    others = [line for line in found.lines if line.allocator != HAKMEM]
+    ours = [line for line in lines if line.allocator == HAKMEM]
+    others = [line for line in lines if line.allocator != HAKMEM]
     shown = others if everything else others[:OTHERS_SHOWN]
     marks = {line.pid: limit_mark(line.limits) for line in ours if line.limits}
     has_marks = any(marks.values())
@@ -185,14 +179,12 @@ def print_listing(found: Listing, everything: bool) -> None:
         for line in [*ours, *shown]
     ]
     out = console()
-    out.print(
-        table("", ["PID", "<malloc", "RSS", "PSS", *(["<limit"] if has_marks else []), "<command"], rows)
-    )
+    columns = ["PID", "<malloc", "RSS", "PSS", *(["<limit"] if has_marks else []), "<command"]
+    out.print(table("", columns, rows))
     if len(shown) < len(others):
         counts = Counter(line.allocator for line in others[len(shown) :])
-        out.print(
-            f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
-        )
+        more = ", ".join(f"{count} on {name}" for name, count in counts.most_common())
+        out.print(f"… and {more} (--all)", style="dim")
     if ours and not find_spec("numpy"):
         out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
 

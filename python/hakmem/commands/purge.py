@@ -46,10 +46,7 @@ def command(
     elif is_done:
         click.echo(f"process {pid}: RSS {bytes_text(before_bytes)} before, {bytes_text(after_bytes)} after")
     if not is_done:
-        why = (
-            "it is stopped"
-            if is_stopped
-            else f"no thread has allocated or freed within {duration_text(wait_s)}"
-        )
+        idle = f"no thread has allocated or freed within {duration_text(wait_s)}"
+        why = "it is stopped" if is_stopped else idle
         say(f"process {pid} has not purged yet: {why}; it does so when one allocates")
         raise click.exceptions.Exit(ExitCode.FAILED)

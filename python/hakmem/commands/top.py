@@ -69,8 +69,7 @@ def command(
 
 
 def has_terminal() -> bool:
-    """A terminal with cursor control on all streams: textual reads standard input and draws on standard
-    error."""
+    """With cursor control, on all streams: textual reads standard input and draws on standard error."""
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         return False
     return all(os.isatty(number) for number in (0, 1, 2))
