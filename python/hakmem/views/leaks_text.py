@@ -17,15 +17,7 @@ from hakmem.profile.growth import Grown
 from hakmem.profile.session import Spent
 from hakmem.views.profile_text import site_text
 from hakmem.views.screen import one_line, table
-from hakmem.views.what_text import (
-    CLASSES_SHOWN,
-    COMMAND_SHOWN,
-    ROWS_SHOWN,
-    classes_table,
-    contents_table,
-    hidden,
-    shown,
-)
+from hakmem.views.what_text import COMMAND_SHOWN, hidden, print_contents
 
 SITES_SHOWN = 10
 AGES_MS = (16, 128, 1024, 8192, 65536, 524288, 4194304)  # ends of the sampler's rows
@@ -149,13 +141,8 @@ def print_reached(console: Console, found: Leaks, everything: bool) -> None:
     lost = found.definite if found.definite.blocks else found.perhaps
     if not lost.blocks:
         return
-    rows = found.contents if everything else shown(found.contents, ROWS_SHOWN)
     title = "Definitely lost, by content" if found.definite.blocks else "Perhaps lost, by content"
-    console.print(contents_table(title, rows, lost.bytes, lost.blocks))
-    hidden(console, len(found.contents) - len(rows), "rare content")
-    classes = found.classes if everything else found.classes[:CLASSES_SHOWN]
-    console.print(classes_table(classes, everything))
-    hidden(console, len(found.classes) - len(classes), "size class", "size classes")
+    print_contents(console, title, found, lost.bytes, lost.blocks, everything)
     largest = ", ".join(found.addresses[:3])
     console.print(Text(f"The largest begin at {largest}", style="dim"))
 

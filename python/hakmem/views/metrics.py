@@ -144,9 +144,8 @@ def add_snapshot(
         families.add_all(LIMITS, limits, labels)
     values = snapshot.counters | snapshot.totals
     told = {figure.name for figure in MEMORY}
-    families.add_all(
-        (of_library(name, meta.get(name)) for name in values if name not in told), values, labels
-    )
+    own = (of_library(name, meta.get(name)) for name in values if name not in told)
+    families.add_all(own, values, labels)
     for state, heaps in sorted(Counter(thread.state for thread in snapshot.threads).items()):
         families.add(HEAPS_BY_STATE, (*labels, state), heaps)
 

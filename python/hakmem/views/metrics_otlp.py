@@ -33,9 +33,8 @@ TIMEOUT_MAX_S = 10.0
 UNITS = {"_bytes": "By", "_seconds": "s"}  # a collector adds the unit to a name that lacks it
 TOTAL = "_total"
 TRANSIENT = re.compile("Transient error (.*) encountered while", re.DOTALL)  # it is tried again
-CONNECTION = re.compile(
-    r"Max retries exceeded.*\[Errno -?\d+\] ([^\"')]+)", re.DOTALL
-)  # within others' classes
+# Within others' classes.
+CONNECTION = re.compile(r"Max retries exceeded.*\[Errno -?\d+\] ([^\"')]+)", re.DOTALL)
 UNKNOWN_START = 0  # in OTLP: when the counter began is not known
 
 
@@ -59,10 +58,8 @@ class OtlpSender:
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
         self._complaints.text = ""
-        if (
-            self._exporter.export(as_otlp(metrics.collect(), time.time_ns()))
-            is not MetricExportResult.SUCCESS
-        ):
+        result = self._exporter.export(as_otlp(metrics.collect(), time.time_ns()))
+        if result is not MetricExportResult.SUCCESS:
             said = self._complaints.text.rstrip(".") or "no reason given"
             raise HakmemError(f"{self.url} did not take the metrics: {said}; does a collector listen there?")
 

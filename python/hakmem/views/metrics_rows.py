@@ -175,10 +175,8 @@ def _has_ended(target: Target) -> bool:
     try:
         if target.process is not None:
             target.process.check_same()
-    except ProcessGoneError:
-        return True
-    except HakmemError:
-        return False
+    except HakmemError as error:
+        return isinstance(error, ProcessGoneError)
     return False
 
 

@@ -101,18 +101,14 @@ class SiteMetrics:
             values = (of_bytes.value, *of_bytes.interval, of_blocks.value)
             for figure, value in zip(SITES, values, strict=True):
                 add(figure, (*labels, *name), round(value))
-        for figure, value in (
-            (SITES_OTHER, other_bytes),
-            (SITES_BEFORE, table.before.value),
-            (SITES_UNSAMPLED, table.unsampled_bytes),
-        ):
-            add(figure, labels, round(value))
+        add(SITES_OTHER, labels, round(other_bytes))
+        add(SITES_BEFORE, labels, round(table.before.value))
+        add(SITES_UNSAMPLED, labels, round(table.unsampled_bytes))
 
     def _chosen(
         self, table: SiteTable, profile: Profile, followed: _Followed
     ) -> tuple[dict[Name, tuple[Estimate, Estimate]], float]:
-        """The largest sites by their labels, and the bytes of all others; among these are those whose names
-        come with a later answer."""
+        """The largest sites by their labels; the bytes of all others, and of those not yet named."""
         labels, sums, other_bytes = Labels(profile), dict[Name, tuple[Estimate, Estimate]](), 0.0
         missing = followed.watch.names.missing(profile)
         for site in table.sites:

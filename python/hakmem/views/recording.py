@@ -194,8 +194,7 @@ def what_is_wrong(error: Exception) -> str:
 
 
 def bounded(sample: Snapshot) -> Snapshot:
-    """The threads that cache most and the heaps that hold most, with one row for all others: this bounds the
-    file size."""
+    """The threads that cache most, the heaps that hold most, and one row for all others: files stay small."""
     return replace(with_few_threads(sample), heaps=few_heaps(sample.heaps, HEAPS_KEPT))
 
 

@@ -91,8 +91,7 @@ def render(recording: Recording) -> str:
 
 
 def memory(timeline: Timeline) -> list[Series]:
-    """RSS over the parts that hakmem knows, of full snapshots only: parts of different moments do not add
-    up."""
+    """RSS over the parts that hakmem knows, of full snapshots only: others do not add up."""
     samples = timeline.samples
     shown = [figure for figure in MEMORY_PARTS if figure is not RANGES_CLEAN]  # addresses without pages
     parts = [
@@ -106,12 +105,8 @@ def memory(timeline: Timeline) -> list[Series]:
 def classes(timeline: Timeline) -> list[Series]:
     """The busiest classes, by the bytes of a block."""
     fetched = [{one.now.block_bytes: one.refilled_per_s for one in rates.classes} for rates in timeline.rates]
-    sums = {
-        size: sum(
-            one.get(size, 0.0) * rates.seconds for one, rates in zip(fetched, timeline.rates, strict=True)
-        )
-        for size in fetched[-1]
-    }
+    pairs = [*zip(fetched, timeline.rates, strict=True)]
+    sums = {size: sum(one.get(size, 0.0) * rates.seconds for one, rates in pairs) for size in fetched[-1]}
     return [
         rate(f"{bytes_text(size)} blocks", [one.get(size, 0.0) for one in fetched])
         for size in sorted(largest([sums], CLASSES_SHOWN))
@@ -243,13 +238,9 @@ CHARTS = (
 
 def all_charts(timeline: Timeline) -> list[Chart]:
     """That of memory first."""
-    found = [(one, one.series(timeline)) for one in CHARTS]
+    times_s, found = timeline.times_s, [(one, one.series(timeline)) for one in CHARTS]
     return [
-        Chart(
-            *(one.key, one.title, one.explanation, timeline.times_s, series),
-            one.format,
-            one.is_stacked,
-        )
+        Chart(one.key, one.title, one.explanation, times_s, series, one.format, one.is_stacked)
         for one, series in found
         if series
     ]

@@ -78,8 +78,7 @@ class SitesOverTime:
         return self.readings[-1].total_bytes if self.readings else 0
 
     def lines(self) -> list[tuple[Change, float]]:
-        """The largest sites of the last reading, and those that were among the largest and are gone; with
-        the most that each has held."""
+        """The sites that hold, or were once among those that held, most; with the most that each held."""
         if not self.readings:
             return []
         ends = [self._rows[0], self._rows[-1]]

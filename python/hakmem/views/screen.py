@@ -122,14 +122,12 @@ class Sheet:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int = 0) -> Sheet:
-    """A column "<name" is text, others are figures, aligned right.  `key`: the column that identifies
-    rows."""
+    """A column "<name" is text, others are figures, aligned right; `key` identifies rows."""
     return Sheet(title, columns, rows, key)
 
 
 def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
-    """A command line on one line, whatever its arguments contain: control characters are dropped, truncation
-    is marked."""
+    """Words on one line, whatever they contain: without control characters; truncation is marked."""
     text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
     text = " ".join(text.split())
     if columns_max is None or cell_len(text) <= columns_max:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -49,11 +50,9 @@ def show_snapshot(
 
 
 def _headline(snapshot: Snapshot) -> Text:
-    line = Text()
-    line.append(f"PID {snapshot.pid}", "bold")
-    line.append(f"  {one_line([shlex.join(snapshot.command)])}  ")
-    line.append(f"hakmem {snapshot.version}", "cyan")
-    return line
+    command = one_line([shlex.join(snapshot.command)])
+    pid, version = (f"PID {snapshot.pid}", "bold"), (f"hakmem {snapshot.version}", "cyan")
+    return Text.assemble(pid, f"  {command}  ", version)
 
 
 def _parts(snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool) -> Iterator[RenderableType]:
@@ -126,8 +125,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
 
 
 def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
-    """Heaps that the program made or named.  Live bytes of a thread's heap are not known from outside:
-    it keeps blocks for reuse."""
+    """Made or named by the program.  A thread's heap keeps blocks for reuse: its live ones are not known."""
     heaps = snapshot.heaps
     shown = heaps if everything else heaps[:HEAPS_SHOWN]
     rows = ([cell.text for cell in heap_row(heap, snapshot.memory.live_bytes)] for heap in shown)
@@ -226,19 +224,14 @@ def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     parts: list[RenderableType] = [
         table(f"Threads ({_thread_counts(threads)}): cached bytes", columns, map(_thread_row, shown))
     ]
-    rest = by_size[len(shown) :]
-    if rest:
-        cached = bytes_text(sum(thread.cached_bytes for thread in rest))
-        parts.append(
-            Text(f"… and {counted(len(rest), 'more heap')} with {cached} in caches (--all shows them)", "dim")
-        )
+    if rest := by_size[len(shown) :]:
+        more, cached = counted(len(rest), "more heap"), bytes_text(sum(one.cached_bytes for one in rest))
+        parts.append(Text(f"… and {more} with {cached} in caches (--all shows them)", "dim"))
     return Group(*parts)
 
 
 def _thread_counts(threads: list[ThreadFigures]) -> str:
-    counts: dict[str, int] = {}
-    for thread in threads:
-        counts[thread.state] = counts.get(thread.state, 0) + 1
+    counts = Counter(thread.state for thread in threads)
     return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 

@@ -28,7 +28,6 @@ from hakmem.views.top_tables import TABLES, Tables
 from hakmem.views.watching import GAUGES, Moment, Watch, beyond_rss
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
-INTERVAL_STEP = 2.0
 GAUGE_COLUMNS, GAUGE_LINES = 15, 3  # "remote frees", and a gap
 SITES_EVERY_S = 0.2  # whether it is time for a reading
 
@@ -259,16 +258,10 @@ class TopApp(App[None]):
             self.main.query_one("#head", Static).update("hakmem top")
             return
         target = self.watch_.target
-        state = (
-            "ended"
-            if self.ended_why
-            else "paused"
-            if self.is_paused
-            else f"every {duration_text(self.interval_s)}"
-        )
-        text = Text(f"{target.pid} ", style="bold").append(
-            one_line(target.command, COMMAND_SHOWN), style="not bold"
-        )
+        pace = f"every {duration_text(self.interval_s)}"
+        state = "ended" if self.ended_why else "paused" if self.is_paused else pace
+        text = Text(f"{target.pid} ", style="bold")
+        text.append(one_line(target.command, COMMAND_SHOWN), style="not bold")
         text.append(f"  hakmem {target.schema.version} · {state}", style="dim")
         if self.watch_.history and (process := self.watch_.history[-1].snapshot.process):
             cpu = self.watch_.history[-1].rates.cpu_share
@@ -295,9 +288,8 @@ class TopApp(App[None]):
         table = self.main.query_one(DataTable)
         place, cursor = (table.scroll_target_x, table.scroll_target_y), table.cursor_row
         sites = self.sites.shown if self.sites is not None else None
-        rows = self.tables.rows(
-            replace(self.watch_.history[-1], sites=sites), self.watch_.target.schema.counter_meta
-        )
+        moment = replace(self.watch_.history[-1], sites=sites)
+        rows = self.tables.rows(moment, self.watch_.target.schema.counter_meta)
         table.clear()
         for row in rows:
             table.add_row(*row)

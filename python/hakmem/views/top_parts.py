@@ -52,12 +52,11 @@ class GaugeTile(Static):
         """The newest value, and bars that fill the width; `is_flat`: one line, without bars."""
         values = [self.gauge.pick(moment) for moment in history]
         width = max(1, min(HISTORY, self.content_size.width))
-        text = Text(self.gauge.name, style="dim")
-        if is_flat:
-            self.update(text.append(f" {self.gauge.text(values[-1])}", style="bold not dim"))
-            return
-        text.append(f"\n{self.gauge.text(values[-1])}", style="bold not dim")
-        self.update(text.append(f"\n{sparkline(values, width)}", style="cyan not dim"))
+        text = Text(f"{self.gauge.name}{' ' if is_flat else chr(10)}", style="dim")
+        text.append(self.gauge.text(values[-1]), style="bold not dim")
+        if not is_flat:
+            text.append(f"\n{sparkline(values, width)}", style="cyan not dim")
+        self.update(text)
 
 
 def keys(tables: int) -> list[Text]:

@@ -17,8 +17,7 @@ STOPPED_WITHIN_S = 3  # then at once, whatever the state of the terminal
 
 @contextmanager
 def leaving_in_order(app: TopApp) -> Iterator[None]:
-    """Wraps app.run().  The handler does not rely on the app: textual waits forever for a terminal that
-    accepts no output."""
+    """Wraps app.run().  Its handler does without the app: textual waits forever for a terminal that hangs."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         if is_gone():

@@ -15,12 +15,7 @@ from hakmem.profile.model import Profile
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target
 from hakmem.views.cells import Cell, Row, number, size
-from hakmem.views.profile_text import (
-    interval_text,
-    signed_bytes,
-    site_text,
-    span_text,
-)
+from hakmem.views.profile_text import interval_text, signed_bytes, site_text, span_text
 from hakmem.views.screen import one_line
 from hakmem.views.watching import Moment, View
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hakmem.base.sizes import bytes_text, share_text
-from hakmem.census.catalogue import CACHED_BLOCKS, LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RSS
+from hakmem.census.catalogue import CACHED_BLOCKS, FAULTS, LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RSS
 from hakmem.census.figures import ClassFigures, Snapshot
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.rates import Rates, between
+from hakmem.census.snapshot import WALKED
 from hakmem.layout.schema import FieldMeta
 from hakmem.profile.difference import Difference
 from hakmem.target.target import Target
@@ -62,18 +63,13 @@ class Watch:
 def with_slab_figures(quick: Snapshot, full: Snapshot) -> Snapshot:
     """A quick snapshot with the slab figures of an older full one."""
     older = {item.number: item for item in full.classes}
-    names = ("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks")
 
     def filled(item: ClassFigures) -> ClassFigures:
         known = older.get(item.number)
-        return replace(item, **{name: getattr(known, name) for name in names}) if known else item
+        return replace(item, **{name: getattr(known, name) for name in WALKED}) if known else item
 
-    memory = replace(
-        full.memory,
-        live_bytes=quick.memory.live_bytes,
-        cached_bytes=quick.memory.cached_bytes,
-        metadata_bytes=quick.memory.metadata_bytes,
-    )
+    counted = ("live_bytes", "cached_bytes", "metadata_bytes")
+    memory = replace(full.memory, **{name: getattr(quick.memory, name) for name in counted})
     return replace(quick, classes=[filled(item) for item in quick.classes], memory=memory)
 
 
@@ -221,11 +217,10 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
         )
     process = moment.snapshot.process
     if process is not None:
-        for kind, per_s, faults in (
-            ("page faults, minor", rates.minor_faults_per_s, process.minor_faults),
-            ("page faults, major", rates.major_faults_per_s, process.major_faults),
-        ):
-            rows.append([Cell(kind, kind), rate(per_s), number(faults), Cell("–", -1.0), Cell("–", -1.0)])
+        for kind in FAULTS:
+            name, per_s = f"page faults, {kind}", getattr(rates, f"{kind}_faults_per_s")
+            total = number(getattr(process, f"{kind}_faults"))
+            rows.append([Cell(name, name), rate(per_s), total, number(None), number(None)])
     return rows
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.blocks.content import Content
+from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.one_block import HeapName, OneBlock
 from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
@@ -38,20 +39,23 @@ def print_what(console: Console, answer: What, everything: bool) -> None:
     if not answer.live_blocks:
         console.print("No block is live.")
         return
-    rows = answer.contents if everything else shown(answer.contents, ROWS_SHOWN)
-    console.print(contents_table("By content", rows, answer.live_bytes, answer.live_blocks))
-    hidden(console, len(answer.contents) - len(rows), "rare content")
-    classes = answer.classes if everything else answer.classes[:CLASSES_SHOWN]
-    console.print(classes_table(classes, everything))
-    hidden(console, len(answer.classes) - len(classes), "size class", "size classes")
+    print_contents(console, "By content", answer, answer.live_bytes, answer.live_blocks, everything)
     for note in answer.notes:
         console.print(Text(note, style="yellow"))
-    console.print(
-        Text(
-            f"Estimated from {counted(answer.drawn, 'block')} drawn at random; ± is the 95 % interval.",
-            style="dim",
-        )
-    )
+    drawn = counted(answer.drawn, "block")
+    console.print(Text(f"Estimated from {drawn} drawn at random; ± is the 95 % interval.", style="dim"))
+
+
+def print_contents(
+    console: Console, title: str, found: What | Leaks, whole_bytes: int, whole_blocks: int, everything: bool
+) -> None:
+    """By content, then by size class."""
+    rows = found.contents if everything else shown(found.contents, ROWS_SHOWN)
+    console.print(contents_table(title, rows, whole_bytes, whole_blocks))
+    hidden(console, len(found.contents) - len(rows), "rare content")
+    classes = found.classes if everything else found.classes[:CLASSES_SHOWN]
+    console.print(classes_table(classes, everything))
+    hidden(console, len(found.classes) - len(classes), "size class", "size classes")
 
 
 def hidden(console: Console, count: int, thing: str, things: str = "") -> None:
@@ -69,16 +73,10 @@ def shown(rows: Sequence[ContentRow], count: int) -> list[ContentRow]:
 def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, whole_blocks: int) -> Sheet:
     """One row for each kind and name."""
     has_examples = any(row.example for row in rows)
-    columns = [
-        "<content",
-        "bytes",
-        "share",
-        "±",
-        "blocks",
-        "share",
-        "±",
-        *(["<example"] if has_examples else []),
-    ]
+    measured = ("share", "±")
+    columns = ["<content", "bytes", *measured, "blocks", *measured]
+    if has_examples:
+        columns.append("<example")
     cells = [
         [
             name_of(row),
@@ -112,11 +110,8 @@ def classes_table(classes: Sequence[SizeClass], everything: bool) -> Sheet:
 
     def prevailing(item: SizeClass) -> str:
         rows = sorted(item.contents, key=lambda row: -row.bytes_share.share)
-        rows = (
-            rows
-            if everything
-            else [row for row in rows if row.bytes_share.share >= 0.01][:ROWS_OF_CLASS_SHOWN]
-        )
+        if not everything:
+            rows = [row for row in rows if row.bytes_share.share >= 0.01][:ROWS_OF_CLASS_SHOWN]
         return ", ".join(f"{share_text(row.bytes_share.share, 1)} {name_of(row)}" for row in rows)
 
     cells = [

@@ -58,8 +58,7 @@ def purge_text(explanation: Explanation) -> str:
 
 
 def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> Table:
-    """One row per line, large ones with their explanation.  Nothing is truncated in narrow terminals: text
-    wraps."""
+    """One row per line, large ones with their explanation; text wraps in narrow terminals."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("bytes", justify="right", overflow="fold", min_width=FIGURE_COLUMNS)
     table.add_column("", no_wrap=True)
@@ -119,9 +118,8 @@ def detail_text(detail: dict[str, Any]) -> str:
     if "thread_id" in detail:
         name = detail["name"] or "thread"
         return f"{size}: {name} ({detail['thread_id'] or 'heap ' + str(detail['heap'])})"
-    blocks = (
-        "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
-    )
+    block_bytes = detail["block_bytes"]
+    blocks = "Big blocks" if block_bytes is None else f"blocks of {bytes_text(block_bytes)}"
     if "slabs" in detail:
         pages = detail["free_page_bytes"]
         return (
@@ -132,7 +130,7 @@ def detail_text(detail: dict[str, Any]) -> str:
     if "mean_request_bytes" in detail:
         return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} B on average"
     if "live_blocks" in detail:
-        count, block_bytes = detail["live_blocks"], detail["block_bytes"]
+        count = detail["live_blocks"]
         return f"{size}: {count:,} × {bytes_text(block_bytes)} = {bytes_text(count * block_bytes)}"
     return f"{size}: {blocks}"
 
