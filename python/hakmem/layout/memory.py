@@ -43,9 +43,8 @@ TEXT_BYTES_MAX = 4096
 class Memory(ABC):
     """The memory of a target, by its own addresses."""
 
-    truncation: HakmemError | None = (
-        None  # of a core that was cut short: raised where the missing part is read
-    )
+    # Of a core that was cut short: raised where the missing part is read.
+    truncation: HakmemError | None = None
 
     @abstractmethod
     def gather(self, addresses: Addresses, counts: Words) -> Bytes:

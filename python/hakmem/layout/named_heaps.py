@@ -16,7 +16,7 @@ import numpy as np
 from hakmem.layout.heaps import heap_column
 from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Records, Words
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import POINTER
+from hakmem.layout.structures import POINTER, rows_in
 
 ROOT, ROW, RECORD = "named_rows", "named_row", "named_heap"
 NEEDED = ("state", "stands_for", "tag", "name", "thread_heap", "range_bytes", "owner")
@@ -65,11 +65,10 @@ class NamedHeaps:
 
 
 def _rows(known: Records, rows: Integers, wanted: Records) -> Integers:
-    if not len(known):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(known)
-    place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    return np.where(known[place] == wanted, rows[place], -1)
+    place, is_known = rows_in(known, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    found[is_known] = rows[place[is_known]]
+    return found
 
 
 def text_of(name: bytes) -> str:

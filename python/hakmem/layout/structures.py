@@ -23,6 +23,16 @@ POINTER = np.dtype("u8")
 SUPERSLABS_AT_ONCE = 512
 RANGE_CHUNKS_AT_ONCE = 4096
 
+
+def rows_in(known: Numbers, wanted: Numbers) -> tuple[Integers, Flags]:
+    """The row of each in `known`, and whether it is there; other rows are arbitrary."""
+    if not len(known):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    order = np.argsort(known, kind="stable")  # quick where they are sorted
+    rows = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return rows, known[rows] == wanted
+
+
 # ---- the window ------------------------------------------------------------------------------------
 
 
@@ -107,12 +117,7 @@ class Superslabs:
     def rows_of(self, addresses: Words) -> tuple[Integers, Flags]:
         """The rows of slabs by the addresses of their records, and whether each is known; other rows are
         arbitrary."""
-        if not len(self.addresses):
-            return np.zeros(len(addresses), np.int64), np.zeros(len(addresses), bool)
-        order = np.argsort(self.addresses)
-        place = np.searchsorted(self.addresses, addresses, sorter=order)
-        rows = order[np.minimum(place, len(order) - 1)]
-        return rows, self.addresses[rows] == addresses
+        return rows_in(self.addresses, addresses)
 
     def bitmaps(self, memory: Memory, schema: Schema, rows: Numbers) -> tuple[Words, Words]:
         """Local and remote bits of slabs of one class: [slab, word].  Bit set: the block is free."""
@@ -201,10 +206,7 @@ class Ranges:
 
     def rows_of(self, granules: Integers) -> tuple[Integers, Flags]:
         """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
-        if not len(self.granule):
-            return np.zeros(len(granules), np.int64), np.zeros(len(granules), bool)
-        rows = np.minimum(np.searchsorted(self.granule, granules), len(self.granule) - 1)
-        return rows, self.granule[rows] == granules
+        return rows_in(self.granule, granules)
 
 
 def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress) -> Ranges:
