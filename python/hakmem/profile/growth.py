@@ -31,7 +31,7 @@ from hakmem.profile.estimate import (
     difference_z,
     unseen_beside,
 )
-from hakmem.profile.model import ClassCount, Profile, Sample, Stack, StackKey, whole_stack
+from hakmem.profile.model import Profile, Sample, Stack, StackKey, whole_stack
 from hakmem.profile.sites import Counted, sums_of
 
 _ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # a site's new samples, and its ended ones
@@ -169,20 +169,12 @@ def _sampled_share(before: Profile | None, after: Profile) -> float:
 
 def _class_growth(before: Profile | None, after: Profile) -> dict[int, int] | None:
     """The growth of each class; None if it was not counted at the beginning."""
-    first = {count.class_number: _first(count, before) for count in after.classes}
-    if not first or any(value is None for value in first.values()):
+    if before is None or not after.classes:
         return None
-    return {
-        count.class_number: count.live_bytes - (first[count.class_number] or 0) for count in after.classes
-    }
-
-
-def _first(count: ClassCount, before: Profile | None) -> int | None:
-    """Its live bytes at the first reading: counted there, or when the profile was switched on."""
-    if before is None:
-        return None
-    counted = {one.class_number: one.live_bytes for one in before.classes}
-    return counted.get(count.class_number, 0) if before.classes else count.before_bytes
+    first = {one.class_number: one.live_bytes for one in before.classes}
+    if not first:  # they were counted when the profile was switched on
+        first = {one.class_number: one.before_bytes for one in after.classes}
+    return {one.class_number: one.live_bytes - first.get(one.class_number, 0) for one in after.classes}
 
 
 @dataclass(frozen=True)

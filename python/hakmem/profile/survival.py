@@ -13,6 +13,7 @@ Blocks of a site are often freed together: then the truth varies more than these
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
@@ -102,18 +103,14 @@ def row_of(age_ms: int, rows: int) -> int:
 def survival(profile: Profile, key: StackKey = whole_stack) -> dict[Hashable, Survival]:
     """The survival of each site's blocks."""
     rows = max(map(len, profile.lifetimes.values()), default=ROWS)
-    freed: dict[Hashable, list[int]] = {}
-    ages: dict[Hashable, list[int]] = {}
+    freed: dict[Hashable, list[int]] = defaultdict(lambda: [0] * rows)
+    ages: dict[Hashable, list[int]] = defaultdict(list)
     for stack, counts in profile.lifetimes.items():
-        known = freed.setdefault(key(stack), [0] * rows)
-        freed[key(stack)] = [a + b for a, b in zip(known, counts, strict=True)]
+        freed[key(stack)] = [a + b for a, b in zip(freed[key(stack)], counts, strict=True)]
     for one in profile.samples:
         if one.age_ms is not None:
-            ages.setdefault(key(one.stack), []).append(one.age_ms)
-    return {
-        name: _survival(freed.get(name, [0] * rows), sorted(ages.get(name, ())))
-        for name in freed.keys() | ages.keys()
-    }
+            ages[key(one.stack)].append(one.age_ms)
+    return {name: _survival(freed[name], sorted(ages[name])) for name in freed.keys() | ages.keys()}
 
 
 def _survival(freed: Iterable[int], ages: list[int]) -> Survival:
