@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hakmem.blocks.content import Content, Kind
 from hakmem.blocks.growing import Watched
@@ -19,9 +19,6 @@ from hakmem.profile.model import Frame, Profile, Stack, StackKey
 from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
-
-if TYPE_CHECKING:
-    pass
 
 NAMED = (Kind.CXX, Kind.PYTHON)
 TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)

@@ -20,6 +20,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.base.signals import stoppable
 from hakmem.blocks.threads import STACK_REGISTER, UNSEEN, Thread
 from hakmem.target.access import refused
+from hakmem.target.live_memory import Piece
 from hakmem.target.process import Process
 
 SEIZE, INTERRUPT, DETACH, GETREGSET = 0x4206, 0x4207, 17, 0x4204
@@ -30,12 +31,6 @@ STEP_S = 0.001
 ROUNDS_MAX = 100  # of looking for threads that were made meanwhile
 WALL = 0x40000000
 EVENT_SHIFT = 16
-
-
-class Piece(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("address", ctypes.c_void_p), ("count", ctypes.c_size_t))
 
 
 @contextmanager

@@ -115,15 +115,7 @@ def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
         before=before,
         notes=[*gathered.notes, *nothing],
         stopped_by=gathered.stopped_by,
-        is_gone=_is_gone(target),
+        is_gone=target.is_gone,
         spent=gathered.spent,
         period_bytes=sum(periods) / len(periods) if periods else 0.0,
     )
-
-
-def _is_gone(target: Target) -> bool:
-    try:
-        target.check_same()
-    except ProcessGoneError:
-        return True
-    return False

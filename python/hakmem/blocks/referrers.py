@@ -111,12 +111,9 @@ class Finder:
         for thread in (*self._threads, none):
             blocks, into = self._map.find(np.array(thread.registers, np.uint64))
             for row in np.flatnonzero(blocks == wanted)[:1].tolist():
-                where = (
-                    f"a register of thread {thread.thread_id}"
-                    if thread.thread_id
-                    else "epoll data or a timer"
-                )
-                kind = "register" if thread.thread_id else "kernel"
+                kind, where = "kernel", "epoll data or a timer"
+                if thread.thread_id:
+                    kind, where = "register", f"a register of thread {thread.thread_id}"
                 found.append(Referrer(thread.thread_id, kind, where, int(into[row])))
         return found
 
@@ -146,9 +143,8 @@ def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) 
 def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer]:
     """From the block, step by step, to a root: a shortest way.  Empty if the steps did not suffice."""
     finder = Finder(block_map, files)
-    found_by: dict[
-        int, tuple[Referrer, int]
-    ] = {}  # block → a word in it, and the block that this points into
+    # Block → a word in it, and the block that this points into.
+    found_by: dict[int, tuple[Referrer, int]] = {}
     wave = np.array([block])
     for _ in range(STEPS_MAX):
         registers = [(one, int(b)) for b in wave.tolist() for one in finder.of_registers(int(b))]

@@ -64,13 +64,8 @@ assert np.dtype(list(SYMBOL_FIELDS)).itemsize == SYMBOL.size  # as in the file
 def _rows_of(symbols: Records, table: int, types: tuple[int, ...]) -> Records:
     kept = symbols[np.isin(symbols["info"] & 0xF, types) & (symbols["section"] != UNDEFINED_SECTION)]
     rows = np.empty(len(kept), _ROW)
-    rows["start"], rows["size"], rows["name"], rows["table"] = (
-        kept["value"],
-        kept["size"],
-        kept["name"],
-        table,
-    )
-    rows["rank"] = 0
+    rows["start"], rows["size"], rows["name"] = kept["value"], kept["size"], kept["name"]
+    rows["table"], rows["rank"] = table, 0
     for rank, binding in enumerate(PREFERRED_BINDINGS):
         rows["rank"][kept["info"] >> 4 == binding] = rank
     return rows

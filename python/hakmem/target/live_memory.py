@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hakmem.base.errors import HakmemError, UnreadableError
@@ -125,22 +126,12 @@ def _skip(pieces: Words, count: int) -> Words:
     return rest
 
 
-_loaded: list[ctypes.CDLL] = []
-
-
+@cache
 def _libc() -> ctypes.CDLL:
-    if not _loaded:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if not hasattr(libc, "process_vm_readv"):
-            raise HakmemError("this system's C library has no process_vm_readv; the tool needs Linux")
-        libc.process_vm_readv.restype = ctypes.c_ssize_t
-        libc.process_vm_readv.argtypes = [
-            ctypes.c_int,
-            ctypes.c_void_p,
-            ctypes.c_ulong,
-            ctypes.c_void_p,
-            ctypes.c_ulong,
-            ctypes.c_ulong,
-        ]
-        _loaded.append(libc)
-    return _loaded[0]
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "process_vm_readv"):
+        raise HakmemError("this system's C library has no process_vm_readv; the tool needs Linux")
+    pieces = ctypes.c_void_p, ctypes.c_ulong
+    libc.process_vm_readv.restype = ctypes.c_ssize_t
+    libc.process_vm_readv.argtypes = [ctypes.c_int, *pieces, *pieces, ctypes.c_ulong]
+    return libc

@@ -49,7 +49,6 @@ def classify(
     for index, mapping in enumerate(mappings):
         before = mappings[index - 1] if index else None
         after = mappings[index + 1] if index + 1 < len(mappings) else None
-        kind_before = kinds[-1] if kinds else None
         if is_library(mapping):
             kind = Outside.LIBRARY
         elif mapping.path:
@@ -58,8 +57,8 @@ def classify(
             kind = Outside.STACKS
         elif is_glibc_arena(mapping, after):
             kind = Outside.OTHER_MALLOC
-        elif before is not None and kind_before is not None and continues_file(mapping, before, data_end):
-            kind = kind_before
+        elif before is not None and continues_file(mapping, before, data_end):
+            kind = kinds[-1]
         else:
             kind = Outside.ANONYMOUS
         kinds.append(kind)

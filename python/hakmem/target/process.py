@@ -153,7 +153,7 @@ class Process:
 
     def smaps(self) -> list[DetailedMapping]:
         """Slow in a large process: the kernel walks its page tables."""
-        return list(_parse_smaps(self._read("smaps")))
+        return _parse_smaps(self._read("smaps"))
 
     def smaps_rollup(self) -> dict[str, int]:
         """The sums over all mappings, in bytes."""
@@ -301,18 +301,14 @@ def parse_mapping(line: str) -> Mapping:
     return Mapping(int(start, 16), int(end, 16), permissions, int(offset, 16), device, int(inode), path)
 
 
-def _parse_smaps(text: str) -> Iterator[DetailedMapping]:
-    mapping: Mapping | None = None
-    lines: list[str] = []
+def _parse_smaps(text: str) -> list[DetailedMapping]:
+    found: list[tuple[Mapping, list[str]]] = []
     for line in text.splitlines():
         if MAPS_LINE.match(line):
-            if mapping:
-                yield DetailedMapping(mapping, _figures(lines))
-            mapping, lines = parse_mapping(line), []
-        else:
-            lines.append(line)
-    if mapping:
-        yield DetailedMapping(mapping, _figures(lines))
+            found.append((parse_mapping(line), []))
+        elif found:
+            found[-1][1].append(line)
+    return [DetailedMapping(mapping, _figures(lines)) for mapping, lines in found]
 
 
 def _figures(lines: list[str]) -> dict[str, int]:

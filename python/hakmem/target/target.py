@@ -74,6 +74,15 @@ class Target:
                 f"process {self.pid} runs another program now: it called exec while it was being read"
             )
 
+    @property
+    def is_gone(self) -> bool:
+        """Does `check_same` raise?"""
+        try:
+            self.check_same()
+        except ProcessGoneError:
+            return True
+        return False
+
     def _has_block(self) -> bool:
         try:
             return self.memory.read(self.address, len(MAGIC)) == MAGIC

@@ -294,10 +294,4 @@ def record(
 
 
 def has_ended(target: Target, error: HakmemError) -> bool:
-    if not isinstance(error, ProcessGoneError | UnreadableError):
-        return False
-    try:
-        target.check_same()
-    except ProcessGoneError:
-        return True
-    return isinstance(error, ProcessGoneError)
+    return isinstance(error, ProcessGoneError) or (isinstance(error, UnreadableError) and target.is_gone)
