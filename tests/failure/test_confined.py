@@ -53,7 +53,8 @@ NO_CALLS = set(
     __libc_single_threaded _dl_find_object backtrace dladdr dlsym fprintf fputs fwrite getauxval memchr memcmp
     dl_iterate_phdr memcpy memmove memset strlen sigfillset syscall pthread_attr_destroy pthread_attr_init
     pthread_attr_setdetachstate pthread_attr_setstacksize pthread_attr_setinheritsched
-    pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_key_create pthread_setspecific
+    pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_getspecific pthread_key_create
+    pthread_setspecific
     pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_setname_np
     pthread_attr_setschedpolicy pthread_attr_setschedparam sysconf __getauxval
     """.split()
