@@ -21,6 +21,7 @@ from hakmem.views.recording import HEAPS_KEPT, Recording
 from results import Compile
 from tool.conftest import Start, Stepper, Tool
 from tool.dumps import dumped, needs_gcore
+from tool.recordings import write
 
 MIB = 1 << 20
 # What programs/heaps.c makes: 112 is the class of 100 bytes; 200,000 bytes are four granules less a page.
@@ -309,7 +310,7 @@ def test_recordings_are_bounded(with_heaps: Start, tool: Tool, tmp_path: Path) -
     target = open_process(with_heaps(40).pid)
     recording, path = Recording.of(target, 1.0), tmp_path / "run.json"
     recording.samples = [take(target), take(target)]
-    recording.write(path)
+    write(recording, path)
     written = Recording.read(path).samples[0].heaps
     assert len(written) == HEAPS_KEPT
     assert sum(one.live_bytes for one in written) == sum(one.live_bytes for one in recording.samples[0].heaps)

@@ -18,6 +18,7 @@ from hakmem.views.recording import Recording
 from hakmem.views.report_heaps import heap_charts
 from results import Compile
 from tool.conftest import Start, Stepper, Tool
+from tool.recordings import write
 from tool.test_heaps import Machine, heap, heaps_of
 
 USERS, BLOCKS, MORE_BLOCKS = 3, 10, 25  # of programs/heaps_in_use.c
@@ -97,7 +98,7 @@ def test_recordings_and_their_page_have_them(in_use: Start, tmp_path: Path) -> N
     recording.samples = [take(target)]
     program.go_on("left")
     recording.samples.append(take(target, "counters"))
-    recording.write(path)
+    write(recording, path)
     samples = Recording.read(path).samples
     held, used = heap_charts([0.0, 1.0], samples)
     assert (held.key, used.key) == ("heaps", "heap-threads")

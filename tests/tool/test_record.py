@@ -8,6 +8,7 @@ import pytest
 from hakmem.base.durations import duration_text, parse_duration_s
 from hakmem.views.recording import ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
 from tool.processes import begun, hakmem, running, wait_until
+from tool.recordings import write
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> N
     sample = recording.samples[0]
     thread = sample.threads[0]
     recording.samples = [replace(sample, threads=[thread] * 500)]
-    recording.write(path)
+    write(recording, path)
     kept = Recording.read(path).samples[0].threads
     assert len(kept) == THREADS_KEPT
     assert sum(item.cached_bytes for item in kept) == 500 * thread.cached_bytes

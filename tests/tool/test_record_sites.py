@@ -26,6 +26,7 @@ from results import Find
 from tool.conftest import Tool
 from tool.leases import ends_by_itself
 from tool.processes import begun, hakmem, running, runs, wait_until
+from tool.recordings import write
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20
@@ -94,7 +95,7 @@ def test_older_versions_read_it(recorded: Path) -> None:
 def test_what_is_read_can_be_written_again(recorded: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json"
     recording = Recording.read(recorded)
-    recording.write(again)
+    write(recording, again)
     other = Recording.read(again).sites
     assert other.readings == recording.sites.readings
     assert other.sites == recording.sites.sites

@@ -10,6 +10,7 @@ from hakmem.views.charts import Chart, Series, moment, tick_step
 from hakmem.views.recording import Recording
 from results import Compile, Find
 from tool.processes import PROGRAMS, hakmem, running
+from tool.recordings import write
 
 CHARTS = ("memory", "classes", "stages", "remote", "faults", "os_calls", "threads", "caches")
 PAGE_BYTES_MAX = 1 << 20
@@ -63,7 +64,7 @@ def test_text_of_the_program_is_only_text(run: Path, tmp_path: Path) -> None:
     recording = Recording.read(run)
     recording.command = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
     evil = tmp_path / "evil.json"
-    recording.write(evil)
+    write(recording, evil)
     hakmem("report", evil)
     text = evil.with_suffix(".html").read_text()
     assert "<script>alert" not in text
@@ -74,7 +75,7 @@ def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
     recording = Recording.read(run)
     del recording.samples[1:]
     short = tmp_path / "short.json"
-    recording.write(short)
+    write(recording, short)
     assert "record for longer" in hakmem("report", short, status=1).stderr
 
 

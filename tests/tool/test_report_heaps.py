@@ -16,6 +16,7 @@ from hakmem.views.report import render
 from hakmem.views.report_heaps import HEAPS_DRAWN, heap_charts
 from results import Find
 from tool.conftest import Start, Stepper, Tool
+from tool.recordings import write
 from tool.test_heaps import CACHE_BYTES, MIB, ODD_TEXT, SMALL_BYTES, heap, told
 
 EVIL = "</script><script>alert(1)</script>"
@@ -46,7 +47,7 @@ def recorded(program: Stepper, path: Path) -> None:
     recording.samples = [
         replace(sample, monotonic_s=float(second)) for second, sample in enumerate(recording.samples)
     ]
-    recording.write(path)
+    write(recording, path)
 
 
 def test_page_in_a_browser(with_heaps: Start, tool: Tool, program: Find, tmp_path: Path) -> None:

@@ -227,12 +227,9 @@ def _read_sites(
     )
     own = _own_code(target, maps)
 
-    def is_own(frame: int) -> bool:
-        return any(start < frame <= end for start, end in own)
-
     def calls(piece: bytes) -> tuple[int, ...]:
         """Without hakmem's own frames, which come first."""
-        words = tuple(dropwhile(is_own, np.frombuffer(piece, np.uint64).tolist()))
+        words = tuple(dropwhile(lambda at: any(start < at <= end for start, end in own), np.frombuffer(piece, np.uint64).tolist()))
         return words if python is None else python.woven(words)
 
     stacks = {

@@ -2,12 +2,7 @@
 
 A heap profile draws the blocks (src/profile/sampler.h); the process keeps those that are freed in a log of
 4,096 places (src/profile/lives.h), which is read ten times a second.  Blocks that still live are read at the
-end.  A block of S bytes is drawn with probability p = 1 - e^(-S/R), and stands for 1/p blocks.
-
-    {"hakmem_trace": 1, "sampled": true, …}    the head
-    {"lives": N, "columns": {name: …}}         COLUMNS, compressed
-    {"sites": {number: [[function, file, line], …]}}
-    {"end": "duration reached", …}"""
+end.  A block of S bytes is drawn with probability p = 1 - e^(-S/R), and stands for 1/p blocks."""
 
 from __future__ import annotations
 
@@ -44,7 +39,7 @@ COLUMNS = {
     "freed_by": "<u4",  # a thread
 }
 DEPTH_MAX = 32  # frames of a site, from the first that is the program's own
-LOG, LIFE = "life_log", "profile_life"
+LOG = "life_log"
 READ_EVERY_S, NAMES_EVERY_S = 0.1, 5.0
 
 
@@ -52,13 +47,8 @@ class Log:
     """The process's log of freed samples, read on from where it was."""
 
     def __init__(self, target: Target) -> None:
-        schema = target.schema
-        schema.need(STATE, LOG)
-        schema.need(LIFE, "turn", "sample", "lived_ns")
-        record = schema.records[LOG].fields
-        self._target, self._life = target, schema.dtype(LIFE)
-        self._taken, self._lives = record["taken"].offset, record["lives"].offset
-        self._room = record["lives"].count
+        target.schema.need(STATE, LOG)
+        self._target, self._log = target, target.schema.dtype(LOG)
         self._next: int | None = None
         self.lost = 0
 
@@ -67,25 +57,24 @@ class Log:
         address = int(read_state(self._target)[LOG])
         if not address:
             self._next = 0
-            return np.empty(0, self._life)
-        taken = number_at(self._target.memory, address + self._taken)
+            return np.empty(0, self._log["lives"].base)
+        log = self._target.memory.array(address, self._log, 1)[0]  # `taken` first
+        taken, room = int(log["taken"]), len(log["lives"])
         if self._next is None:  # an earlier recording has left these
             self._next = taken
-        numbers = np.arange(max(self._next, taken - self._room), taken)
-        rows = self._target.memory.array(address + self._lives, self._life, self._room)
-        found = rows[numbers % self._room]
+        numbers = np.arange(max(self._next, taken - room), taken)
+        found = log["lives"][numbers % room]
         is_whole = found["turn"] == (numbers + 1).astype(np.uint64)
-        now = number_at(self._target.memory, address + self._taken)
-        is_whole &= numbers > now - self._room  # not overwritten meanwhile
+        now = number_at(self._target.memory, address + self._target.schema.offset(LOG, "taken"))
+        is_whole &= numbers > now - room  # not overwritten meanwhile
         if not is_last and not is_whole.all():  # wait for it for half a round
-            young = np.flatnonzero(~is_whole & (numbers > taken - self._room // 2))
+            young = np.flatnonzero(~is_whole & (numbers > taken - room // 2))
             if young.size:
                 numbers, found, is_whole = (each[: young[0]] for each in (numbers, found, is_whole))
         end = int(numbers[-1]) + 1 if len(numbers) else self._next
         self.lost += end - self._next - int(is_whole.sum())
         self._next = end
-        whole: Records = found[is_whole]
-        return whole
+        return np.asarray(found[is_whole])
 
 
 @dataclass
@@ -127,18 +116,13 @@ class _Session:
     def read_living(self) -> None:
         """The samples that were born since the beginning, and live."""
         now_ns = monotonic_ms(self.target.pid) * NS_PER_MS
-        born = [one for one in read_live_samples(self.target) if one[0] >= self.began_ns]
-        zeros = np.zeros(len(born))
-        self._write(
-            site=[self._site(one.stack) for _, one in born],
-            size=[one.requested_bytes for _, one in born],
-            blocks=[one.weight_blocks for _, one in born],
-            born_ns=[at - self.began_ns for at, _ in born],
-            lived_ns=[max(0, now_ns - at) for at, _ in born],
-            is_freed=zeros,
-            thread=[one.thread_id for _, one in born],
-            freed_by=zeros,
-        )
+        rows = [
+            (self._site(one.stack), one.requested_bytes, one.weight_blocks, at - self.began_ns,
+             max(0, now_ns - at), 0, one.thread_id, 0)
+            for at, one in read_live_samples(self.target)
+            if at >= self.began_ns
+        ]  # fmt: skip
+        self._write(**dict(zip(COLUMNS, np.array(rows).reshape(-1, len(COLUMNS)).T, strict=True)))
 
     def write_names(self, *, is_last: bool = False) -> None:
         """Names are looked up in the background until the end."""

@@ -38,7 +38,7 @@ from hakmem.census.snapshot import take
 from hakmem.layout.schema import FieldMeta
 from hakmem.profile.json_format import RECORDING_NAME
 from hakmem.target.target import Target
-from hakmem.views.recording_sites import SiteHistory, SiteRecorder, to_lines
+from hakmem.views.recording_sites import SiteHistory, SiteRecorder
 
 FORMAT_NAME = RECORDING_NAME
 FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
@@ -90,14 +90,6 @@ class Recording:
             **{name: getattr(self, name) for name in HEADER_NAMES},
             "meta": {name: asdict(meta) for name, meta in self.meta.items()},
         }
-
-    def write(self, path: Path) -> None:
-        """Whole or not at all."""
-        with Output(path) as output:
-            own = [*(bounded(sample).to_json() for sample in self.samples), {"ended": self.ended}]
-            more = to_lines(self.sites, [sample.monotonic_s for sample in self.samples])
-            lines = [self.header(), *(a | b for a, b in zip(own, more, strict=True))]
-            output.write("".join(map(line, lines)))
 
     @classmethod
     def read(cls, path: Path) -> Recording:

@@ -99,26 +99,15 @@ class SiteHistory:
             rows,
         )
         self.readings.append(reading)
-        return self._part(reading, known)
+        return self.part(reading, known)
 
-    def _part(self, reading: SiteReading, known: int) -> dict[str, Any]:
+    def part(self, reading: SiteReading, known: int) -> dict[str, Any]:
         return {
             **{name: getattr(reading, name) for name in FIGURES},
             "names": [[list(astuple(frame)) for frame in frames] for frames in self.sites[known:]],
             "columns": COLUMNS,
             "rows": [list(astuple(row)) for row in reading.rows],
         }
-
-    def parts(self) -> list[dict[str, Any]]:
-        """The parts of all readings, to be written again."""
-        known, found = 0, []
-        for reading in self.readings:
-            named = max((row.site + 1 for row in reading.rows), default=0)
-            part = self._part(reading, known)
-            part["names"] = part["names"][: max(0, named - known)]
-            known = max(known, named)
-            found.append(part)
-        return found
 
     def read(self, data: Mapping[str, Any]) -> None:
         """Takes the readings of a line; ValueError, KeyError or TypeError if they are none."""
@@ -205,12 +194,3 @@ class SiteRecorder:
             part = self._history.add(*self._unnamed.pop(0))
             with self._lock:
                 self._ready.append(part)
-
-
-def to_lines(history: SiteHistory, times_s: list[float]) -> list[dict[str, Any]]:
-    """The data of each line of a recording, and the last line after the samples of these times."""
-    found: list[dict[str, Any]] = [{} for _ in range(len(times_s) + 1)]
-    for part in history.parts():
-        place = sum(time_s < part["monotonic_s"] for time_s in times_s)
-        found[place].setdefault(KEY, []).append(part)
-    return found

@@ -82,15 +82,14 @@ class SitesOverTime:
         if not self.readings:
             return []
         ends = [self._rows[0], self._rows[-1]]
-        found = [
-            (self._change(number, *(rows.get(number) for rows in ends)), max(self._bytes(number)))
-            for number in self._largest()
-        ]
+        found = []
+        for number in self._largest():
+            first, last = (rows.get(number) for rows in ends)
+            before, after = (row.estimate if row else Estimate() for row in (first, last))
+            blocks = Estimate(last.blocks if last else 0)
+            change = Change(self._sites[number], before, after, Estimate(), blocks)
+            found.append((change, max(self._bytes(number))))
         return sorted(found, key=lambda one: (-one[0].after.value, -one[1]))[:ROWS_MAX]
-
-    def _change(self, number: int, first: SiteRow | None, last: SiteRow | None) -> Change:
-        before, after = (row.estimate if row else Estimate() for row in (first, last))
-        return Change(self._sites[number], before, after, Estimate(), Estimate(last.blocks if last else 0))
 
     def rest(self) -> list[tuple[str, float, float | None]]:
         """Rows that make the table add up: name, bytes, growth if it is known."""

@@ -221,18 +221,15 @@ def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     by_size = sorted(threads, key=lambda thread: thread.cached_bytes, reverse=True)
     shown = by_size if everything else by_size[:THREADS_SHOWN]
     columns = ["TID", "<name", "<state", *TIERS, "out", "slow paths"]
+    counts = Counter(thread.state for thread in threads)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
     parts: list[RenderableType] = [
-        table(f"Threads ({_thread_counts(threads)}): cached bytes", columns, map(_thread_row, shown))
+        table(f"Threads ({states}): cached bytes", columns, map(_thread_row, shown))
     ]
     if rest := by_size[len(shown) :]:
         more, cached = counted(len(rest), "more heap"), bytes_text(sum(one.cached_bytes for one in rest))
         parts.append(Text(f"… and {more} with {cached} in caches (--all shows them)", "dim"))
     return Group(*parts)
-
-
-def _thread_counts(threads: list[ThreadFigures]) -> str:
-    counts = Counter(thread.state for thread in threads)
-    return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
