@@ -43,7 +43,7 @@ TEXT_BYTES_MAX = 4096
 class Memory(ABC):
     """The memory of a target, by its own addresses."""
 
-    # Of a core that was cut short: raised where the missing part is read.
+    # Raised where the missing part of a core that was cut short is read.
     truncation: HakmemError | None = None
 
     @abstractmethod

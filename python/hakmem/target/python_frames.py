@@ -31,7 +31,7 @@ CALLED_BY_C, NOT_CODE = 1, 0x80  # of a frame's byte
 HASH_BITS, HASH_FACTOR, WORD_MASK = 31, 0xFF51AFD7ED558CCD, (1 << 64) - 1
 INSTRUCTION_UNKNOWN = (1 << 24) - 1
 CODE_BYTES, WORD_BYTES, TYPE_AT = 256, 8, 8
-# Of bytes and str: their length; then a hash; the content of bytes, the kind of str.
+# In bytes and str: their length; then a hash; the content of bytes, the kind of str.
 SIZE_AT, BYTES_AT = 16, 32
 TEXT_AT = {False: (48, 72), True: (40, 56)}  # since 3.12: of a str in ASCII, and of others
 TEXT_MAX, LINES_MAX = 4096, 1 << 20
