@@ -173,14 +173,11 @@ def gather_evidence(
         for name, stack in stacks.items()
     ]
     found.sort(key=_importance, reverse=True)
-    period_bytes = watched.period_bytes or _period_of(after)
+    # R as the samples were taken: the mean over the bytes that they stand for.
+    whole = sums_of(after.samples)[0]
+    mean_bytes = max(whole.variance / whole.value if whole.value else 0.0, float(after.header.rate_bytes))
+    period_bytes = watched.period_bytes or mean_bytes
     return Evidence(grown, after, found, period_bytes)
-
-
-def _period_of(profile: Profile) -> float:
-    """R as its samples were taken: the mean over the bytes that they stand for."""
-    whole = sums_of(profile.samples)[0]
-    return max(whole.variance / whole.value if whole.value else 0.0, float(profile.header.rate_bytes))
 
 
 def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hashable, Stack]:

@@ -229,7 +229,12 @@ def _read_sites(
 
     def calls(piece: bytes) -> tuple[int, ...]:
         """Without hakmem's own frames, which come first."""
-        words = tuple(dropwhile(lambda at: any(start < at <= end for start, end in own), np.frombuffer(piece, np.uint64).tolist()))
+        words = tuple(
+            dropwhile(
+                lambda at: any(start < at <= end for start, end in own),
+                np.frombuffer(piece, np.uint64).tolist(),
+            )
+        )
         return words if python is None else python.woven(words)
 
     stacks = {

@@ -26,7 +26,7 @@ from hakmem.target.switch import NS_PER_MS, STATE, Settings, Switch, monotonic_m
 from hakmem.target.target import Target
 from hakmem.trace.file import Writer, contents
 from hakmem.trace.memory import number_at
-from hakmem.trace.record import LEASE_S, RENEW_EVERY_S, Progress, ended_by
+from hakmem.trace.record import LEASE_S, RENEW_EVERY_S, Progress, ended_by, head_of
 
 COLUMNS = {
     "site": "<u4",
@@ -99,13 +99,11 @@ class _Session:
             return
         if not set(sample["site"].tolist()) <= self._stacks.keys():
             self._stacks = read_stacks(self.target)
-        chances = probabilities(
-            *(sample[name].astype(np.float64) for name in ("block_bytes", "period_bytes"))
-        )
+        sizes, periods = (sample[name].astype(np.float64) for name in ("block_bytes", "period_bytes"))
         self._write(
             site=[self._site(self._stacks.get(number, ())) for number in sample["site"].tolist()],
             size=sample["requested_bytes"],
-            blocks=2.0 ** rows["halvings"].astype(np.float64) / chances,
+            blocks=2.0 ** rows["halvings"].astype(np.float64) / probabilities(sizes, periods),
             born_ns=sample["born_ns"] - np.uint64(self.began_ns),
             lived_ns=rows["lived_ns"],
             is_freed=np.ones(len(rows)),
@@ -152,12 +150,7 @@ class _Session:
 
 
 def record_sampled(
-    target: Target,
-    path: Path,
-    head: dict[str, Any],
-    for_s: float,
-    progress: Progress = lambda *_: None,
-    period_bytes: int = 0,
+    target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None, period_bytes: int = 0
 ) -> dict[str, Any]:
     """Records for so long, or until Ctrl-C or the process's end.  Returns the file's last line.
     `period_bytes`: R; 0: as a profile adapts it."""
@@ -165,7 +158,7 @@ def record_sampled(
     log = Log(target)
     with Switch(target) as switch:
         was_on = switch.is_on
-        writer = Writer(path, {**head, "sampled": True})
+        writer = Writer(path, {**head_of(target), "sampled": True})
         session = _Session(target, writer, log, Names(target.process), monotonic_ms(target.pid) * NS_PER_MS)
         began_s = time.monotonic()
         try:
@@ -214,10 +207,7 @@ class SampledLives:
     columns: dict[str, Records]  # COLUMNS
     sites: dict[int, list[tuple[str, str, int]]]  # innermost first; without those that got no names
     end: dict[str, Any] | None  # None: it was cut off
-
-    @property
-    def lost(self) -> int:
-        return int((self.end or {}).get("lost", 0))
+    lost: int
 
 
 def read_sampled(path: Path) -> SampledLives:
@@ -228,4 +218,4 @@ def read_sampled(path: Path) -> SampledLives:
         for names in found.all("sites")
         for number, rows in names.items()
     }
-    return SampledLives(found.head, found.columns, sites, found.end)
+    return SampledLives(found.head, found.columns, sites, found.end, (found.end or {}).get("lost", 0))

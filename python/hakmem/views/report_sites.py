@@ -12,7 +12,7 @@ from hakmem.profile.labels import caller_text
 from hakmem.profile.model import Frame
 from hakmem.views.charts import Chart, Series, largest
 from hakmem.views.profile_text import CALLER
-from hakmem.views.recording_sites import END_PATIENCE_S, SiteHistory, SiteReading, SiteRow
+from hakmem.views.recording_sites import END_PATIENCE_S, SiteHistory, SiteReading
 
 SITES_DRAWN = 7  # with the three rests as many as there are colours
 ROWS_MAX = 100
