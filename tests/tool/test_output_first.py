@@ -127,12 +127,11 @@ def test_ctrl_c_twice_ends_the_names_and_not_the_profile(
 ) -> None:
     """The second one comes while names are looked up."""
     from hakmem.base.signals import Stopped
-    from hakmem.commands import profile as module
 
     def interrupted(*_: object) -> None:
         raise Stopped(signal.SIGINT)
 
-    monkeypatch.setattr(module, "name", interrupted)
+    monkeypatch.setattr("hakmem.profile.names.name_addresses", interrupted)
     path = tmp_path / "x.json"
     ended = tool("profile", sites.pid, "--for", "200ms", "--period", "4096", "-o", path)
     assert ended.status == 0, ended.stderr

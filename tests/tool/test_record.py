@@ -41,7 +41,7 @@ def test_counters_never_fall_and_come_with_their_meaning(recorded: Path) -> None
 
 def test_what_is_read_is_what_was_written(recorded: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json"
-    Recording.read(recorded).write(again)
+    write(Recording.read(recorded), again)
     assert again.read_text() == recorded.read_text()
 
 
