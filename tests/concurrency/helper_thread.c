@@ -3,6 +3,7 @@
  *   unshare    after the join, what only a process with one thread may do
  *   inherits   a worker of real-time priority, pinned to one processor, makes the helper start
  *   goes       the same, and nothing is left to be given back: the helper ends by itself
+ *   setuid     a worker changes the user of all threads, for which the C library interrupts each
  *   limit      as many threads as may be, though the helper has one of them */
 #include <dirent.h>
 #include <sched.h>
@@ -111,6 +112,12 @@ static int go_when_done(void) {
   return 1;
 }
 
+static void *change_user(void *unused) {
+  work(unused);
+  CHECK(setuid(getuid()) == 0);
+  return unused;
+}
+
 /* ---- inherits -------------------------------------------------------------------------------------------- */
 
 static cpu_set_t all_processors;
@@ -180,6 +187,7 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "unshare") == 0) return unshare_after_join();
   if (strcmp(argv[1], "goes") == 0) return go_when_done();
   if (strcmp(argv[1], "inherits") == 0) return pin_and_start();
+  if (strcmp(argv[1], "setuid") == 0) return thread_run(change_user, NULL), 0;
   if (strcmp(argv[1], "limit") == 0) return use_up_the_limit();
   CHECK_MSG(false, "%s", argv[1]);
   return 1;

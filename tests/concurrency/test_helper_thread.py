@@ -32,6 +32,10 @@ def test_so_does_the_ticker_of_the_sampler(run_program: Run) -> None:
     run_case(run_program, "ends", HAKMEM_GUARD="1")
 
 
+def test_it_is_interrupted_by_the_c_library(run_program: Run) -> None:
+    run_case(run_program, "setuid")
+
+
 def test_a_program_is_single_threaded_again_after_its_joins(run_program: Run) -> None:
     run_case(run_program, "unshare")
 

@@ -27,6 +27,7 @@ PROGRAMS: dict[str, list[str]] = {
     "concurrency/blocks_outlive_thread.c": [],
     "concurrency/fuzz.c": ["5", "4", "4", "10000"],
     "concurrency/fork_under_load.c": ["200", "_Fork"],
+    "concurrency/helper_thread.c": ["setuid"],
 }
 
 
