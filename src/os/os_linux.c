@@ -362,14 +362,16 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
-/* The kernel reads the word to compare it with the expected value. A match would sleep for the shortest time, which takes 90 us: so the
- * expected value is a number that programs do not use. */
+/* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex may
+ * do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */
 bool os_can_read(uintptr_t address) {
   const uint32_t unlikely = 0x9e3779b9;
-  struct timespec no_time = {0};
+  const struct timespec no_time = {0};
   uintptr_t word = round_down(address, sizeof(uint32_t));
   int saved_errno = errno;
-  long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, unlikely, &no_time, NULL, 0);
+  long result = os_is_confined()
+                    ? syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, unlikely, &no_time, NULL, 0)
+                    : syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, unlikely);
   bool is_read = result == 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR;
   errno = saved_errno;
   return is_read;

@@ -1,6 +1,7 @@
 #include "profile/recording.h"
 
 #include "base/probe.h"
+#include "map/window.h"
 #include "os/lock.h"
 #include "profile/control.h"
 #include "profile/lives.h"
@@ -32,13 +33,19 @@ NOINLINE static void probe_free(const void *block) {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
+/* In a slab that a block may be live in: its pages stay, whatever another thread frees. */
+static bool is_in_slab(uintptr_t address) {
+  uint32_t entry = owner_map_entry(address);
+  return map_entry_is_live(entry) && map_slab_class(entry) < SLAB_CLASS_COUNT;
+}
+
 static size_t find_python(uintptr_t *words) {
   struct python_recipe recipe = {.code_type = load_relaxed(&profile_control.python_code_type)};
   if (LIKELY(!recipe.code_type)) return 0;
   recipe.thread = load_relaxed(&profile_control.python_thread);
   recipe.frame = load_relaxed(&profile_control.python_frame);
   recipe.code = load_relaxed(&profile_control.python_code);
-  return unwind_python(&recipe, words, PROFILE_PYTHON_WORDS_MAX);
+  return unwind_python(&recipe, is_in_slab, words, PROFILE_PYTHON_WORDS_MAX);
 }
 
 static uint32_t find_site(void) {

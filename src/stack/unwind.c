@@ -76,6 +76,8 @@ static struct range own_stack(uintptr_t stack_pointer) {
   return (struct range){round_up(end, page_bytes) - pages * page_bytes, round_down(end, WORD)};
 }
 
+bool unwind_knows(uintptr_t address) { return covers(own_stack(address), address); }
+
 /* For another thread's stack: a walk that ends where the thread began, and did not leave its stack since `from`, shows that everything
  * between is its own. Readable pages alone prove nothing: stacks that the program makes, and unmaps, may lie right below; and the first
  * thread's data lies outside its stack. */

@@ -14,6 +14,9 @@
  * where tables are missing. errno is kept. */
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete);
 
+/* Whether an address lies where this thread's stack is known to be readable, while the thread runs. */
+bool unwind_knows(uintptr_t address);
+
 /* Does at once the work that the first stacks of some programs otherwise do in pieces, being incomplete until then. */
 void unwind_prepare(void);
 

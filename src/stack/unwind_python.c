@@ -1,11 +1,14 @@
 #include "stack/unwind_python.h"
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/registers.h"
 #include "os/os.h"
+#include "stack/unwind.h"
 #include "stack/word.h"
 
 enum { WORD = sizeof(uintptr_t), KEYS_MAX = 64, PAGES = 32, TAG_BITS = 7, OFFSET_BITS = 16 };
+enum { PAGE_BYTES_MIN = 4096 };
 /* A thread's handle is its pointer, or lies below it, where the C library keeps its record of the thread there. */
 enum { HANDLE_BYTES_MAX = 8192 };
 enum { TABLE_SIZE = 16, TABLE_HASH = 24 }; /* of an object of bytes */
@@ -13,14 +16,17 @@ enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX 
 
 /* Pages that this walk has found readable: the kernel is asked once for each. */
 struct reader {
+  bool (*is_known)(uintptr_t address);
   uintptr_t pages[PAGES];
 };
 
 static bool read_word(struct reader *reader, uintptr_t address, uintptr_t *word) {
-  uintptr_t page_bytes = os_page_bytes(), page = round_down(address, page_bytes);
-  uintptr_t *known = &reader->pages[page / page_bytes % PAGES];
+  uintptr_t page = round_down(address, PAGE_BYTES_MIN);
+  uintptr_t *known = &reader->pages[page / PAGE_BYTES_MIN % PAGES];
   if (address % WORD || !page) return false;
-  if (*known != page && !os_can_read(address)) return false;
+  if (*known != page && !reader->is_known(address) && !unwind_knows(address) &&
+      !os_can_read(address))
+    return false;
   *known = page;
   *word = word_at(address);
   return true;
@@ -32,11 +38,15 @@ static uintptr_t offset_of(uint64_t offsets, unsigned which) {
 
 /* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state itself shows: it has the thread's handle. */
 static uintptr_t find_thread(struct reader *reader, uint64_t offsets) {
-  for (unsigned key = 0; key < KEYS_MAX; key++) {
+  static ATOMIC(unsigned) last_key;
+  unsigned first = load_relaxed(&last_key); /* relaxed: where to look first, no more */
+  for (unsigned step = 0; step < KEYS_MAX; step++) {
+    unsigned key = (first + step) % KEYS_MAX;
     uintptr_t thread = os_thread_value(key), handle;
-    if (thread && read_word(reader, thread + offset_of(offsets, 0), &handle) &&
-        thread_pointer() - handle < HANDLE_BYTES_MAX)
-      return thread;
+    if (!thread || !read_word(reader, thread + offset_of(offsets, 0), &handle)) continue;
+    if (thread_pointer() - handle >= HANDLE_BYTES_MAX) continue;
+    if (key != first) store_relaxed(&last_key, key);
+    return thread;
   }
   return 0;
 }
@@ -81,8 +91,9 @@ static bool read_byte(struct reader *reader, uintptr_t frame, uintptr_t offset, 
   return is_read;
 }
 
-NOINLINE size_t unwind_python(const struct python_recipe *recipe, uintptr_t *words, size_t max) {
-  struct reader reader = {{0}};
+NOINLINE size_t unwind_python(const struct python_recipe *recipe, bool (*is_known)(uintptr_t),
+                              uintptr_t *words, size_t max) {
+  struct reader reader = {.is_known = is_known};
   uintptr_t frame, code, instruction, byte;
   uint64_t hash, offsets = recipe->frame;
   if (!recipe->code_type || !find_frame(&reader, recipe->thread, &frame)) return 0;

@@ -3,7 +3,7 @@
  *   a key of this thread ─▶ thread state ─▶ frame ─▶ frame ─▶ …     a frame ─▶ its code object, and the instruction
  *
  * The tool knows the interpreter's version, and writes where these stand: the recipe. Any recipe is safe: each word is read only where the
- * kernel says that it can be, and counts only in a code object, by its type. The tool names functions later: the parts of a code object are
+ * kernel says that it can be, or in the heap, and counts only in a code object, by its type. The tool names functions later: the parts of a code object are
  * hashed, so that another one at the same address is not taken for it. Works wherever unwind_stack does. */
 #ifndef HAK_STACK_UNWIND_PYTHON_H
 #define HAK_STACK_UNWIND_PYTHON_H
@@ -26,7 +26,9 @@ struct python_recipe {
 #define PYTHON_WORD (UINT64_C(1) << 63)
 enum { PYTHON_FRAME_WORDS = 2, PYTHON_NOT_CODE = 0x80 /* in the byte: no function called it */ };
 
-/* Writes the frames, innermost first, `max` words at most; returns their number. */
-size_t unwind_python(const struct python_recipe *recipe, uintptr_t *words, size_t max);
+/* Writes the frames, innermost first, `max` words at most; returns their number. `is_known` says without the kernel of some addresses that
+ * they can be read. */
+size_t unwind_python(const struct python_recipe *recipe, bool (*is_known)(uintptr_t address),
+                     uintptr_t *words, size_t max);
 
 #endif

@@ -221,8 +221,10 @@ size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   *is_complete = false;
   return 0;
 }
-size_t unwind_python(const struct python_recipe *recipe, uintptr_t *words, size_t max) {
+size_t unwind_python(const struct python_recipe *recipe, bool (*knows)(uintptr_t),
+                     uintptr_t *words, size_t max) {
   (void)words;
+  (void)knows;
   (void)recipe;
   (void)max;
   return 0;
