@@ -142,9 +142,9 @@ def test_tuned(traced: Path, tool: Tool) -> None:
     ],
 )
 def test_advice(rss: list[float], time: list[float], goal: Goal, helps: bool) -> None:
-    advice = advice_of({"HAKMEM_THP": "0"}, 0.1, Ratios(np.array(rss), np.array(time)), goal)
+    advice = advice_of({"HAKMEM_THP": "0"}, 0.1, Ratios(np.array(rss), np.array(time), np.array(rss)), goal)
     assert advice.helps == helps
-    assert Ratios(np.array(rss), np.array(time)).score(goal) < 1 or not helps
+    assert Ratios(np.array(rss), np.array(time), np.array(rss)).score(goal) < 1 or not helps
     assert advice.interval[0] <= advice.gain <= advice.interval[1]
     assert advice_text(advice, goal).startswith(
         "HAKMEM_THP=0 " if helps else "nothing helps; the best was HAKMEM"

@@ -1,5 +1,5 @@
 """Replaying a plan on several mallocs, in rounds: each round has each of them once, so that a machine that
-becomes slower does so for all."""
+becomes slower does so for all.  Every other round has them in reverse order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def compare(
     failed: set[str] = set()
     for turn in range(rounds):
         empty = with_plan.empty()
-        for place, result in enumerate(results):
+        for place, result in enumerate(results[:: 1 - 2 * (turn % 2)]):
             name = result.contender.name
             progress((turn + place / len(results)) / rounds, name)
             if name not in failed:

@@ -35,7 +35,7 @@ GAIN_MIN = 0.02
 # How much worse a figure may become that is not asked for.  Malloc is a small part of most programs' time.
 RSS_MAX, TIME_MAX = 1.1, 1.5
 Floats = NDArray[np.float64]
-SECONDS_MIN = 1e-6  # a shorter time is noise
+LEAST = 1e-6  # of both figures of a ratio; a shorter time is noise
 PREFIX_S_MIN = 10.0  # or the whole trace: options act on memory that is free for a second and more
 
 
@@ -56,12 +56,13 @@ class Ratios:
 
     rss: Floats
     time: Floats
+    peak: Floats
 
     @classmethod
     def of(cls, one: Result, defaults: Result) -> Ratios:
-        rss = np.array(one.values("mean_bytes")) / np.array(defaults.values("mean_bytes"))
-        seconds = [np.maximum(result.values("seconds"), SECONDS_MIN) for result in (one, defaults)]
-        return cls(rss, seconds[0] / seconds[1])
+        figures = ("mean_bytes", "seconds", "peak_bytes")
+        pairs = ([np.maximum(each.values(name), LEAST) for each in (one, defaults)] for name in figures)
+        return cls(*(mine / base for mine, base in pairs))
 
     def wanted(self, goal: Goal) -> Floats:
         if goal is Goal.BOTH:
@@ -124,15 +125,14 @@ class Tuner:
         ]
         return (sum(turns) + 2 * rounds + 1) * self._whole.seconds
 
-    def _ratios(self, share: float, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
+    def ratios(self, share: float, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
         """Those of each setting; None where hakmem failed with it."""
         main = int(self._trace.head.get("pid", 0))
         plan = self._whole if share == 1 else plan_of(self._trace.lives, main, share)
         ones = [Contender(text_of(setting), self._hakmem.library, setting) for setting in ({}, *settings)]
         with replayer(plan, self._how) as replays:
-            found = {
-                one.contender.name: one for one in compare(replays, ones, rounds, self._progress, self._note)
-            }
+            results = compare(replays, ones, rounds, self._progress, self._note)
+        found = {result.contender.name: result for result in results}
         if ones[0].name not in found:
             raise HakmemError("this trace cannot be replayed with the defaults")
         defaults = found[ones[0].name]
@@ -149,13 +149,13 @@ class Tuner:
         kept, predicted, score = SETTINGS, 0.0, 1.0
         for share, times, count in self._rungs:
             tried = kept + ([combined] if count == 1 and (combined := _combined(kept)) else [])
-            ratios = self._ratios(share, tried, times)
+            ratios = self.ratios(share, tried, times)
             found = [(one.score(goal), one.gain(goal), place) for place, one in enumerate(ratios) if one]
             if not found:
                 return None
             kept = [tried[place] for _, _, place in sorted(found)[:count]]
             score, predicted, _ = min(found)
-        measured = self._ratios(1.0, kept, rounds)[0] if score < 1 else None
+        measured = self.ratios(1.0, kept, rounds)[0] if score < 1 else None
         return advice_of(kept[0], predicted, measured, goal) if measured else None
 
 
