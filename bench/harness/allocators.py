@@ -24,6 +24,7 @@ class Allocator:
     origin: str = ""  # version and flags, where that is known without asking
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, beside the preload
     needed: tuple[str, ...] = ()  # files beside the library, which the loader does not look for there
+    wrapper: tuple[str, ...] = ()  # the words before a program's command, of one that runs it
 
     @property
     def expected_file(self) -> str:

@@ -86,7 +86,8 @@ def numbers_of(pairs: dict[str, str]) -> Sample:
 
 def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> Sample:
     """The numbers of one run.  Raises RunError when it failed or another allocator served it."""
-    pairs = run_for_result([str(executable), *arguments], allocator_environment(allocator))
+    command = [*allocator.wrapper, str(executable), *arguments]
+    pairs = run_for_result(command, allocator_environment(allocator))
     check_served_by(allocator, pairs)
     return numbers_of(pairs)
 

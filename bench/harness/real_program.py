@@ -149,7 +149,9 @@ class CommandProgram(RealProgram):
         words = [str(build_launcher()), "-C", str(_folder(self, size))]
         words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
         words += ["-i", str(job.input)] if job.input is not None else []
-        return numbers_of(run_for_result([*words, *wrapper, *job.command], user_environment()))
+        return numbers_of(
+            run_for_result([*words, *allocator.wrapper, *wrapper, *job.command], user_environment())
+        )
 
 
 def _folder(program: RealProgram, size: int) -> Path:

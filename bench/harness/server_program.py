@@ -13,7 +13,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from pwd import struct_passwd
 from typing import Any
@@ -190,7 +190,8 @@ class ServerProgram(RealProgram):
             start = self.start(Path(name))
             preload = preload_variables(self.readable(allocator, Path(name)))
             environment = user_environment() | SHARED_VARIABLES | more_variables | preload
-            executable = next(filter(None, map(find_program, self.servers)))
+            start = replace(start, command=[*allocator.wrapper, *start.command])
+            executable = next(filter(None, map(find_program, allocator.wrapper[:1] or self.servers)))
             with _running(start, executable, environment, Path(name), self.user) as pid:
                 return self.measured(pid, start.address, size)
 
