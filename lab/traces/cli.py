@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from harness.allocators import Allocator
+import numpy as np
+from hakmem.base.errors import HakmemError
+from hakmem.layout.memory import Records
+from hakmem.trace.file import read
+from hakmem.trace.lives import Lives
+from hakmem.trace.plan import STAYS_SHARE, ranks
+from hakmem.trace.words import Op
 from harness.build import BuildError, compile_anew
 from harness.execute import RunError
 from harness.paths import REPOSITORY
 from harness.selection import select
 from harness.tables import output_console
-from harness.workload import Length, Workload
+from harness.workload import Length
+from rich.console import Console
 from rich.table import Table
 
+from traces.record import OUTPUT, record
+from traces.tune import Corpus, settings, table, verdict
+
 HERE = Path(__file__).resolve().parent
-OUTPUT = REPOSITORY / "build" / "lab" / "traces"
 FLAGS = ["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-pthread", f"-I{HERE.parent}"]
 SOURCES = REPOSITORY / "src"
-
+# struct event
+EVENT = np.dtype("<u4, <u4, <u2, u1, u1")
+EVENT.names = ("life", "size", "thread", "is_take", "is_last")
+THREAD_MAX = 4096  # as slabs.h has it
 # Slabs owned from the first block on; those that lend, as hakmem's do; shared ones; and earned ownership.
 POLICIES = (
     "cache=32,own=0",
@@ -30,94 +43,108 @@ POLICIES = (
     *(f"cache=32,own={kib},steady=4,lines=1" for kib in (256, 1024, 4096)),
 )
 THREADED = ("batch_transfer", "server", "producer_consumer-ring", "larson-*-4t", "mid_large_mt-4t", "tree-4t")
+REAL = ("python", "perl", "xmllint", "jq", "sqlite", "lua", "gawk", "g++", "redis")
+QUICK = bool(os.environ.get("QUICK"))
+CORPUS = (*(f"real-{name}" for name in REAL), "server", "larson-mid-4t", "mid_large_mt-4t", "burst_idle")
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="lab/traces/run",
-        description="Records workloads of bench/, and replays each on simulated heaps.",
+        description="Records workloads of bench/, and replays each on simulated heaps or with other options.",
         epilog=f"Recordings lie in build/lab/traces until they are made anew. Policies: {' '.join(POLICIES)}",
     )
     add = parser.add_argument
-    add("--only", nargs="+", metavar="NAME", default=[*THREADED, "real"],
-        help="these workloads (bench/run --list); larson means larson-*")  # fmt: skip
-    add(
-        "--policy",
-        nargs="+",
-        metavar="POLICY",
-        default=list(POLICIES),
-        help="as lab/traces/simulate.c has them",
-    )
-    add(
-        "--seconds",
-        type=float,
-        default=0.1,
-        metavar="S",
-        help="length of a workload that runs for a time (0.1)",
-    )
+    add("--only", nargs="+", metavar="NAME", help="these workloads (bench/run --list); larson means larson-*")
+    add("--policy", nargs="+", metavar="POLICY", default=list(POLICIES), help="as simulate.c has them")
+    add("--seconds", type=float, metavar="S", help="length of a workload that runs for a time (0.1)")
     add("--again", action="store_true", help="replay the recordings that lie there")
+    add("--tune", action="store_true", help="judge the constants of hakmem itself (make tune-self)")
+    add("--build", type=Path, nargs="+", metavar="LIB", default=[], help="libhakmem.so files judged as well")
+    add("--rounds", type=int, default=2 if QUICK else 4, metavar="N",
+        help="with --tune: replays of each value (4; QUICK=1: 2)")  # fmt: skip
     return parser.parse_args(arguments)
 
 
-def recorder() -> Allocator:
-    library = compile_anew(
-        OUTPUT / "recorder.so", [HERE / "recorder.c", HERE / "event.h"], [*FLAGS, "-fPIC", "-shared"]
-    )
-    return Allocator("recorder", library, variables=(("TRACE_FOLDER", str(OUTPUT / "new")),))
+def say(sentence: str) -> None:
+    print(f"lab/traces/run: {sentence}", file=sys.stderr, flush=True)
 
 
 def simulator() -> Path:
-    inputs = [*HERE.glob("sim*.c"), *HERE.glob("slabs.*"), HERE / "event.h", SOURCES / "map" / "size_class.c"]
+    inputs = [*HERE.glob("sim*.c"), *HERE.glob("slabs.*"), SOURCES / "map" / "size_class.c"]
     return compile_anew(OUTPUT / "simulate", inputs, [*FLAGS, f"-I{SOURCES}"])
 
 
-def record(workload: Workload, length: Length) -> Path:
-    """The recording of the process that allocated most: a compiler, say, not its driver."""
-    place, new = OUTPUT / f"{workload.name}.trace", OUTPUT / "new"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    workload.prepare(length)
-    workload.timed(recorder(), length)
-    largest = max(new.glob("*.trace"), key=lambda path: path.stat().st_blocks, default=None)
-    if largest is None:
-        raise RunError("no process was recorded")
-    largest.replace(place)
-    shutil.rmtree(new)
-    return place
+def events_of(lives: Lives) -> Records:
+    """As simulate.c reads them.  A thread ends after its last event, unless that is near the end."""
+    rows = np.flatnonzero((lives.life_of_row >= 0) & (lives.events.ops != Op.RESIZE))
+    events = lives.events.at(rows)
+    found = np.zeros(len(rows), EVENT)
+    found["life"], found["is_take"] = lives.life_of_row[rows], events.ops != Op.FREE
+    found["size"] = np.minimum(events.sizes, np.iinfo(np.uint32).max)
+    found["thread"] = (ranks(-1, events.threads) - 1) % (THREAD_MAX - 1) + 1
+    lasts = len(rows) - 1 - np.unique(events.threads[::-1], return_index=True)[1]
+    ages = events.times_ns - events.times_ns[0]
+    found["is_last"][lasts] = ages[lasts] < STAYS_SHARE * ages[-1]
+    return found
 
 
 def simulate(recording: Path, policies: list[str]) -> list[list[str]]:
-    """One row for each policy.  Raises RunError."""
-    done = subprocess.run([simulator(), recording, *policies], capture_output=True, text=True, check=False)
+    """One row for each policy.  Raises RunError, or HakmemError if it is not a trace."""
+    program = simulator()
+    with tempfile.NamedTemporaryFile(dir=OUTPUT) as file:
+        events_of(read(recording).lives).tofile(file.name)
+        done = subprocess.run([program, file.name, *policies], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RunError(done.stderr.strip())
     return [[cell.strip() for cell in line.split("\t")] for line in done.stdout.splitlines()]
 
 
+def simulated(recording: Path, policies: list[str]) -> Table:
+    head, *rows = simulate(recording, policies)
+    table = Table(*head, title=recording.stem, title_justify="left", header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def tune(recordings: list[Path], options: argparse.Namespace, console: Console) -> None:
+    """Prints the table and the verdict."""
+    corpus = Corpus(recordings, say)
+    builds = [{"LD_PRELOAD": str(path.absolute())} for path in options.build]
+    judged = corpus.measure([*settings(), *builds], options.rounds)
+    console.print(table(judged))
+    print(verdict(judged, corpus.measure, say))
+
+
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    workloads, unknown = select(options.only)
+    workloads, unknown = select(options.only or ([] if options.tune else [*THREADED, "real"]))
+    if options.tune and not options.only:
+        workloads = [each for each in workloads if each.name in (CORPUS[::2] if QUICK else CORPUS)]
     if unknown:
-        print(
-            f"lab/traces/run: no workload is called {', '.join(unknown)}: see bench/run --list",
-            file=sys.stderr,
-        )
+        say(f"no workload is called {', '.join(unknown)}: see bench/run --list")
         return 2
-    console = output_console()
+    length = Length(options.seconds or 0.1, quick=True)
+    console, recordings = output_console(), []
     for workload in workloads:
+        recording = OUTPUT / f"{workload.name}.hkt"
         if missing := workload.missing():
-            print(missing, file=sys.stderr)
+            say(missing)
             continue
         try:
-            recording = OUTPUT / f"{workload.name}.trace"
             if not (options.again and recording.exists()):
-                recording = record(workload, Length(options.seconds, quick=True))
-            head, *rows = simulate(recording, options.policy)
-        except (BuildError, RunError) as error:
-            print(f"lab/traces/run: {workload.name}: {error}", file=sys.stderr)
+                record(workload, length)
+            recordings.append(recording)
+            if not options.tune:
+                console.print(simulated(recording, options.policy))
+        except (BuildError, RunError, HakmemError) as error:
+            say(f"{workload.name}: {error}")
             return 1
-        table = Table(*head, title=workload.name, title_justify="left", header_style="bold")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+    try:
+        if options.tune:
+            tune(recordings, options, console)
+    except HakmemError as error:
+        say(str(error))
+        return 1
     return 0

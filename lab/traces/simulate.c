@@ -1,8 +1,8 @@
-/* simulate.c: replays a recording on simulated heaps, one for each policy, and prints what each needs.
+/* simulate.c: replays a trace on simulated heaps, one for each policy, and prints the memory and batches that each needs.
  *
- *   simulate recording [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] [fit=0|1] ...
+ *   simulate events [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] [fit=0|1] ...
  *
- * Each argument after the recording is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
+ * Each argument after the events is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
  * `own` is the number of KiB that a thread must hold of a class, at `steady` refills one after the other, to get slabs of its own
  * ("own=0": from its first block on, as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
  * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before fresh ones. `fit`: where more than half
@@ -18,8 +18,14 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "traces/event.h"
 #include "traces/slabs.h"
+
+/* As cli.py writes them, in the order of the trace. */
+struct event {
+  uint32_t life, size;
+  uint16_t thread; /* from 1 to THREAD_MAX - 1 */
+  uint8_t is_take, is_last;
+};
 
 /* ---- policies ------------------------------------------------------------------------------------------------ */
 
@@ -188,80 +194,16 @@ static void fit(struct run *run, unsigned class, size_t size) {
     class_make_fitted((uint32_t)steps * 16);
 }
 
-/* ---- live blocks --------------------------------------------------------------------------------------------- */
-
-struct live {
-  uint64_t address; /* 0: none */
-  uint32_t size;
-  struct block block; /* of slab classes */
-};
-
-static struct live *table;
-static size_t table_size = 1 << 16, table_count;
-
-static size_t place_of(uint64_t address) {
-  size_t i = (address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (table_size - 1);
-  while (table[i].address && table[i].address != address) i = (i + 1) & (table_size - 1);
-  return i;
-}
-
-static void make_table(void) {
-  if (!(table = calloc(table_size, sizeof *table))) abort();
-  table_count = 0;
-}
-
-static struct live *add(uint64_t address) {
-  if (++table_count * 2 > table_size) {
-    struct live *old = table;
-    size_t old_size = table_size;
-    table_size *= 2;
-    make_table();
-    for (size_t i = 0; i < old_size; i++)
-      if (old[i].address) table[place_of(old[i].address)] = old[i], table_count++;
-    free(old);
-    table_count++;
-  }
-  struct live *live = &table[place_of(address)];
-  live->address = address;
-  return live;
-}
-
-/* Those after it in its run of occupied places move up. */
-static void remove_live(struct live *live) {
-  size_t hole = (size_t)(live - table);
-  table_count--;
-  table[hole].address = 0;
-  for (size_t i = (hole + 1) & (table_size - 1); table[i].address; i = (i + 1) & (table_size - 1)) {
-    struct live moved = table[i];
-    table[i].address = 0;
-    table[place_of(moved.address)] = moved;
-  }
-}
-
 /* ---- the replay ---------------------------------------------------------------------------------------------- */
 
 struct figures {
   uint64_t takes, live_bytes, peak_bytes; /* of slab classes, rounded to their classes */
 };
 
-static void replay_one(struct run *run, const struct event *event, struct figures *figures) {
-  uint16_t thread = event->thread % THREAD_MAX;
-  if (event->operation == OPERATION_THREAD_END) end_thread(run, thread);
-  if (!event->address) return;
-  struct live *live = &table[place_of(event->address)];
-  bool is_in_slab = live->address && live->size <= MID_MAX_BYTES;
-  unsigned class = is_in_slab ? live->block.slab->class : 0;
-  if (live->address) { /* its end, or that of a life whose end was not seen */
-    if (is_in_slab) give(run, thread, class, live->block), run->live[class]--;
-    figures->live_bytes -= is_in_slab ? class_bytes(class) : 0;
-    remove_live(live);
-  }
-  if (event->operation != OPERATION_TAKE) return;
-  live = add(event->address);
-  live->size = event->size;
-  if (event->size > MID_MAX_BYTES) return;
-  class = class_of_size(event->size);
-  live->block = take(run, thread, class);
+static void take_life(struct run *run, const struct event *event, struct block *life,
+                      struct figures *figures) {
+  unsigned class = class_of_size(event->size);
+  *life = take(run, event->thread, class);
   run->live[class]++;
   fit(run, class, event->size);
   figures->takes++;
@@ -269,44 +211,51 @@ static void replay_one(struct run *run, const struct event *event, struct figure
   if (figures->live_bytes > figures->peak_bytes) figures->peak_bytes = figures->live_bytes;
 }
 
-static void replay(const struct header *header, struct policy policy) {
-  static const struct event none;
+static void free_life(struct run *run, uint16_t thread, struct block life,
+                      struct figures *figures) {
+  unsigned class = life.slab->class;
+  give(run, thread, class, life);
+  run->live[class]--;
+  figures->live_bytes -= class_bytes(class);
+}
+
+static void replay(const struct event *events, size_t count, struct policy policy) {
   struct run *run = calloc(1, sizeof *run);
-  if (!run) abort();
+  struct block *lives = calloc(count, sizeof *lives); /* those of slab classes */
+  if (!run || !lives) abort();
   run->policy = policy;
-  make_table();
   struct figures figures = {0};
-  const struct event *events = (const struct event *)(header + 1);
-  uint64_t count = header->count < header->room ? header->count : header->room;
-  for (uint64_t i = 0; i < count; i++)
-    if (memcmp(&events[i], &none, sizeof none) != 0) replay_one(run, &events[i], &figures);
+  for (const struct event *event = events; event < events + count; event++) {
+    struct block *life = &lives[event->life];
+    if (event->is_take && event->size <= MID_MAX_BYTES)
+      take_life(run, event, life, &figures);
+    else if (!event->is_take && life->slab)
+      free_life(run, event->thread, *life, &figures);
+    if (event->is_last) end_thread(run, event->thread);
+  }
   double thousands = (double)figures.takes / 1000;
   double touched = (double)run->slabs.touched_pages * 4096;
   printf("%-32s\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.3f\n", policy.text,
          (double)figures.peak_bytes / (1 << 20), touched / (1 << 20),
          touched / (double)figures.peak_bytes, (double)run->visits / thousands,
          (double)run->transfers / thousands, (double)run->slabs.shared_lines / thousands);
-  free(table);
 }
 
 int main(int argc, char **argv) {
   int file = argc > 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
   struct stat stat;
-  if (file < 0 || fstat(file, &stat) != 0 || (size_t)stat.st_size < sizeof(struct header)) {
-    fprintf(stderr,
-            "usage: simulate recording policy...; the recording is a file of recorder.so\n");
-    return 2;
-  }
-  const struct header *header = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-  if (header == MAP_FAILED || header->magic != TRACE_MAGIC) {
-    fprintf(stderr, "simulate: %s is not a recording\n", argv[1]);
+  const struct event *events = MAP_FAILED;
+  if (file >= 0 && fstat(file, &stat) == 0)
+    events = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (events == MAP_FAILED) {
+    fprintf(stderr, "usage: simulate events policy...; lab/traces/run writes the events\n");
     return 2;
   }
   printf("policy\tlive MiB\ttouched MiB\tratio\tvisits/1000\ttransfers/1000\tshared lines/1000\n");
   for (int i = 2; i < argc; i++) {
     fflush(stdout);
     pid_t child = fork(); /* each simulation begins in an empty process */
-    if (!child) replay(header, policy_of(argv[i])), exit(0);
+    if (!child) replay(events, (size_t)stat.st_size / sizeof *events, policy_of(argv[i])), exit(0);
     int status;
     if (waitpid(child, &status, 0) < 0 || status) return 1;
   }
