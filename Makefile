@@ -111,7 +111,7 @@ coherence: plain-path build/debug/build.ninja $(VENV)/ready ## cache lines that 
 lab: plain-path release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
-tune-self: plain-path release $(VENV)/ready | tools-bench ## hakmem's own constants, judged on recordings of programs, 7 minutes (QUICK=1: 2; ARGS='--build LIB')
+tune-self: plain-path release $(VENV)/ready | tools-bench ## hakmem's own constants, judged on recordings of programs, 7 minutes (QUICK=1: 3; ARGS='--build LIB')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/traces/run --tune $(ARGS)
 
 fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 30 minutes (SUITE=trixie, noble; QUICK=1: 5; needs root)

@@ -16,6 +16,7 @@ from hakmem.trace.file import read
 from hakmem.trace.lives import Lives
 from hakmem.trace.plan import STAYS_SHARE, ranks
 from hakmem.trace.words import Op
+from harness.arguments import positive
 from harness.build import BuildError, compile_anew
 from harness.execute import RunError
 from harness.paths import REPOSITORY
@@ -61,7 +62,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--again", action="store_true", help="replay the recordings that lie there")
     add("--tune", action="store_true", help="judge the constants of hakmem itself (make tune-self)")
     add("--build", type=Path, nargs="+", metavar="LIB", default=[], help="libhakmem.so files judged as well")
-    add("--rounds", type=int, default=2 if QUICK else 4, metavar="N",
+    add("--rounds", type=positive, default=2 if QUICK else 4, metavar="N",
         help="with --tune: replays of each value (4; QUICK=1: 2)")  # fmt: skip
     return parser.parse_args(arguments)
 
@@ -126,7 +127,7 @@ def main(arguments: list[str]) -> int:
         say(f"no workload is called {', '.join(unknown)}: see bench/run --list")
         return 2
     length = Length(options.seconds or 0.1, quick=True)
-    console, recordings = output_console(), []
+    console, recordings, status = output_console(), [], 0
     for workload in workloads:
         recording = OUTPUT / f"{workload.name}.hkt"
         if missing := workload.missing():
@@ -135,16 +136,16 @@ def main(arguments: list[str]) -> int:
         try:
             if not (options.again and recording.exists()):
                 record(workload, length)
-            recordings.append(recording)
             if not options.tune:
                 console.print(simulated(recording, options.policy))
-        except (BuildError, RunError, HakmemError) as error:
+            recordings.append(recording)
+        except (BuildError, RunError, HakmemError, OSError) as error:  # it may run as another user
             say(f"{workload.name}: {error}")
-            return 1
-    try:
-        if options.tune:
+            status = 1
+    if options.tune and recordings:
+        try:
             tune(recordings, options, console)
-    except HakmemError as error:
-        say(str(error))
-        return 1
-    return 0
+        except HakmemError as error:
+            say(str(error))
+            status = 1
+    return status

@@ -26,9 +26,8 @@ NUMBER = re.compile(r"^OPTION\((?:FLAG|NUMBER), (\w+), (\d+), \d+, (\d+),", re.M
 FEW = 2  # an option with no larger value names a kind: all others are tried
 FIGURES = ("peak RSS", "mean RSS", "time")
 WORTH = 0.01
-TIME_ROUNDS = (
-    7  # a single program's time varies by 20 %: with fewer rounds all of them may be worse by chance
-)
+# The time of a single program varies by 20 %: all of fewer rounds would often be worse by chance.
+TIME_ROUNDS = 7
 CHECKED_MAX = 2
 AT_A_TIME = min(2, os.cpu_count() or 1)  # replays, which mostly wait for the recorded time
 Shares = NDArray[np.float64]  # of the default's figures; one row a figure, one column a round
@@ -59,9 +58,14 @@ class Judged:
         return np.asarray(np.exp(np.mean([np.log(shares) for shares in self.of.values()], axis=0)))
 
     @property
-    def gain(self) -> float:
-        """The largest fall of a mean that each round has."""
-        return max([1 - float(np.median(row)) for row in self.mean if row.max() < 1], default=0.0)
+    def gains(self) -> dict[str, float]:
+        """The falls of means that are worth it."""
+        falls = {
+            figure: 1 - float(np.median(row))
+            for figure, row in zip(FIGURES, self.mean, strict=True)
+            if row.max() < 1
+        }
+        return {figure: fall for figure, fall in falls.items() if fall > WORTH}
 
     @property
     def worse(self) -> list[str]:
@@ -127,7 +131,9 @@ def table(judged: Sequence[Judged]) -> Table:
     for head in ("constant and value", "figure", *judged[0].of, "geometric mean (rounds)"):
         shown.add_column(head.removeprefix("real-"), justify="right" if head in judged[0].of else "left")
     for one in judged:
-        name = text_of(one.setting).removeprefix("HAKMEM_").lower()
+        name = (
+            text_of(one.setting).rpartition("/")[2].removeprefix("HAKMEM_").lower()
+        )  # of a build its file's
         for place, figure in enumerate(FIGURES):
             cells = [f"{100 * (np.median(shares[place]) - 1):+.1f}" for shares in one.of.values()]
             shown.add_row(name, figure, *cells, percent(one.mean[place]), end_section=place == 2)
@@ -138,16 +144,14 @@ def table(judged: Sequence[Judged]) -> Table:
 
 
 def verdict(judged: Sequence[Judged], measure: Measure, say: Callable[[str], None]) -> str:
-    """The setting that is better in both measurements."""
-    promising = sorted((one for one in judged if one.gain > WORTH), key=lambda one: -one.gain)
+    """The setting of which both measurements find a figure better, and none worse."""
+    promising = sorted((one for one in judged if one.gains), key=lambda one: -max(one.gains.values()))
     for one in promising:
         if one.worse:
             say(f"{one}; but {'; '.join(one.worse)}")
     for one in [one for one in promising if not one.worse][:CHECKED_MAX]:
         for again in measure([one.setting], TIME_ROUNDS):
-            if again.gain > WORTH and not again.worse:
+            if one.gains.keys() & again.gains.keys() and not again.worse:
                 return f"better on this corpus: {one}\nmeasured again: {again}"
             say(f"{one}; but measured again {'; '.join([str(again), *again.worse])}")
-    return (
-        "no other value is better by more than 1 % on this corpus and makes no program worse by more than 1 %"
-    )
+    return "no other value is better by more than 1 % on this corpus, with no program worse by more than 1 %"
