@@ -211,7 +211,8 @@ static bool is_traced(void) {
 }
 
 NOINLINE static void free_traced(void *block, enum maker maker) {
-  if (!is_traced() || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
+  bool is_noted = block && (tracing_is_plain(heap_of_thread) || is_traced());
+  if (!is_noted || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
 }
 
 RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) {

@@ -14,24 +14,20 @@ void *tracing_note(struct heap *heap, void *block, size_t size, size_t alignment
   return block;
 }
 
-/* Others want something of the heap, or another way serves it. */
-static bool is_plain(const struct heap *heap) {
-  return load_relaxed(&heap->armed) == ARMED_BY_TRACE &&
-         load_relaxed(&heap->tag) == heap_resting_tag(heap);
-}
-
 void *tracing_pop(struct heap *heap, size_t size, size_t alignment) {
-  if (size > MID_MAX_BYTES || !is_plain(heap)) return NULL;
+  if (size > MID_MAX_BYTES) return NULL;
   unsigned class = slab_class_of(size, alignment);
   if (class >= SLAB_CLASS_COUNT) return NULL;
-  return tracing_note(heap, magazine_pop(&heap->magazines[class]), size, alignment);
+  void *block = magazine_pop(&heap->magazines[class]);
+  if (UNLIKELY(!block || alignment != 1)) return tracing_note(heap, block, size, alignment);
+  look_if(trace_ring_take_cached(heap->ring, (uintptr_t)block, size), heap);
+  return block;
 }
 
 bool tracing_free(struct heap *heap, void *block) {
-  if (!block) return false;
   look_if(trace_ring_free(heap->ring, (uintptr_t)block), heap);
   size_t class = owner_map_entry((uintptr_t)block) ^ MAP_TAG_THREADS;
-  return class < SLAB_CLASS_COUNT && is_plain(heap) &&
+  return class < SLAB_CLASS_COUNT && tracing_is_plain(heap) &&
          magazine_takes(&heap->magazines[class], block);
 }
 

@@ -13,6 +13,12 @@ INLINE bool tracing_sees(const struct heap *heap) {
   return UNLIKELY(heap_is_armed_by(heap, ARMED_BY_TRACE));
 }
 
+/* Nothing else is wanted of the heap, and its magazines serve it. */
+INLINE bool tracing_is_plain(const struct heap *heap) {
+  return load_relaxed(&heap->armed) == ARMED_BY_TRACE &&
+         load_relaxed(&heap->tag) == (MAP_TAG_THREADS | HEAP_TRACE);
+}
+
 /* A block of the thread's magazine, or NULL: then the heap is to serve it. */
 void *tracing_pop(struct heap *heap, size_t size, size_t alignment);
 /* Notes a block that the heap has served. Returns it. */
