@@ -2,6 +2,8 @@
 
 import json
 import re
+import resource
+import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +20,7 @@ from hakmem.trace.lives import lives_of
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
 from tool.conftest import Start, Tool
+from tool.processes import begun, wait_until
 
 HANDED, KEPT, BEFORE, GROWN = 20_000, 500, 300, 5 << 20  # as programs/traced.c has them
 
@@ -94,6 +97,28 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert ended.status == 1
     assert "traced by another command" in ended.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
+
+
+def test_many_threads(tool: Tool, busy_program: Path, tmp_path: Path) -> None:
+    """They are cancelled, too."""
+    ended = tool("run", "--trace", tmp_path / "x.hkt", "--", busy_program, "60", "500")
+    assert ended.status == 0, ended.stderr
+    assert figures_of(read(tmp_path / "x.hkt").lives).threads == 501
+
+
+@pytest.mark.parametrize("end", ["a full disk", "kill -9"])
+def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: str) -> None:
+    """The program goes on, and the file is whole up to its last block."""
+    part, is_killed = tmp_path / "x.hkt.part", end == "kill -9"
+    limit = lambda: is_killed or resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # noqa: E731
+    with begun("trace", busy.pid, "-o", tmp_path / "x.hkt", preexec_fn=limit) as tool:
+        wait_until(lambda: part.exists() and part.stat().st_size >= 200_000, "it does not begin")
+        if is_killed:
+            tool.kill()
+        _, said = tool.communicate(timeout=60)
+    assert ("it is whole up to here" in said) != is_killed
+    assert read(part).lives.events.ops.size > 10_000
+    assert busy.poll() is None
 
 
 def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
@@ -207,31 +232,22 @@ def test_times_of_a_ring_with_one_clock() -> None:
 
 
 NEAR, FAR = 100, 1_000_000
+T, F, L = Op.TAKE, Op.FREE, Op.LIVE
+TWICE = [(T, 8, 1, 0), (F, 8, 1, 1), (F, 8, 2, FAR), (T, 8, 1, FAR + NEAR), (T, 8, 1, 9**8), (F, 8, 1, 9**9)]
 
 
 @pytest.mark.parametrize(
     ("rows", "deaths", "figures"),
     [
-        ([(Op.TAKE, 8, 1, 0), (Op.FREE, 8, 2, 1)], [1], (0, 0, 0)),
-        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 1, FAR + NEAR)], [1, -1], (1, 0, 0)),
-        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, FAR + NEAR)], [1, 3], (0, 1, 0)),
-        ([(Op.TAKE, 8, 1, 0), (Op.TAKE, 8, 2, FAR), (Op.FREE, 8, 2, 3 * FAR)], [1, 3], (0, 1, 0)),
-        (
-            [
-                (Op.TAKE, 8, 1, 0),
-                (Op.FREE, 8, 1, 1),
-                (Op.FREE, 8, 2, FAR),
-                (Op.TAKE, 8, 1, FAR + NEAR),
-                (Op.TAKE, 8, 1, 3 * FAR),
-                (Op.FREE, 8, 1, 4 * FAR),
-            ],
-            [1, 3, 5],
-            (1, 0, 0),
-        ),
-        ([(Op.LIVE, 8, 0, 0), (Op.TAKE, 8, 1, FAR), (Op.FREE, 8, 2, FAR + NEAR)], [1, -1], (1, 0, 0)),
-        ([(Op.FREE, 8, 1, 0), (Op.TAKE, 8, 1, 1), (Op.FREE, 16, 1, 2)], [-1], (0, 0, 2)),
-        ([(Op.LIVE, 8, 0, 0), (Op.TAKE, 8, 1, 1)], [-1], (0, 0, 0)),
-        ([(Op.LIVE, 8, 0, 0), (Op.FREE, 8, 1, 1), (Op.FREE, 8, 1, 2)], [1], (0, 0, 1)),
+        ([(T, 8, 1, 0), (F, 8, 2, 1)], [1], (0, 0, 0)),
+        ([(T, 8, 1, 0), (T, 8, 2, FAR), (F, 8, 1, FAR + NEAR)], [1, -1], (1, 0, 0)),
+        ([(T, 8, 1, 0), (T, 8, 2, FAR), (F, 8, 2, FAR + NEAR)], [1, 3], (0, 1, 0)),
+        ([(T, 8, 1, 0), (T, 8, 2, FAR), (F, 8, 2, 3 * FAR)], [1, 3], (0, 1, 0)),
+        (TWICE, [1, 3, 5], (1, 0, 0)),
+        ([(L, 8, 0, 0), (T, 8, 1, FAR), (F, 8, 2, FAR + NEAR)], [1, -1], (1, 0, 0)),
+        ([(F, 8, 1, 0), (T, 8, 1, 1), (F, 16, 1, 2)], [-1], (0, 0, 2)),
+        ([(L, 8, 0, 0), (T, 8, 1, 1)], [-1], (0, 0, 0)),
+        ([(L, 8, 0, 0), (F, 8, 1, 1), (F, 8, 1, 2)], [1], (0, 0, 1)),
     ],
 )
 def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int], tmp_path: Path) -> None:
@@ -246,8 +262,7 @@ def test_lives(rows: list[Any], deaths: list[int], figures: tuple[int, int, int]
 def test_any_program(seed: int, tmp_path: Path) -> None:
     """Blocks of a few addresses come and go; and the file says the same."""
     rows, current, random = [], {}, Random(seed)
-    deaths: list[int] = []
-    births: list[int] = []
+    births, deaths = list[int](), list[int]()
     for row in range(200):
         address = 8 * random.randrange(1, 9)
         op = random.choice([Op.FREE, Op.FREE, Op.RESIZE]) if address in current else Op.TAKE

@@ -36,10 +36,15 @@ COLUMNS = {
 class Writer:
     """Appends blocks; each is on its way to the disk when its call returns."""
 
-    def __init__(self, path: Path, head: dict[str, Any]) -> None:
-        self._path = path
+    def __init__(self, path: Path, head: dict[str, Any], kept: str = "it is whole up to here") -> None:
+        """`kept`: the part of a message that says where the events are if the disk is full."""
+        self.path, self._kept, self._is_empty = path, kept, True
         self._file: IO[bytes] = path.open("wb", 0)
-        self.line({"hakmem_trace": VERSION} | head)
+        try:
+            self.line({"hakmem_trace": VERSION} | head)
+        except HakmemError:
+            path.unlink()
+            raise
         self._is_empty = True
 
     def words(self, ring: int, words: Words) -> None:
@@ -72,7 +77,7 @@ class Writer:
         """A file of a head alone goes."""
         self._file.close()
         if self._is_empty:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
     def drop(self) -> None:
         """Without its file."""
@@ -85,11 +90,10 @@ class Writer:
 
     def _write(self, data: bytes) -> None:
         try:
-            self._file.write(data)
+            while data:  # a disk that is nearly full takes a part
+                data = data[self._file.write(data) :]
         except OSError as error:
-            raise HakmemError(
-                f"{self._path} cannot be written: {error.strerror}; it is whole up to here"
-            ) from None
+            raise HakmemError(f"{self.path} cannot be written: {error.strerror}; {self._kept}") from None
 
 
 def _columns_of(lives: Lives) -> dict[str, Records]:
@@ -122,11 +126,11 @@ class Trace:
     memory: Memory | None  # None: the file has none
 
 
-def write(path: Path, trace: Trace) -> None:
-    """The whole file, or nothing."""
+def write(path: Path, trace: Trace, kept: str = "it was not made") -> None:
+    """The whole file, or nothing.  `kept`: as Writer has it."""
     new = path.with_name(path.name + ".new")
     try:
-        writer = Writer(new, trace.head)
+        writer = Writer(new, trace.head, kept)
         columns = _columns_of(trace.lives)
         for start in range(0, len(columns["op"]), EVENTS_AT_ONCE):
             part = slice(start, start + EVENTS_AT_ONCE)

@@ -129,7 +129,7 @@ class Session:
                "exchanged": lives.exchanged, "unseen_frees": lives.unseen_frees,
                "unknown_frees": lives.unknown_frees}  # fmt: skip
         trace = Trace(self._head, lives, lost, end, Memory.of(self.memory.rows))
-        write(path, trace)
+        write(path, trace, f"{self.writer.path} has the events")
         self.writer.drop()  # not before: the words stay if the disk is full
         return trace
 
