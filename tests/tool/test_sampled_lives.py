@@ -54,3 +54,4 @@ def test_what_comes_too_fast_is_counted(lives: tuple[Path, SampledLives, dict[st
     seen = int((found.columns["size"] == 3000)[found.columns["is_freed"] == 1].sum())
     assert end["lost"] > 0
     assert HANDED <= seen + end["lost"] <= HANDED * 1.02
+    assert sampled_figures_of(found).freed_blocks == pytest.approx(HANDED, rel=0.05)

@@ -45,14 +45,16 @@ def _sites(lives: SampledLives, blocks: Blocks) -> list[SiteRow]:
 
 
 def sampled_figures_of(lives: SampledLives) -> SampledFigures:
-    """From the first sample to the last."""
+    """From the first sample to the last.  Those that were freed stand for lost ones, too."""
     columns = lives.columns
+    is_freed = columns["is_freed"].astype(bool)
+    with_lost = 1 + lives.lost / max(1, int(is_freed.sum()))
     blocks = Blocks(
         columns["size"].astype(np.int64),
-        columns["blocks"].astype(np.float64),
+        columns["blocks"] * np.where(is_freed, with_lost, 1.0),
         columns["lived_ns"].astype(np.int64),
         np.ones(len(columns["size"]), bool),
-        columns["is_freed"].astype(bool),
+        is_freed,
         columns["freed_by"] != columns["thread"],
     )
     end_ns = (columns["born_ns"] + columns["lived_ns"]).max(initial=0)
