@@ -4,6 +4,7 @@ import json
 import re
 import resource
 import subprocess
+from os import geteuid, nice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Trace, Writer, read, write
 from hakmem.trace.lives import lives_of
+from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
 from tool.conftest import Start, Tool
@@ -97,6 +99,12 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert ended.status == 1
     assert "traced by another command" in ended.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
+
+
+def test_before_other_programs(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    before, seen = nice(0), set[int]()
+    record(open_process(busy.pid), tmp_path / "x.hkt", 0.2, lambda *_: seen.add(nice(0)))
+    assert (seen, nice(0)) == ({min(before, -10) if geteuid() == 0 else before}, before)
 
 
 def test_many_threads(tool: Tool, busy_program: Path, tmp_path: Path) -> None:
