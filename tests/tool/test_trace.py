@@ -92,6 +92,9 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr
     assert figures_of(read(path).lives).allocated_blocks > 1000
+    before, seen = nice(0), set[int]()
+    record(open_process(program.pid), path, 0.2, lambda *_: seen.add(nice(0)))
+    assert (seen, nice(0)) == ({min(before, -10) if geteuid() == 0 else before}, before)
     with Switch(open_process(program.pid)) as other:
         other.trace(10.0)
         ended = tool("trace", program.pid, "-o", tmp_path / "second.hkt")
@@ -101,14 +104,7 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert [one.name for one in tmp_path.iterdir()] == ["busy.hkt"]
 
 
-def test_before_other_programs(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    before, seen = nice(0), set[int]()
-    record(open_process(busy.pid), tmp_path / "x.hkt", 0.2, lambda *_: seen.add(nice(0)))
-    assert (seen, nice(0)) == ({min(before, -10) if geteuid() == 0 else before}, before)
-
-
 def test_many_threads(tool: Tool, busy_program: Path, tmp_path: Path) -> None:
-    """They are cancelled, too."""
     ended = tool("run", "--trace", tmp_path / "x.hkt", "--", busy_program, "60", "500")
     assert ended.status == 0, ended.stderr
     assert figures_of(read(tmp_path / "x.hkt").lives).threads == 501
@@ -121,8 +117,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
     limit = lambda: is_killed or resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # noqa: E731
     with begun("trace", busy.pid, "-o", tmp_path / "x.hkt", preexec_fn=limit) as tool:
         wait_until(lambda: part.exists() and part.stat().st_size >= 200_000, "it does not begin")
-        if is_killed:
-            tool.kill()
+        tool.send_signal(9 if is_killed else 0)
         _, said = tool.communicate(timeout=60)
     assert ("it is whole up to here" in said) != is_killed
     assert read(part).lives.events.ops.size > 10_000
@@ -173,28 +168,23 @@ def test_cut_anywhere(traced: Path, tmp_path: Path) -> None:
         trace = read(path)
         assert trace.end is None
         found.append(len(trace.lives.events))
-    assert found == sorted(found)
-    assert (found[0], found[-1]) == (0, all_events)
+    assert (found, found[0], found[-1]) == (sorted(found), 0, all_events)
     path.write_bytes(whole[: head_bytes // 2])
     with pytest.raises(HakmemError, match="is not a trace"):
         read(path)
 
 
-def test_of_a_newer_version(tmp_path: Path, tool: Tool) -> None:
-    path = tmp_path / "new.hkt"
+def test_files_that_are_refused(tmp_path: Path, tool: Tool) -> None:
+    """One of a newer version; one that frees a block that is still to come."""
+    path = tmp_path / "x.hkt"
     path.write_text(json.dumps({"hakmem_trace": 2}) + "\n")
-    ended = tool("trace", "show", path)
-    assert ended.status == 1
-    assert "version 2" in ended.stderr
-
-
-def test_damaged(tmp_path: Path, tool: Tool) -> None:
-    """It frees a block that is still to come."""
-    writer = Writer(tmp_path / "x.hkt", {})
+    newer = tool("trace", "show", path)
+    writer = Writer(path, {})
     writer.table("events", {name: np.full(1, name == "op", dtype) for name, dtype in COLUMNS.items()})
     writer.close()
-    ended = tool("trace", "show", tmp_path / "x.hkt")
-    assert (ended.status, "is damaged" in ended.stderr) == (1, True)
+    damaged = tool("trace", "show", path)
+    assert (newer.status, "version 2" in newer.stderr) == (1, True)
+    assert (damaged.status, "is damaged" in damaged.stderr) == (1, True)
 
 
 # ---- words and lives ----------------------------------------------------------------------------------
@@ -218,11 +208,10 @@ def test_second_words_that_look_like_first_ones() -> None:
     for number, size in enumerate(sizes):
         words += [word(Word.TAKE_LARGE, number), 12 << 56 | size]
     taken = events_of(np.array([*words, word(Word.LOST, 9), word(Word.FREE, 1)], np.uint64))
-    assert taken.lost == 9
     assert taken.events.sizes.tolist() == [*sizes, 0]
     assert taken.events.addresses.tolist() == [*(8 * number for number in range(len(sizes))), 8]
-    assert set(taken.events.alignments.tolist()) == {0, 12}
-    assert set(taken.events.threads.tolist()) == {3}
+    columns = taken.events.alignments, taken.events.threads
+    assert (taken.lost, *(set(column.tolist()) for column in columns)) == (9, {0, 12}, {3})
 
 
 def test_times_of_a_ring_with_one_clock() -> None:
@@ -239,8 +228,7 @@ def test_times_of_a_ring_with_one_clock() -> None:
     assert rings[1].events.times_ns.tolist() == [4007, 4507, 8007]
 
 
-NEAR, FAR = 100, 1_000_000
-T, F, L = Op.TAKE, Op.FREE, Op.LIVE
+NEAR, FAR, T, F, L = 100, 1_000_000, Op.TAKE, Op.FREE, Op.LIVE
 TWICE = [(T, 8, 1, 0), (F, 8, 1, 1), (F, 8, 2, FAR), (T, 8, 1, FAR + NEAR), (T, 8, 1, 9**8), (F, 8, 1, 9**9)]
 
 

@@ -115,10 +115,10 @@ CHILD_TEST(each_call) {
 CHILD_TEST(times) {
   void *blocks[32];
   begin();
-  for (unsigned busy = 20; busy < 28; busy++) {
+  for (unsigned turn = 0; turn < 8; turn++) {
     for (unsigned i = 0; i < 32; i++) blocks[i] = must_malloc(64);
     for (unsigned i = 0; i < 32; i++) hak_free(blocks[i]);
-    for (unsigned i = 0; i < busy; i++) must_malloc(64);
+    for (unsigned i = 0; i < 24; i++) must_malloc(64);
     uint64_t paused = cpu_ticks() + ((uint64_t)2 << CPU_TICKS_SHIFT);
     while (cpu_ticks() < paused) cpu_relax();
     for (unsigned i = 0; i < 4; i++) must_malloc(64);

@@ -1,5 +1,4 @@
-/* Threads that allocate, free, and free each other's blocks, until the time given in seconds is over. Where their number is given, too, they
- * are cancelled at once. */
+/* Threads that allocate, free, and free each other's blocks, for so many seconds. If their number is given they are cancelled at once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
