@@ -4,7 +4,6 @@ import json
 import re
 import resource
 import subprocess
-from os import geteuid, nice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +17,6 @@ from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Trace, Writer, read, write
 from hakmem.trace.lives import lives_of
-from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
 from tool.conftest import Start, Tool
