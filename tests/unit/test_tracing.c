@@ -122,8 +122,7 @@ CHILD_TEST(times) {
     uint64_t paused = cpu_ticks() + ((uint64_t)2 << CPU_TICKS_SHIFT);
     while (cpu_ticks() < paused) cpu_relax();
     for (unsigned i = 0; i < 4; i++) must_malloc(64);
-    while (next(heap_of_thread->ring, &(struct event){0})) {
-    }
+    while (next(heap_of_thread->ring, &(struct event){0})) continue;
     REQUIRE(last_time >= paused);
   }
 }

@@ -37,14 +37,9 @@ class Writer:
     """Appends blocks; each is on its way to the disk when its call returns."""
 
     def __init__(self, path: Path, head: dict[str, Any], kept: str = "it is whole up to here") -> None:
-        """`kept`: the part of a message that says where the events are if the disk is full."""
-        self.path, self._kept, self._is_empty = path, kept, True
+        self.path, self._kept, self._is_empty = path, kept, True  # kept: where events are if the disk is full
         self._file: IO[bytes] = path.open("wb", 0)
-        try:
-            self.line({"hakmem_trace": VERSION} | head)
-        except HakmemError:
-            path.unlink()
-            raise
+        self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
 
     def words(self, ring: int, words: Words) -> None:
@@ -74,25 +69,25 @@ class Writer:
             self.line({"memory": {name: column[part].tolist() for name, column in vars(memory).items()}})
 
     def close(self) -> None:
-        """A file of a head alone goes."""
         self._file.close()
-        if self._is_empty:
+        if self._is_empty:  # but for its head
             self.path.unlink(missing_ok=True)
 
     def drop(self) -> None:
-        """Without its file."""
         self._is_empty = True
         self.close()
 
     def line(self, what: dict[str, Any]) -> None:
-        self._is_empty = False
         self._write(json.dumps(what, separators=(",", ":")).encode() + b"\n")
+        self._is_empty = False
 
     def _write(self, data: bytes) -> None:
         try:
             while data:  # a disk that is nearly full takes a part
                 data = data[self._file.write(data) :]
         except OSError as error:
+            if self._is_empty:
+                self.drop()
             raise HakmemError(f"{self.path} cannot be written: {error.strerror}; {self._kept}") from None
 
 

@@ -48,10 +48,9 @@ def sampled_figures_of(lives: SampledLives) -> SampledFigures:
     """From the first sample to the last.  Those that were freed stand for lost ones, too."""
     columns = lives.columns
     is_freed = columns["is_freed"].astype(bool)
-    with_lost = 1 + lives.lost / max(1, int(is_freed.sum()))
     blocks = Blocks(
         columns["size"].astype(np.int64),
-        columns["blocks"] * np.where(is_freed, with_lost, 1.0),
+        columns["blocks"] * np.where(is_freed, 1 + lives.lost / max(1, int(is_freed.sum())), 1.0),
         columns["lived_ns"].astype(np.int64),
         np.ones(len(columns["size"]), bool),
         is_freed,
