@@ -167,21 +167,14 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
-NOINLINE static void *malloc_traced(size_t alignment, size_t size, uint32_t site,
-                                    enum maker maker) {
-  void *block = tracing_pop(heap_of_thread, size, alignment);
-  if (LIKELY(block)) return block;
-  struct allocation allocation = {
-      .size = size, .alignment = alignment, .site = site, .maker = maker};
-  return heap_allocate(&allocation);
-}
-
 RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint32_t site,
                                              enum maker maker) {
-  if (UNLIKELY(tracing_is_plain(heap_of_thread)))
-    return malloc_traced(alignment, size, site, maker);
   if (UNLIKELY(window.hardened_class)) {
     void *block = checked_take_ready(heap_of_thread, size, alignment, maker);
+    if (LIKELY(block)) return block;
+  }
+  if (UNLIKELY(tracing_is_plain(heap_of_thread))) {
+    void *block = tracing_pop(heap_of_thread, size, alignment);
     if (LIKELY(block)) return block;
   }
   struct allocation allocation = {

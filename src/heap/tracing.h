@@ -16,7 +16,7 @@ INLINE bool tracing_sees(const struct heap *heap) {
 /* Nothing else is wanted of the heap, and its magazines serve it. */
 INLINE bool tracing_is_plain(const struct heap *heap) {
   return load_relaxed(&heap->armed) == ARMED_BY_TRACE &&
-         load_relaxed(&heap->tag) == (MAP_TAG_THREADS | HEAP_TRACE);
+         load_relaxed(&heap->tag) == heap_resting_tag(heap);
 }
 
 /* A block of the thread's magazine, or NULL: then the heap is to serve it. */

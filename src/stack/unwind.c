@@ -67,16 +67,20 @@ static void learn_stack(bool is_first, uintptr_t stack_pointer) {
   known_stack = (uint16_t)(2 * pages + is_first);
 }
 
-/* The known part of the current stack, extended if it is the process's first one. */
-static struct range own_stack(uintptr_t stack_pointer) {
-  if (os_first_stack_end() - stack_pointer < FIRST_STACK_BYTES) learn_stack(true, stack_pointer);
+static struct range known_range(void) {
   uintptr_t end = end_of(known_stack & 1), page_bytes = os_page_bytes();
   unsigned pages = known_stack / 2;
   if (!pages) return (struct range){0};
   return (struct range){round_up(end, page_bytes) - pages * page_bytes, round_down(end, WORD)};
 }
 
-bool unwind_knows(uintptr_t address) { return covers(own_stack(address), address); }
+bool unwind_knows(uintptr_t address) { return covers(known_range(), address); }
+
+/* The known part of the current stack, extended if it is the process's first one. */
+static struct range own_stack(uintptr_t stack_pointer) {
+  if (os_first_stack_end() - stack_pointer < FIRST_STACK_BYTES) learn_stack(true, stack_pointer);
+  return known_range();
+}
 
 /* For another thread's stack: a walk that ends where the thread began, and did not leave its stack since `from`, shows that everything
  * between is its own. Readable pages alone prove nothing: stacks that the program makes, and unmaps, may lie right below; and the first
