@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
+
+IS_QUICK = os.environ.get("QUICK", "") not in ("", "0")
 
 
 def positive(text: str) -> int:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from . import instructions, tlb
 from .allocators import DEBIAN, GLIBC, PEER_KINDS, Allocator, find_allocators, peer_names
-from .arguments import positive, positive_number
+from .arguments import IS_QUICK, positive, positive_number
 from .build import BuildError
 from .campaign import Plan, run_campaign, step_count
 from .counting import Count, Row, to_table
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"length of a timed run ({FULL.seconds:g}; quick {QUICK.seconds:g})")  # fmt: skip
     add("--minutes", type=positive_number("minutes"), metavar="N",
         help=f"no new round that would end later ({FULL.minutes:g}; quick {QUICK.minutes:g})")  # fmt: skip
-    add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
+    add("--quick", action="store_true", default=IS_QUICK,
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
     add("--scaling", action="store_true",
         help="some loads on one thread to twice the processors; results: build/bench/scaling")  # fmt: skip

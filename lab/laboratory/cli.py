@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
-from harness.arguments import positive, positive_number
+from harness.arguments import IS_QUICK, positive, positive_number
 from harness.build import BuildError
 from harness.campaign import rotated
 from harness.execute import RunError
@@ -59,7 +58,7 @@ def _parse(arguments: list[str]) -> Plan:
     add("--rounds", type=positive, metavar="N", help=f"rounds ({FULL_ROUNDS}; quick {QUICK_ROUNDS})")
     add("--seconds", type=positive_number("seconds", 30), metavar="S",
         help=f"length of a run ({FULL_SECONDS:g}; quick {QUICK_SECONDS:g})")  # fmt: skip
-    add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
+    add("--quick", action="store_true", default=IS_QUICK,
         help="short runs, less certain verdicts; also QUICK=1 in the environment")  # fmt: skip
     options = parser.parse_args(arguments)
     return Plan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from hakmem.trace.file import read
 from hakmem.trace.lives import Lives
 from hakmem.trace.plan import STAYS_SHARE, ranks
 from hakmem.trace.words import Op
-from harness.arguments import positive
+from harness.arguments import IS_QUICK, positive
 from harness.build import BuildError, compile_anew
 from harness.execute import RunError
 from harness.paths import REPOSITORY
@@ -45,7 +44,6 @@ POLICIES = (
 )
 THREADED = ("batch_transfer", "server", "producer_consumer-ring", "larson-*-4t", "mid_large_mt-4t", "tree-4t")
 REAL = ("python", "perl", "xmllint", "jq", "sqlite", "lua", "gawk", "g++", "redis")
-QUICK = bool(os.environ.get("QUICK"))
 CORPUS = (*(f"real-{name}" for name in REAL), "server", "larson-mid-4t", "mid_large_mt-4t", "burst_idle")
 
 
@@ -58,11 +56,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--only", nargs="+", metavar="NAME", help="these workloads (bench/run --list); larson means larson-*")
     add("--policy", nargs="+", metavar="POLICY", default=list(POLICIES), help="as simulate.c has them")
-    add("--seconds", type=float, metavar="S", help="length of a workload that runs for a time (0.1)")
+    add("--seconds", type=float, default=0.1, metavar="S", help="length of a timed workload (0.1)")
     add("--again", action="store_true", help="replay the recordings that lie there")
     add("--tune", action="store_true", help="judge the constants of hakmem itself (make tune-self)")
     add("--build", type=Path, nargs="+", metavar="LIB", default=[], help="libhakmem.so files judged as well")
-    add("--rounds", type=positive, default=2 if QUICK else 4, metavar="N",
+    add("--rounds", type=positive, default=2 if IS_QUICK else 4, metavar="N",
         help="with --tune: replays of each value (4; QUICK=1: 2)")  # fmt: skip
     return parser.parse_args(arguments)
 
@@ -122,11 +120,11 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     workloads, unknown = select(options.only or ([] if options.tune else [*THREADED, "real"]))
     if options.tune and not options.only:
-        workloads = [each for each in workloads if each.name in (CORPUS[::2] if QUICK else CORPUS)]
+        workloads = [each for each in workloads if each.name in (CORPUS[::2] if IS_QUICK else CORPUS)]
     if unknown:
         say(f"no workload is called {', '.join(unknown)}: see bench/run --list")
         return 2
-    length = Length(options.seconds or 0.1, quick=True)
+    length = Length(options.seconds, quick=True)
     console, recordings, status = output_console(), [], 0
     for workload in workloads:
         recording = OUTPUT / f"{workload.name}.hkt"

@@ -131,9 +131,8 @@ def table(judged: Sequence[Judged]) -> Table:
     for head in ("constant and value", "figure", *judged[0].of, "geometric mean (rounds)"):
         shown.add_column(head.removeprefix("real-"), justify="right" if head in judged[0].of else "left")
     for one in judged:
-        name = (
-            text_of(one.setting).rpartition("/")[2].removeprefix("HAKMEM_").lower()
-        )  # of a build its file's
+        # of a build its file's
+        name = text_of(one.setting).rpartition("/")[2].removeprefix("HAKMEM_").lower()
         for place, figure in enumerate(FIGURES):
             cells = [f"{100 * (np.median(shares[place]) - 1):+.1f}" for shares in one.of.values()]
             shown.add_row(name, figure, *cells, percent(one.mean[place]), end_section=place == 2)
