@@ -362,8 +362,8 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
-/* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex may
- * do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */
+/* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex
+ * may do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */
 bool os_can_read(uintptr_t address) {
   const uint32_t unlikely = 0x9e3779b9;
   const struct timespec no_time = {0};

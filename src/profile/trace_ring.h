@@ -92,8 +92,9 @@ INLINE bool trace_ring_free(struct trace_ring *ring, uintptr_t address) {
   return trace_ring_put(ring, trace_word(TRACE_FREE, trace_place(address)), cpu_ticks());
 }
 
-/* A small block of the thread's magazine. While many events share a TIME three of four such take it unread, since the clock costs as much as
- * all else: after a pause they come too early, but after the block's last free, which this thread or its last refill saw. */
+/* A small block of the thread's magazine. While many events share a TIME, three of four such blocks take it without reading the clock,
+ * which costs as much as all else: after a pause they seem to come too early, but not before the block's last free, which this thread
+ * or its last refill saw. */
 INLINE bool trace_ring_take_cached(struct trace_ring *ring, uintptr_t address, size_t size) {
   uint64_t at = load_relaxed(&ring->written);
   bool is_exact = at < ring->exact_until || at % TRACE_WORDS_A_CLOCK == 0;

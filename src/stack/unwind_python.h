@@ -2,9 +2,10 @@
  *
  *   a key of this thread ─▶ thread state ─▶ frame ─▶ frame ─▶ …     a frame ─▶ its code object, and the instruction
  *
- * The tool knows the interpreter's version, and writes where these stand: the recipe. Any recipe is safe: each word is read only where the
- * kernel says that it can be, or in the heap, and counts only in a code object, by its type. The tool names functions later: the parts of a code object are
- * hashed, so that another one at the same address is not taken for it. Works wherever unwind_stack does. */
+ * The tool knows the interpreter's version, and writes where these stand: the recipe. Any recipe is safe: each word is read only in the
+ * heap, on the thread's stack, or where the kernel says that it can be, and counts only in a code object, by its type. The tool names
+ * functions later: the parts of a code object are hashed, so that another one at the same address is not taken for it. Works wherever
+ * unwind_stack does. */
 #ifndef HAK_STACK_UNWIND_PYTHON_H
 #define HAK_STACK_UNWIND_PYTHON_H
 

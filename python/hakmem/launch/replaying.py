@@ -140,7 +140,7 @@ def compare(
     failed: set[str] = set()
     for turn in range(rounds):
         empty = with_plan.empty()
-        for place, result in enumerate(results[:: 1 - 2 * (turn % 2)]):
+        for place, result in enumerate(results[:: -1 if turn % 2 else 1]):
             name = result.contender.name
             progress((turn + place / len(results)) / rounds, name)
             if name not in failed:
