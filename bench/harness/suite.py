@@ -142,6 +142,7 @@ SUITE = (
     Benchmark("oversubscribed-1x", "oversubscription", "--per-core 1"),
     Benchmark("false_sharing-active", "false_sharing"),
     Benchmark("false_sharing-passive", "false_sharing", "--kind passive"),
+    Benchmark("false_sharing-first", "false_sharing", "--kind first"),
     Benchmark("realloc_buffer", "realloc_buffer", work=Work("--max", 1 << 30, 64 << 20)),
     Benchmark("calloc_large", "calloc_large", work=Work("--ops", 1000, 250)),
     Benchmark("aligned", "aligned"),

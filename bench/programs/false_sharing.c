@@ -6,28 +6,29 @@
  * thread first frees a block that the main thread allocated beside those of the others, and an
  * allocator that gives it back to this thread shares the line from then on).
  * One operation is one malloc, the writes and one free.
+ * first: a thread keeps the block of its first call, and an operation is the writes alone.
  *
  * A thread writes to the first byte and reads the last, another one: a processor reads a byte that it
  * wrote itself from its store buffer, even if another processor has the line.  The byte written does not
  * depend on the byte read: counting up a byte in memory is a chain of stores and loads, which took 90
  * or 300 ns on one Xeon, at any address, depending on the instructions before the loop.
  *
- *   --kind active|passive (active)  --size BYTES (8)  --writes N (100)  --threads N (2)
+ *   --kind active|passive|first (active)  --size BYTES (8)  --writes N (100)  --threads N (2)
  *   --seconds S (1)
  */
 #include "args.h"
 #include "blocks.h"
 #include "team.h"
 
-enum { KIND_ACTIVE, KIND_PASSIVE };
-static const char *const kind_names[] = {"active", "passive", NULL};
+enum { KIND_ACTIVE, KIND_PASSIVE, KIND_FIRST };
+static const char *const kind_names[] = {"active", "passive", "first", NULL};
 
 static size_t kind = KIND_ACTIVE;
 static uint64_t size = 8, writes = 100, threads = 2;
 static double seconds = 1.0;
 
 static const struct arg args[] = {
-    ARG_CHOICE("kind", kind, kind_names, "lines shared by new blocks, or by reused ones"),
+    ARG_CHOICE("kind", kind, kind_names, "lines shared by new, reused, or first blocks"),
     ARG_COUNT("size", size, 1, ARGS_SIZE_MAX, "bytes of a block"),
     ARG_COUNT("writes", writes, 1, 1 << 30, "times that a block is written and read"),
     ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with one block at a time"),
@@ -40,15 +41,19 @@ static const struct usage usage = {"false_sharing",
 
 static unsigned char **handed_out; /* passive: one block for each thread */
 
-static void one_operation(void) {
-  volatile unsigned char *block = block_new(size);
+static void write_often(volatile unsigned char *block) {
   block[0] = 0;
   block[size - 1] = 0;
   for (uint64_t i = 0; i < writes; i++) {
     (void)block[size - 1];
     block[0] = (unsigned char)i;
   }
-  free((unsigned char *)block);
+}
+
+static void one_operation(unsigned char *kept) {
+  unsigned char *block = kept ? kept : block_new(size);
+  write_often(block);
+  if (!kept) free(block);
 }
 
 static void work(struct worker *worker) {
@@ -59,17 +64,20 @@ static void work(struct worker *worker) {
     free(handed_out[worker->index]);
     worker->tally.mallocs = worker->tally.frees = 1;
   }
+  unsigned char *kept = kind == KIND_FIRST ? block_new(size) : NULL;
   team_begin(worker);
   do {
     for (int i = 0; i < OPS_BETWEEN_CLOCKS; i++) {
-      one_operation();
+      one_operation(kept);
     }
     ops += OPS_BETWEEN_CLOCKS;
   } while (!measure_expired());
   team_end(worker);
   worker->tally.ops = ops;
+  if (kept) ops = 1;
   worker->tally.mallocs += ops;
   worker->tally.frees += ops;
+  free(kept);
 }
 
 int main(int argc, char **argv) {

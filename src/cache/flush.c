@@ -20,7 +20,7 @@ RESIDENT static void give_away(struct heap *heap, unsigned class, void **blocks,
   batch_free(&heap->owner, blocks, block_count, counters);
 }
 
-RESIDENT void *starter_give(unsigned class, void *block) {
+void *starter_give(unsigned class, void *block) {
   struct heap *shared = starter_enter();
   if (!shared) return NULL;
   give_away(shared, class, &block, 1);

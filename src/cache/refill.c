@@ -20,8 +20,9 @@ RESIDENT static void note_taken(struct heap *heap, unsigned class, unsigned take
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
-RESIDENT void *starter_take(unsigned class, size_t bytes) {
+void *starter_take(unsigned class, size_t bytes) {
   void *block = NULL;
+  class = slab_class_of(class_bytes(class), CACHE_LINE_BYTES); /* no line is another thread's */
   struct heap *shared = starter_enter();
   if (!shared) return NULL;
   struct supply supply = {

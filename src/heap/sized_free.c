@@ -1,5 +1,6 @@
 #include "heap/sized_free.h"
 
+#include "cache/starter.h"
 #include "foreign/operators.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
@@ -49,10 +50,13 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   heap_free_made(block, maker);
 }
 
-/* Whether such a request gets a block of the class, or got one before a fitted class was made: the smallest with room. */
+/* Whether such a request gets a block of the class, or got one before a fitted class was made: the smallest with room. A thread's first
+ * ones begin at cache lines (starter_take). */
 static bool is_class_for(size_t size, size_t alignment, unsigned class) {
   size_t bytes = round_up(size | !size, alignment);
-  return bytes <= class_bytes(class) && bytes > class_floor_bytes(class);
+  size_t floor = class_floor_bytes(class);
+  return bytes <= class_bytes(class) &&
+         (bytes > floor || (round_up(bytes, CACHE_LINE_BYTES) > floor && starter_is_there()));
 }
 
 /* Checks the class in the owner map, which decides nearly always; a block that may have been shrunk is examined. */

@@ -199,7 +199,7 @@ static void *make_many_blocks(void *size) {
 
 /* The first goes home, the others are its own to use. */
 CHILD_TEST(keep_what_others_took) {
-  size_t size = 32;
+  size_t size = 64;
   start_library();
   on_a_thread(make_many_blocks, &size);
   for (unsigned index = 0; index < 3; index++) hak_free(blocks[index]);

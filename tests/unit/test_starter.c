@@ -103,15 +103,23 @@ static void *take_300(void *block) {
   return NULL;
 }
 
-/* A class that fits requests of threads' starts would cost each thread a slab. */
-CHILD_TEST(share_a_fitted_class) {
-  void *one = NULL, *other = NULL;
+static void *take(void *block_for) {
+  void **block = block_for;
+  size_t size = (size_t)*block;
+  *block = must_malloc(size);
+  size_t bytes = hak_malloc_usable_size(*block);
+  REQUIRE(bytes >= size && !(bytes % CACHE_LINE_BYTES || (uintptr_t)*block % CACHE_LINE_BYTES));
+  return NULL;
+}
+
+/* Classes that fit requests of threads' starts would cost each thread a slab; and a counter in a shared line would be slow. */
+CHILD_TESTS(share_slabs_and_no_line, size_t, size, 0, 1, 48, 80, 130, 224, 300, 700, 9000, 60000) {
+  void *one = (void *)size, *other = one;
   start_library_with_threads();
-  REQUIRE(class_make_fitted(304));
-  on_a_thread(take_300, &one);
-  on_a_thread(take_300, &other);
-  REQUIRE(hak_malloc_usable_size(one) == 304 && owner_of(one) == owner_of(other));
-  REQUIRE(counted(COUNT_refill_starter) == 2);
+  REQUIRE(class_make_fitted(304) && class_make_fitted(144));
+  on_a_thread(take, &one);
+  on_a_thread(take, &other);
+  REQUIRE(owner_of(one) == owner_of(other) && counted(COUNT_refill_starter) == 2);
 }
 
 /* Many cores would take the latch's line from each other. */
