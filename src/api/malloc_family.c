@@ -97,6 +97,7 @@ NOINLINE static void *realloc_any(void *block, size_t size, uint32_t site) {
                                                               : sampling_note_kept(block, size);
   bool may_resize = is_known || (usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES);
   if (may_resize && heap_resize(block, size)) return block;
+  if (tracing_sees(heap_of_thread)) tracing_resize(heap_of_thread, block, 0); /* it moves */
   return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
 }
 

@@ -6,7 +6,8 @@
  *
  *   TIME     of the events after it, in ticks (cpu_ticks)         CLOCK   CLOCK_MONOTONIC in nanoseconds, at the last TIME
  *   TAKE     address / 8 in 45 bits, bytes in 16                  TAKE_LARGE   address / 8; log2 of the alignment << 56 | bytes
- *   FREE     address / 8                                          RESIZE  address / 8; bytes: a block that stays where it is
+ *   FREE     address / 8                                          RESIZE  address / 8; bytes: a block that stays where it is;
+ *                                                                       0: realloc is to move it, by a TAKE and a FREE that follow
  *   THREAD   the ring's thread from here on                       LOST    the number of events that had no room
  *
  * Law: nothing between `read` and `written` is overwritten: without room events are counted, and the number is written once there is. */

@@ -22,7 +22,7 @@ from hakmem.launch.tuning import Goal, Ratios, advice_of
 from hakmem.trace.file import read
 from hakmem.trace.lives import Lives
 from hakmem.trace.plan import HEADER, Plan, plan_of
-from hakmem.trace.words import Events, Op
+from hakmem.trace.words import MOVED, Events, Op
 from hakmem.views.replay_text import advice_text
 from results import captured
 from tool.conftest import Tool
@@ -48,6 +48,21 @@ def handed(count: int) -> Plan:
         rows += [(Op.TAKE, number, MAIN, size, 12 if number % 16 == 0 else 0)]
         rows += [(Op.RESIZE, number, OTHER, 2 * size, 0)] * (number % 3) + [(Op.FREE, number, OTHER, 0, 0)]
     return plan_of(lives(*rows), MAIN)
+
+
+def test_blocks_that_realloc_moved(traced: Path) -> None:
+    """They are resized, by whom and when they were; but not where that seems to come before their birth."""
+    moves = [(Op.TAKE, 0, MAIN, 8, 0), (Op.TAKE, 1, OTHER, 64, 0), (Op.FREE, 0, OTHER, MOVED, 0)]
+    moves += [(Op.TAKE, 2, MAIN, 99, 0), (Op.FREE, 1, MAIN, MOVED, 0), (Op.FREE, 2, OTHER, 0, 0)]
+    plan = plan_of(lives(*moves), MAIN)
+    assert (plan.ops["what"] & 0xFF).tolist() == [Op.TAKE, Op.RESIZE, Op.RESIZE, Op.FREE]
+    assert (plan.ops["slot"].tolist(), plan.slots) == ([0, 2, 1, 2], 3)
+    early = [(Op.TAKE, 0, OTHER, 64, 0), (Op.TAKE, 1, MAIN, 8, 0), (Op.FREE, 1, OTHER, MOVED, 0)]
+    assert (plan_of(lives(*early), MAIN).ops["what"] & 0xFF).tolist() == [Op.TAKE, Op.TAKE, Op.FREE]
+    events = read(traced).lives.events
+    frees = np.flatnonzero((events.ops == Op.FREE) & (events.sizes == MOVED))
+    assert frees.size > 2
+    assert (np.diff(events.sizes[frees - 1]) > 0).all()  # one block grows
 
 
 @pytest.mark.parametrize("mode", [NO_MALLOC, AT_ONCE, IN_TIME])

@@ -101,6 +101,8 @@ CHILD_TEST(each_call) {
   require_event(TRACE_TAKE, block, 3072, 0);
   void *moved = hak_realloc(block, 20000);
   struct event event;
+  REQUIRE(next(heap_of_thread->ring, &event) && event.operation == TRACE_RESIZE);
+  REQUIRE(event.address == (uintptr_t)block && event.size == 0);
   REQUIRE(next(heap_of_thread->ring, &event) && event.operation == TRACE_TAKE);
   REQUIRE(event.address == (uintptr_t)moved && event.size == 20000);
   require_event(TRACE_FREE, block, 0, 0);
@@ -136,7 +138,7 @@ CHILD_TEST(grow) {
   for (size_t wanted = 1000; wanted < (size_t)64 << 20; wanted += wanted / 2) {
     block = hak_realloc(block, wanted);
     for (struct event event; next(heap_of_thread->ring, &event);) {
-      if (event.operation != TRACE_FREE) address = event.address, size = event.size;
+      if (event.operation != TRACE_FREE && event.size) address = event.address, size = event.size;
     }
     REQUIRE(address == (uintptr_t)block && size == wanted);
   }

@@ -28,7 +28,7 @@ COLUMNS = {
     "thread": "<u4",
     "delay_ns": "<u8",  # since the event before; of the first one CLOCK_MONOTONIC
     "age": "<u8",  # of a free or resize: blocks taken since its own
-    "size": "<u8",  # bytes requested, of a free 0
+    "size": "<u8",  # bytes requested; of a free 0, or MOVED
     "alignment": "<u1",  # log2
 }
 

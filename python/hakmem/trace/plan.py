@@ -6,7 +6,7 @@ events of different threads in one window may come in any order, and memory is r
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Integers, Records
 from hakmem.trace.figures import NS_PER_S, live_bytes_of
 from hakmem.trace.lives import Lives
-from hakmem.trace.words import Op
+from hakmem.trace.words import MOVED, Events, Op
 
 HEADER = struct.Struct("<8sQQII")  # struct plan
 MAGIC = b"hkreplay"
@@ -74,18 +74,41 @@ def plan_of(lives: Lives, main_thread: int, share: float = 1.0) -> Plan:
     if not timed.size:
         raise HakmemError("this trace has no events to replay")
     rows = rows[: timed[max(0, int(len(timed) * share) - 1)] + 1]
-    events, numbers = lives.events.at(rows), lives.life_of_row[rows]
+    events, numbers = _with_resizes(lives.events.at(rows), lives.life_of_row[rows])
     is_timed = events.ops != Op.LIVE
     times = events.times_ns[is_timed] - events.times_ns[0]
-    windows = np.zeros(len(rows), np.int64)
+    windows = np.zeros(len(events), np.int64)
     starts, windows[is_timed] = _windows(times, events.sizes[is_timed], int(live_bytes_of(lives).max()))
-    ops = np.empty(len(rows), OP)
+    ops = np.empty(len(events), OP)
     what = KINDS[events.ops] | events.alignments.astype(np.uint64) << np.uint64(8)
     ops["what"] = what | events.sizes << np.uint64(16)
     ops["slot"], ops["window"] = _slots(events.ops, numbers, events.sizes), windows
     threads = np.where(is_timed, events.threads, main_thread)
     order, table = _by_thread(threads, main_thread, windows, len(starts))
     return Plan(starts, table, ops[order], int(ops["slot"].max()) + 1, int(times[-1]))
+
+
+def _with_resizes(events: Events, numbers: Integers) -> tuple[Events, Integers]:
+    """Where realloc moved a block, its life goes on in that of the new one."""
+    order = np.argsort(events.threads, kind="stable")
+    before = np.full(len(events), -1)  # the thread's event before
+    before[order[1:]] = order[:-1]
+    frees = np.flatnonzero((events.ops == Op.FREE) & (events.sizes == MOVED))
+    takes, last = before[frees], np.zeros(numbers.max() + 1, np.int64)
+    kept = np.flatnonzero(events.ops != Op.FREE)
+    last[numbers[kept]] = kept
+    # Times of threads are not exact: a block may seem to be taken later.
+    is_move = (events.ops[takes] == Op.TAKE) & (events.threads[takes] == events.threads[frees])
+    is_move &= last[numbers[frees]] < takes
+    takes, frees = takes[is_move], frees[is_move]
+    first = np.arange(len(last))
+    first[numbers[takes]] = numbers[frees]
+    while (first[first] != first).any():
+        first = first[first]
+    ops = events.ops.copy()
+    ops[takes] = Op.RESIZE
+    rows = np.delete(np.arange(len(events)), frees)
+    return replace(events, ops=ops).at(rows), first[numbers[rows]]
 
 
 def _windows(times: Integers, sizes: Records, peak_bytes: int) -> tuple[Integers, Integers]:

@@ -42,6 +42,7 @@ WITH_SECOND = (Word.TAKE_LARGE, Word.RESIZE)
 EVENTS = (Word.TAKE, Word.TAKE_LARGE, Word.FREE, Word.RESIZE)
 OPS = np.full(8, -1, np.int8)
 OPS[list(EVENTS)] = Op.TAKE, Op.TAKE, Op.FREE, Op.RESIZE
+MOVED = 1  # the size of a free by realloc: the block went to the one that its thread has just taken
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Events:
 
     ops: Numbers  # Op
     addresses: Words
-    sizes: Words  # bytes requested; of a free 0
+    sizes: Words  # bytes requested; of a free 0, or MOVED
     alignments: Bytes  # log2
     threads: Integers
     times_ns: Integers  # CLOCK_MONOTONIC
@@ -110,6 +111,16 @@ def set_times(rings: list[Taken]) -> None:
         ring.events.times_ns = start_ns + since.astype(np.int64)
 
 
+def _with_moves(events: Events) -> Events:
+    """realloc that moves a block resizes it to 0, takes one, or two and frees the first, and frees it."""
+    marks = np.flatnonzero((events.ops == Op.RESIZE) & (events.sizes == 0))
+    for ahead in (2, 4):
+        ends = np.minimum(marks + ahead, len(events) - 1)
+        is_end = (events.ops[ends] == Op.FREE) & (events.addresses[ends] == events.addresses[marks])
+        events.sizes[ends[is_end]] = MOVED
+    return events.at(np.delete(np.arange(len(events)), marks))
+
+
 def events_of(words: Words) -> Taken:
     """The events of one ring, from its first word on."""
     operations = (words & OPERATION_MASK).astype(np.int8)
@@ -142,6 +153,7 @@ def events_of(words: Words) -> Taken:
         last(Word.THREAD, rows),
         last(Word.TIME, rows),
     )
+    events = _with_moves(events)
     # A first word that tells of lost events tells of an earlier trace.
     lost = int(what[1:][operations[1:] == Word.LOST].sum())
     return Taken(events, lost, last(Word.TIME, clocks), what[clocks])
