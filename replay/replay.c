@@ -86,14 +86,17 @@ static uint64_t number(const char **text) {
   return value;
 }
 
-static uint64_t anonymous_bytes(int statm) {
+/* Resident; of files and shared memory in *others, if asked for. */
+static uint64_t anonymous_bytes(int statm, uint64_t *others) {
   char text[128] = "";
   const char *next = text;
   if (pread(statm, text, sizeof text - 1, 0) < 0)
     fail(REFUSED, "cannot be read", "/proc/self/statm");
   (void)number(&next); /* size */
   uint64_t resident = number(&next), shared = number(&next);
-  return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+  if (others != NULL) *others = shared * page_bytes;
+  return (resident - shared) * page_bytes;
 }
 
 static void sleep_until(uint64_t ns) {
@@ -257,24 +260,66 @@ static void pass_window(struct worker *main_thread, uint32_t window, uint32_t ot
   for (; over != NULL; over = over->next_ended) pthread_join(over->thread, NULL);
 }
 
+/* hakmem's own count of this name, where it is the malloc; else 0. */
+extern size_t hak_stats_json(char *buffer, size_t bytes) __attribute__((weak));
+static uint64_t count_of(const char *name) {
+  static char text[64 << 10];
+  if (hak_stats_json == NULL || hak_stats_json(text, sizeof text) >= sizeof text) return 0;
+  const char *found = strstr(text, name);
+  if (found == NULL) return 0;
+  found += strlen(name);
+  return number(&found);
+}
+
 static long faults(void) {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
+enum { REFILLS, REMOTE, COUNTS };
+static const char *const counts[COUNTS] = {"\"refills\":", "\"remote_freed_blocks\":"};
+
+struct figures {
+  const uint64_t *curve;
+  uint64_t file_bytes, late_ns, latest_ns; /* late_ns: of all windows */
+  uint64_t counts[COUNTS];
+  long faults;
+};
+
+/* The counts so far, added or taken away. */
+static void note(struct figures *found, int sign) {
+  found->faults += sign * faults();
+  for (int i = 0; i < COUNTS; i++) found->counts[i] += (uint64_t)sign * count_of(counts[i]);
+}
+
+static void wait_for(struct figures *found, uint64_t ns) {
+  sleep_until(ns);
+  uint64_t late_ns = now_ns(CLOCK_MONOTONIC) - ns;
+  found->late_ns += late_ns;
+  if (late_ns > found->latest_ns) found->latest_ns = late_ns;
+}
+
 static void print_figures(const struct plan *plan, const struct worker *workers,
-                          const uint64_t *curve, uint64_t base_bytes, long fault_count) {
+                          const struct figures *found) {
   uint64_t cpu_ns = 0, left = 0;
   for (uint32_t i = 0; i < plan->thread_count; i++) {
     cpu_ns += workers[i].cpu_ns;
     left += (uint64_t)(workers[i].end - workers[i].next);
   }
-  dprintf(STDOUT_FILENO, "%llu %ld %llu %llu %llu\n", (unsigned long long)cpu_ns, fault_count,
-          (unsigned long long)base_bytes, (unsigned long long)curve[plan->window_count],
-          (unsigned long long)left);
+  const uint64_t figures[] = {cpu_ns,
+                              (uint64_t)found->faults,
+                              found->curve[plan->window_count],
+                              left,
+                              found->file_bytes,
+                              found->late_ns / plan->window_count,
+                              found->latest_ns,
+                              found->counts[REFILLS],
+                              found->counts[REMOTE]};
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)figures[i]);
   for (uint32_t window = 0; window < plan->window_count; window++)
-    dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)curve[window]);
+    dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)found->curve[window]);
 }
 
 int main(int argc, char **argv) {
@@ -292,24 +337,26 @@ int main(int argc, char **argv) {
   struct worker *workers =
       workers_of(plan, (const void *)(starts_ns + plan->window_count), threads_in);
   int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  uint64_t base_bytes = anonymous_bytes(statm), began_ns = 0;
+  struct figures found = {.curve = curve};
+  (void)anonymous_bytes(statm, &found.file_bytes);
+  uint64_t began_ns = 0;
   if (mode == NO_MALLOC) workers[0].scratch = mapped(WHOLE_BYTES);
-  long faults_before = 0;
   uint32_t started = 1;
   for (uint32_t window = 0; window < plan->window_count; window++) {
     if (window == 1) {
       workers[0].cpu_ns = 0;
-      faults_before = faults();
+      note(&found, -1);
       began_ns = now_ns(CLOCK_MONOTONIC);
     }
-    if (mode == IN_TIME) sleep_until(began_ns + starts_ns[window]);
+    if (mode == IN_TIME && window > 0) wait_for(&found, began_ns + starts_ns[window]);
     started = start_threads(workers, started, plan->thread_count, window);
     pass_window(&workers[0], window, threads_in[window]);
-    curve[window] = anonymous_bytes(statm);
+    curve[window] = anonymous_bytes(statm, NULL);
   }
-  long faults_after = faults();
+  note(&found, 1);
   if (mode != NO_MALLOC) sleep_until(now_ns(CLOCK_MONOTONIC) + number(&idle_text) * 1000000);
-  curve[plan->window_count] = anonymous_bytes(statm);
-  print_figures(plan, workers, curve, base_bytes, faults_after - faults_before);
+  curve[plan->window_count] = anonymous_bytes(
+      statm, mode == NO_MALLOC ? NULL : &found.file_bytes); /* code that was needed */
+  print_figures(plan, workers, &found);
   _exit(0); /* threads that lived at the trace's end do not end */
 }

@@ -1,13 +1,14 @@
 """hakmem replay: each event of a trace happens again, on any malloc; and plans that are not whole."""
 
+import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.launch.contenders import Contender
 from hakmem.launch.replaying import (
+    ALL_BYTES,
     AT_ONCE,
     IN_TIME,
     NO_MALLOC,
@@ -21,6 +22,7 @@ from hakmem.launch.replaying import (
 from hakmem.launch.tuning import Goal, Ratios, advice_of
 from hakmem.trace.file import read
 from hakmem.trace.lives import Lives
+from hakmem.trace.memory import Memory
 from hakmem.trace.plan import HEADER, Plan, plan_of
 from hakmem.trace.words import MOVED, Events, Op
 from hakmem.views.replay_text import advice_text
@@ -86,10 +88,13 @@ def test_compared(traced: Path, tool: Tool) -> None:
     assert list(told["mallocs"]) == ["hakmem", "glibc"]
     assert all(len(one["rounds"]) == 2 for one in told["mallocs"].values())
     assert all(HANDED_BYTES < one["peak_bytes"] < 2 * HANDED_BYTES for one in told["mallocs"].values())
+    assert set(told["error"]) == {"peak", "mean", "refills", "remote_frees"}
+    assert abs(told["error"]["remote_frees"]) < 0.1
     notes = {note.split(" ")[0] for note in told["notes"]}
     assert notes >= {"'nosuch'", "/bin/true", "/no/lib.so:"}
     shown = tool("replay", traced, *options)
     assert "×" in shown.stdout
+    assert re.search(r"remote frees .* \(goal: 5 %\)\nthe replay was .* late", shown.stdout)
     assert "nosuch' is not known" in shown.stderr
 
 
@@ -117,24 +122,25 @@ def test_its_own_error(traced: Path) -> None:
     assert fidelity(trace, plan, result) is None
     for more in (1.0, 1.1):
         seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
-        trace.memory = SimpleNamespace(times_ns=times, anonymous_bytes=seen)
+        trace.memory = Memory(times, seen, *np.zeros((3, 5)))
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)
 
 
 def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorded memory tells how much of each block was written."""
+    """The recorded memory tells how much of each block was written, if that is much less than all."""
     monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
     trace, hakmem = read(traced), Contender("hakmem", lib)
     trace.lives = lives(*((Op.TAKE, number, MAIN, 256 << 10, 0) for number in range(200)))
-    with replayer(plan_of(trace.lives, MAIN), How(0.001, False, 1 << 16)) as replays:
-        trace.memory = SimpleNamespace(
-            times_ns=replays.plan.starts_ns[1:], anonymous_bytes=replays.raw(hakmem, AT_ONCE).curve[1:]
-        )
-        replays.how = How(0.001, False)
-        fit_written(trace, replays, hakmem)
-        assert replays.how.written_bytes == 1 << 16
+    with replayer(plan_of(trace.lives, MAIN), How(0.001, False)) as replays:
+        for written, share in (1 << 16, 1), (ALL_BYTES, 0.9):
+            replays.how = How(0.001, False, written)
+            seen = share * replays.raw(hakmem, AT_ONCE).curve[1:]
+            trace.memory = Memory(replays.plan.starts_ns[1:], seen, *np.zeros((3, len(seen))))
+            replays.how = How(0.001, False)
+            fit_written(trace, replays, hakmem)
+            assert replays.how.written_bytes == written
 
 
 def test_tuned(traced: Path, tool: Tool) -> None:

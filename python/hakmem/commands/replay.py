@@ -51,7 +51,7 @@ def command(
     trace = whole_trace(path)
     plan = plan_of(trace.lives, int(trace.head.get("pid", 0)))
     notes = notes_of(trace.end, trace.lost)
-    with replayer(plan, How(idle_s, not fast)) as replays:
+    with replayer(plan, How(idle_s, not fast), trace) as replays:
         chosen = chosen_of(mallocs, notes)
         needed_s = rounds * len(chosen) * replays.seconds
         say(f"{rounds} rounds of {', '.join(one.name for one in chosen)}: {duration_text(needed_s)}, nearly")
@@ -65,7 +65,7 @@ def command(
     if as_json:
         print_json(results_json(results, found, notes))
         return
-    console().print(fidelity_text(found), soft_wrap=True)
+    console().print(fidelity_text(found, results[0]), soft_wrap=True)
     print_results(console(), results)
     for note in notes:
         say(note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +16,14 @@ from hakmem.launch.scratch import Scratch
 from hakmem.layout.memory import Integers
 from hakmem.trace.figures import NS_PER_S
 from hakmem.trace.file import Trace
+from hakmem.trace.memory import COUNTERS
 from hakmem.trace.plan import Plan
+from hakmem.trace.words import Op
 
 NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
 ALL_BYTES = 1 << 48
 WRITTEN_BYTES = (ALL_BYTES, 1 << 20, 1 << 16, 1 << 12, 1 << 6)
-CLOSE_ENOUGH = 0.03
+CLOSE_ENOUGH, TOO_MUCH = 0.03, 0.15
 WITHOUT_MALLOC = Contender("no malloc")
 
 
@@ -29,12 +31,16 @@ WITHOUT_MALLOC = Contender("no malloc")
 class Round:
     """One replay's figures."""
 
-    seconds: float  # processor time in malloc, free and the first touch of their memory
+    seconds: float  # processor time in malloc, free and the first touch of their memory; then RSS
     peak_bytes: float
     mean_bytes: float
     idle_bytes: float  # after idling at the end
     faults: float
-    curve: list[float]  # bytes at each window's end
+    curve: list[float]  # RSS at each window's end
+    late_s: float = 0.0  # after the recorded times, in the mean
+    latest_s: float = 0.0
+    refills: int = 0  # of hakmem
+    remote_freed_blocks: int = 0
 
 
 @dataclass
@@ -60,12 +66,16 @@ class Result:
 class _Raw:
     """The figures that the program printed."""
 
+    curve: Integers
     cpu_ns: int
     faults: int
-    base_bytes: int
     idle_bytes: int
     left: int  # events that were not replayed
-    curve: Integers
+    file_bytes: int
+    late_ns: int
+    latest_ns: int
+    refills: int
+    remote_freed_blocks: int
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,9 @@ class How:
 class Replayer:
     """A plan's file, and the program for it."""
 
-    def __init__(self, plan: Plan, path: Path, program: Path, how: How) -> None:
-        self.plan, self.program, self.how = plan, program, how
+    def __init__(self, plan: Plan, path: Path, program: Path, how: How, others: Integers) -> None:
+        """`others`: RSS that is not malloc's, at each window's end."""
+        self.plan, self.program, self.how, self._others = plan, program, how, others
         self._path, self._mode = path, IN_TIME if how.is_in_time else AT_ONCE
 
     @property
@@ -92,13 +103,14 @@ class Replayer:
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
         try:
-            printed = map(int, output_of(self.program, one, self._path, *words).split())
-            cpu_ns, faults, base_bytes, idle_bytes, left, *curve = printed
+            printed = [int(word) for word in output_of(self.program, one, self._path, *words).split()]
+            count = len(fields(_Raw)) - 1
+            raw = _Raw(np.array(printed[count:], np.int64), *printed[:count])
         except ValueError:
             raise Unusable(f"{one.name} prints lines of its own between the figures of the replay") from None
-        if left:
-            raise HakmemError(f"{left} events were not replayed")
-        return _Raw(cpu_ns, faults, base_bytes, idle_bytes, left, np.array(curve, np.int64))
+        if raw.left:
+            raise HakmemError(f"{raw.left} events were not replayed")
+        return raw
 
     def empty(self) -> _Raw:
         """The same work without a malloc: its time is not malloc's, and its memory is the program's own."""
@@ -106,24 +118,34 @@ class Replayer:
 
     def round(self, one: Contender, empty: _Raw) -> Round:
         raw = self.raw(one, self._mode)
-        curve = raw.curve - empty.base_bytes
+        others = self._others + raw.file_bytes - empty.file_bytes
+        curve = raw.curve - empty.curve + others
         return Round(
             (raw.cpu_ns - empty.cpu_ns) / NS_PER_S,
             float(curve.max()),
             self.plan.mean(curve),
-            float(raw.idle_bytes - empty.base_bytes),
+            float(raw.idle_bytes - empty.idle_bytes + others[-1]),
             float(raw.faults - empty.faults),
             curve.tolist(),
+            raw.late_ns / NS_PER_S,
+            raw.latest_ns / NS_PER_S,
+            raw.refills,
+            raw.remote_freed_blocks,
         )
 
 
 @contextmanager
-def replayer(plan: Plan, how: How) -> Iterator[Replayer]:
+def replayer(plan: Plan, how: How, trace: Trace | None = None) -> Iterator[Replayer]:
+    """RSS is that of the trace's program, if it has samples of other memory than malloc's."""
     program, folder = find_replayer(), Scratch.make()
     try:
         path = folder.path / "plan"
         plan.write(path)
-        yield Replayer(plan, path, program, how)
+        others = np.zeros(len(plan.starts_ns), np.int64)
+        if trace is not None and (memory := trace.memory) is not None:
+            times = plan.starts_ns + first_ns(trace)
+            others += np.interp(times, memory.times_ns, memory.other_bytes).astype(np.int64)
+        yield Replayer(plan, path, program, how, others)
     finally:
         folder.remove()
 
@@ -161,38 +183,48 @@ class Fidelity:
 
     peak: float
     mean: float
+    refills: float | None = None  # None: not in the trace, or none
+    remote_frees: float | None = None
+
+
+def first_ns(trace: Trace) -> int:
+    """CLOCK_MONOTONIC of the first event that a plan has."""
+    return int(trace.lives.events.times_ns[trace.lives.life_of_row >= 0][0])
 
 
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
-    """By the growth since the first sample of the process's memory: free memory of then, and others of
-    the program's, are not in the trace.  None without samples."""
+    """None without samples.  Where blocks were live already, or other memory is not known, by the growth
+    since the first sample: free memory of then is not in the trace."""
     memory = trace.memory
     if memory is None:
         return None
-    first_ns = int(trace.lives.events.times_ns[trace.lives.life_of_row >= 0][0])
-    times = np.asarray(memory.times_ns, np.int64) - first_ns
+    times = memory.times_ns - first_ns(trace)
     inside = np.flatnonzero((times >= 0) & (times <= plan.end_ns))
     if inside.size < 2:
         return None
-    seen = np.asarray(memory.anonymous_bytes, np.float64)[inside]
+    seen = memory.rss_bytes[inside].astype(np.float64)
     spans = np.diff(times[inside], append=plan.end_ns)
     mean = float(np.average(seen, weights=spans)) if spans.any() else float(seen.mean())
-    offset = seen[0] - float(np.median([plan.at(one.curve, int(times[inside[0]])) for one in result.rounds]))
+    counts, offset = trace.end or {}, 0.0
+    if (trace.lives.events.ops == Op.LIVE).any() or not memory.other_bytes.any():
+        offset = seen[0] - np.median([plan.at(one.curve, int(times[inside[0]])) for one in result.rounds])
     return Fidelity(
         (result.median("peak_bytes") + offset) / float(seen.max()) - 1,
         (result.median("mean_bytes") + offset) / mean - 1,
+        *(result.median(name) / counts[name] - 1 if counts.get(name) else None for name in COUNTERS),
     )
 
 
 def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
     """How much of its blocks a program writes is not in the trace: the replay takes that with which hakmem's
-    memory comes closest to what was recorded."""
+    memory comes closest to what was recorded, if it is far more with whole blocks."""
     found: list[tuple[float, int]] = []
     asked = replays.how
     for written in WRITTEN_BYTES:
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
         found.append((max(abs(error.peak), abs(error.mean)) if error else 0.0, written))
-        if found[-1][0] <= CLOSE_ENOUGH:
+        is_first = written == ALL_BYTES and (not error or max(error.peak, error.mean) <= TOO_MUCH)
+        if is_first or found[-1][0] <= CLOSE_ENOUGH:
             break
     replays.how = replace(asked, written_bytes=min(found, key=lambda one: one[0])[1])

@@ -130,7 +130,7 @@ class Tuner:
         main = int(self._trace.head.get("pid", 0))
         plan = self._whole if share == 1 else plan_of(self._trace.lives, main, share)
         ones = [Contender(text_of(setting), self._hakmem.library, setting) for setting in ({}, *settings)]
-        with replayer(plan, self._how) as replays:
+        with replayer(plan, self._how, self._trace) as replays:
             results = compare(replays, ones, rounds, self._progress, self._note)
         found = {result.contender.name: result for result in results}
         if ones[0].name not in found:
@@ -139,7 +139,7 @@ class Tuner:
         return [Ratios.of(found[one.name], defaults) if one.name in found else None for one in ones[1:]]
 
     def fit(self) -> int:
-        with replayer(self._whole, self._how) as replays:
+        with replayer(self._whole, self._how, self._trace) as replays:
             fit_written(self._trace, replays, self._hakmem)
             self._how = replays.how
         return self._how.written_bytes

@@ -30,6 +30,7 @@ SYSCALL_WORDS_MIN = 3
 KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
+SMAPS_RSS = re.compile(r"^([0-9a-f]+)-([0-9a-f]+)(?: \S+){4} *(.*)\n(?:\w+:.*\n)*?Rss: *(.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,11 @@ class Process:
         """Slow in a large process: the kernel walks its page tables."""
         return _parse_smaps(self._read("smaps"))
 
+    def rss_by_mapping(self) -> list[tuple[int, int, str, int]]:
+        """Start, end, path and resident bytes of each mapping: quicker than smaps()."""
+        found = SMAPS_RSS.findall(self._read("smaps"))
+        return [(int(start, 16), int(end, 16), path, kib(rss)) for start, end, path, rss in found]
+
     def smaps_rollup(self) -> dict[str, int]:
         """The sums over all mappings, in bytes."""
         return _figures(self._read("smaps_rollup").splitlines()[1:])
@@ -173,10 +179,10 @@ class Process:
             cpu_s=(int(stat[11]) + int(stat[12])) / CLOCK_TICKS_PER_S,
         )
 
-    def anonymous_bytes(self) -> int:
-        """Resident: RssAnon of `status`, by a file that the kernel writes in a microsecond."""
-        resident, shared = self._read("statm").split()[1:3]
-        return (int(resident) - int(shared)) * PAGE_BYTES
+    def resident_bytes(self) -> tuple[int, int]:
+        """Anonymous, and of files or shared: as `status` has it, by a file that takes a microsecond."""
+        resident, shared = map(int, self._read("statm").split()[1:3])
+        return (resident - shared) * PAGE_BYTES, shared * PAGE_BYTES
 
     def status(self) -> dict[str, str]:
         """/proc/PID/status: its fields as text."""

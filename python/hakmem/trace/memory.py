@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from hakmem.census.reading import read_quick
+from hakmem.census.scan import map_addresses, window_bounds
+from hakmem.census.snapshot import read_counters
 from hakmem.layout import memory as layout
 from hakmem.layout.memory import Integers
 from hakmem.target.switch import monotonic_offset_ns
@@ -14,6 +18,8 @@ from hakmem.target.target import Target
 
 EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
+OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 20  # at most a twentieth of the time
+COUNTERS = ("refills", "remote_freed_blocks")
 
 
 @dataclass
@@ -23,6 +29,12 @@ class Memory:
     times_ns: Integers  # CLOCK_MONOTONIC, as the events have it
     anonymous_bytes: Integers  # resident
     committed_bytes: Integers  # by hakmem
+    file_bytes: Integers  # resident, of files and shared
+    other_bytes: Integers  # of both kinds, those of mappings that are not hakmem's; 0: not known
+
+    @property
+    def rss_bytes(self) -> Integers:
+        return self.anonymous_bytes + self.file_bytes
 
     @classmethod
     def of(cls, rows: list[tuple[int, ...]]) -> Memory:
@@ -33,7 +45,9 @@ class Memory:
     def joined(cls, lines: list[dict[str, list[int]]]) -> Memory | None:
         """From the lines of a file; None if it has none."""
         names = [field.name for field in fields(cls)]
-        rows = (row for line in lines for row in zip(*(line[name] for name in names), strict=True))
+        # Files of earlier versions lack the last ones.
+        columns = ([line.get(name) or [0] * len(line["times_ns"]) for name in names] for line in lines)
+        rows = (row for some in columns for row in zip(*some, strict=True))
         return cls.of(list(rows)) if lines else None
 
 
@@ -47,11 +61,16 @@ class Sampler:
     def __init__(self, target: Target) -> None:
         schema = target.schema
         assert target.process is not None
-        self._process, self._memory = target.process, target.memory
+        self._process, self._memory, self._target = target.process, target.memory, target
         self._committed = schema.root("totals") + schema.offset("totals", "committed_bytes")
         self._offset_ns = monotonic_offset_ns(target.process.memory_id)
-        self._next_ns = 0
-        self.rows: list[tuple[int, ...]] = []
+        self._next_ns = self._other_next_ns = 0
+        self._rows: list[tuple[int, ...]] = []
+        self._others: list[tuple[int, int]] = [(0, 0)]
+        # By another thread: the kernel takes milliseconds.
+        self._pool, self._looks = ThreadPoolExecutor(1), Future[None]()
+        self._looks.set_result(None)
+        self._before = self._counters()
 
     def look(self, ring_bytes: int) -> Memory | None:
         """Called often.  Returns the last samples when they fill a line of the file.  The rings' bytes do not
@@ -60,8 +79,39 @@ class Sampler:
         if now_ns < self._next_ns:
             return None
         committed = number_at(self._memory, self._committed)
-        anonymous = self._process.anonymous_bytes() - ring_bytes
-        self.rows.append((now_ns + self._offset_ns, anonymous, committed))
+        anonymous, of_files = self._process.resident_bytes()
+        self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS
-        is_full = len(self.rows) % SAMPLES_A_LINE == 0
-        return Memory.of(self.rows[-SAMPLES_A_LINE:]) if is_full else None
+        if self._looks.done() and now_ns >= self._other_next_ns:
+            self._looks = self._pool.submit(self._look_at_others)
+        is_full = len(self._rows) % SAMPLES_A_LINE == 0
+        return self.memory(len(self._rows) - SAMPLES_A_LINE) if is_full else None
+
+    def memory(self, first: int = 0) -> Memory:
+        """The samples from this one on; of other memory, which is read less often, by straight lines."""
+        found = Memory.of(self._rows[first:])
+        times, others = np.array(self._others[1:] or self._others).T
+        found.other_bytes = np.interp(found.times_ns, times, others).astype(np.int64)
+        return found
+
+    def _look_at_others(self) -> None:
+        began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        start, end = window_bounds(self._target)
+        maps, others, own_end = map_addresses(self._target), 0, 0
+        for low, high, path, rss_bytes in self._process.rss_by_mapping():
+            is_own = "/libhakmem" in path or (
+                not path and (start <= low < end or low == own_end or any(low <= one < high for one in maps))
+            )
+            own_end = high if is_own else 0  # the library's zero-initialised data follow
+            others += 0 if is_own else rss_bytes
+        ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others))
+        self._other_next_ns = ended_ns + max(OTHER_EVERY_NS, OTHER_SHARE * (ended_ns - began_ns))
+
+    def _counters(self) -> dict[str, int]:
+        found = read_counters(read_quick(self._target))
+        return {name: found[name] for name in COUNTERS}
+
+    def counted(self) -> dict[str, int]:
+        """The program's refills and remote frees, since the beginning."""
+        return {name: count - self._before[name] for name, count in self._counters().items()}

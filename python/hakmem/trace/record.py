@@ -25,7 +25,7 @@ from hakmem.layout.memory import PAGE_BYTES, Words
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target, open_process
 from hakmem.trace.file import Trace, Writer, resolved, write
-from hakmem.trace.memory import Memory, Sampler
+from hakmem.trace.memory import Sampler
 from hakmem.trace.rings import Rings
 from hakmem.trace.words import Events, Op
 
@@ -73,6 +73,7 @@ class Session:
         self.writer = Writer(path.with_name(path.name + ".part"), self._head)
         self.words: dict[int, list[Words]] = {}
         self.count = 0
+        self.counted: dict[str, int] = {}
         self.ended = ""  # why, before it was to end
         self.seconds = 0.0
         self._began_s = self._renewed_s = time.monotonic()
@@ -105,6 +106,7 @@ class Session:
             if (samples := self.memory.look(self.rings.bytes)) is not None:
                 self.writer.memory(samples)
             if is_last:
+                self.counted = self.memory.counted()
                 return
             if now_s - self._renewed_s > RENEW_EVERY_S:
                 self._switch.trace(LEASE_S)
@@ -127,8 +129,8 @@ class Session:
         lives, lost = resolved([np.concatenate(self.words.pop(ring)) for ring in list(self.words)], before)
         end = {"end": self.ended or why, "seconds": round(self.seconds, 3), "lost": lost,
                "exchanged": lives.exchanged, "unseen_frees": lives.unseen_frees,
-               "unknown_frees": lives.unknown_frees}  # fmt: skip
-        trace = Trace(self._head, lives, lost, end, Memory.of(self.memory.rows))
+               "unknown_frees": lives.unknown_frees, **self.counted}  # fmt: skip
+        trace = Trace(self._head, lives, lost, end, self.memory.memory())
         write(path, trace, f"{self.writer.path} has the events")
         self.writer.drop()  # not before: the words stay if the disk is full
         return trace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from hakmem.views.screen import table
 from hakmem.views.trace_text import time_text
 
 NO_SAMPLES = "the trace has no samples of the process's memory: how close the replay is cannot be told"
+GOALS = {"peak RSS": 3, "mean RSS": 5, "refills": 5, "remote frees": 5}
 FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "seconds": ("time in malloc", lambda seconds: time_text(max(0.0, seconds) * NS_PER_S)),
     "peak_bytes": ("peak RSS", bytes_text),
@@ -26,13 +27,17 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def fidelity_text(found: Fidelity | None) -> str:
+def fidelity_text(found: Fidelity | None, hakmem: Result) -> str:
+    late, latest = (time_text(NS_PER_S * hakmem.median(name)) for name in ("late_s", "latest_s"))
+    lateness = f"the replay was {late} late in the mean, {latest} at most"
     if found is None:
-        return NO_SAMPLES
-    return (
-        f"hakmem replayed against hakmem recorded: peak RSS {100 * found.peak:+.1f} %, "
-        f"mean {100 * found.mean:+.1f} %"
+        return f"{NO_SAMPLES}\n{lateness}"
+    errors = (
+        f"{name} {100 * error:+.1f} % (goal: {goal} %)"
+        for (name, goal), error in zip(GOALS.items(), astuple(found), strict=True)
+        if error is not None
     )
+    return f"hakmem replayed against hakmem recorded: {', '.join(errors)}\n{lateness}"
 
 
 def written_notes(count: int) -> list[str]:
