@@ -25,6 +25,7 @@ from harness.workload import Length
 from rich.console import Console
 from rich.table import Table
 
+from traces import campaign
 from traces.record import OUTPUT, record
 from traces.tune import Corpus, settings, table, verdict
 
@@ -59,9 +60,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--seconds", type=float, default=0.1, metavar="S", help="length of a timed workload (0.1)")
     add("--again", action="store_true", help="replay the recordings that lie there")
     add("--tune", action="store_true", help="judge the constants of hakmem itself (make tune-self)")
+    add("--campaign", action="store_true", help="replays against the programs themselves, on five mallocs")
     add("--build", type=Path, nargs="+", metavar="LIB", default=[], help="libhakmem.so files judged as well")
     add("--rounds", type=positive, default=2 if IS_QUICK else 4, metavar="N",
-        help="with --tune: replays of each value (4; QUICK=1: 2)")  # fmt: skip
+        help="with --tune and --campaign: replays of each value (4; QUICK=1: 2)")  # fmt: skip
     return parser.parse_args(arguments)
 
 
@@ -118,14 +120,16 @@ def tune(recordings: list[Path], options: argparse.Namespace, console: Console) 
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    workloads, unknown = select(options.only or ([] if options.tune else [*THREADED, "real"]))
-    if options.tune and not options.only:
-        workloads = [each for each in workloads if each.name in (CORPUS[::2] if IS_QUICK else CORPUS)]
+    chosen = [f"real-{name}" for name in campaign.PROGRAMS] if options.campaign else [*THREADED, "real"]
+    workloads, unknown = select(options.only or ([] if options.tune else chosen))
+    if (options.tune or options.campaign) and not options.only:
+        corpus = chosen if options.campaign else CORPUS
+        workloads = [each for each in workloads if each.name in (corpus[::2] if IS_QUICK else corpus)]
     if unknown:
         say(f"no workload is called {', '.join(unknown)}: see bench/run --list")
         return 2
     length = Length(options.seconds, quick=True)
-    console, recordings, status = output_console(), [], 0
+    console, recordings, peaks, status = output_console(), [], [], 0
     for workload in workloads:
         recording = OUTPUT / f"{workload.name}.hkt"
         if missing := workload.missing():
@@ -134,12 +138,18 @@ def main(arguments: list[str]) -> int:
         try:
             if not (options.again and recording.exists()):
                 record(workload, length)
-            if not options.tune:
+            if options.campaign:
+                workload.prepare(length)
+                peaks.append(campaign.measure(workload, recording, length, options.rounds))
+                print(peaks[-1].row(), file=sys.stderr, flush=True)
+            elif not options.tune:
                 console.print(simulated(recording, options.policy))
             recordings.append(recording)
         except (BuildError, RunError, HakmemError, OSError) as error:  # it may run as another user
             say(f"{workload.name}: {error}")
             status = 1
+    if peaks:
+        print(campaign.markdown(peaks))
     if options.tune and recordings:
         try:
             tune(recordings, options, console)

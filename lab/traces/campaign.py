@@ -1,0 +1,121 @@
+"""Replays against the programs themselves: peak RSS of real programs on five mallocs, each run for real, and
+in a replay of what was recorded of it on hakmem.
+
+In each round each malloc has a run and a replay; every other round has them in reverse order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hakmem.launch.contenders import HAKMEM, Contender
+from hakmem.launch.replaying import How, Replayer, fidelity, fit_written, replayer
+from hakmem.launch.replaying import Result as Replayed
+from hakmem.trace.file import Trace, read
+from hakmem.trace.plan import plan_of
+from harness.allocators import Allocator, find_allocators
+from harness.workload import Length, Workload
+
+MALLOCS = (HAKMEM, "glibc", "jemalloc", "mimalloc", "tcmalloc")
+PROGRAMS = (
+    *("redis", "sqlite", "python", "python-texts", "perl", "lua", "jq", "xmllint", "xsltproc", "g++"),
+    *("git-gc", "gawk", "ruby"),
+)
+CLOSE = 0.05
+EQUAL = 0.02  # of two peaks that are closer neither is called lower
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Medians in bytes, by malloc."""
+
+    program: str
+    real: dict[str, float]
+    replayed: dict[str, float]
+    notes: str = ""
+
+    @property
+    def errors(self) -> dict[str, float]:
+        return {name: self.replayed[name] / real - 1 for name, real in self.real.items()}
+
+    @property
+    def is_close(self) -> bool:
+        """On each malloc but hakmem."""
+        return all(abs(error) <= CLOSE for name, error in self.errors.items() if name != HAKMEM)
+
+    @property
+    def exchanged(self) -> list[str]:
+        """The pairs of mallocs of which the replay says that the other one has the lower peak."""
+        pairs = itertools.combinations(sorted(self.real, key=self.real.__getitem__), 2)
+        return [
+            f"{low} < {high}"
+            for low, high in pairs
+            if self.real[high] > self.real[low] * (1 + EQUAL)
+            if self.replayed[high] < self.replayed[low] * (1 - EQUAL)
+        ]
+
+    @property
+    def has_same_order(self) -> bool:
+        """Even of mallocs that are nearly equal."""
+        return sorted(self.real, key=self.real.__getitem__) == sorted(
+            self.replayed, key=self.replayed.__getitem__
+        )
+
+    def row(self) -> str:
+        cells = (f"{self.real[name] / 2**20:.1f} {100 * error:+.1f} %" for name, error in self.errors.items())
+        ranking = ", ".join(self.exchanged) or ("same" if self.has_same_order else "same but for equals")
+        return f"| {' | '.join((self.program, *cells, ranking, self.notes))} |"
+
+
+def contenders() -> tuple[list[tuple[Allocator, Contender]], list[str]]:
+    """hakmem first, and one sentence for each malloc that is missing."""
+    found, missing = find_allocators({}, wanted=MALLOCS)
+    by_name = {one.name: one for one in found}
+    pairs = [(by_name[name], Contender(name, by_name[name].library)) for name in MALLOCS if name in by_name]
+    return pairs, missing
+
+
+def fitted(stack: ExitStack, trace: Trace, hakmem: Contender) -> Replayer:
+    plan = plan_of(trace.lives, int(trace.head.get("pid", 0)))
+    replays = stack.enter_context(replayer(plan, How(idle_s=0.0), trace))
+    fit_written(trace, replays, hakmem)
+    return replays
+
+
+def measure(workload: Workload, recording: Path, length: Length, rounds: int) -> Peaks:
+    """Raises RunError, or HakmemError."""
+    pairs, trace = contenders()[0], read(recording)
+    with ExitStack() as stack:
+        replays = fitted(stack, trace, pairs[0][1])
+        real: dict[str, list[float]] = {one.name: [] for one, _ in pairs}
+        replayed = {contender.name: Replayed(contender) for _, contender in pairs}
+        for turn in range(rounds):
+            empty = replays.empty()
+            for allocator, contender in pairs[:: -1 if turn % 2 else 1]:
+                real[allocator.name].append(workload.timed(allocator, length)["peak_rss_kib"] * 1024)
+                replayed[contender.name].rounds.append(replays.round(contender, empty))
+        error = fidelity(trace, replays.plan, replayed[HAKMEM])
+    own = f"{100 * error.peak:+.1f} / {100 * error.mean:+.1f} %" if error else ""
+    return Peaks(
+        workload.name.removeprefix("real-"),
+        {name: float(np.median(values)) for name, values in real.items()},
+        {name: result.median("peak_bytes") for name, result in replayed.items()},
+        own + (f", {trace.lost:,} events lost" if trace.lost else ""),
+    )
+
+
+def markdown(all_peaks: Sequence[Peaks]) -> str:
+    """A row a program: each malloc's peak in MiB, and how far the replay's is from it."""
+    names = list(all_peaks[0].real)
+    head = ("program", *names, "ranking", "replay against recording: peak / mean")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(one.row() for one in all_peaks)]
+    count, close = len(all_peaks), sum(one.is_close for one in all_peaks)
+    same, strict = sum(not one.exchanged for one in all_peaks), sum(one.has_same_order for one in all_peaks)
+    return "\n".join(lines) + (
+        f"\n\nPeak within {100 * CLOSE:.0f} % on all peers: {close} of {count} programs; same ranking: {same}, "
+        f"where peaks within {100 * EQUAL:.0f} % count as equal, {strict} where none do."
+    )
