@@ -276,7 +276,7 @@ def test_mappings_of_a_process_have_build_ids(sleeper: Process) -> None:
     assert libc.build_id == file.build_id
     site = libc.start + 0x40000
     profile = Profile(mappings=mappings, samples=[Sample((site,), 1, 64, 64, 64.0, 1.0)])
-    name_addresses(profile, Sources.of_process(sleeper, wants_lines=False))
+    name_addresses(profile, Sources.of_process(sleeper))
     assert profile.names or file.address_of(0x40000 + libc.offset) is not None
 
 

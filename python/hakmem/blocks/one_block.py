@@ -46,11 +46,6 @@ STATE_TEXTS = {
     State.MAGAZINE: "cached: freed, in a magazine",
     State.QUARANTINE: "freed, in a quarantine",
 }
-SLOT_TEXTS = {
-    "slot_unused": "in an UNUSED slot: no slab",
-    "slot_empty": "in an EMPTY slab",
-    "slot_active": "in a slab's tail",
-}
 
 
 @dataclass
@@ -195,12 +190,10 @@ def place_of(block_map: BlockMap, files: Files, address: int) -> str:
         return "in hakmem's records, or in memory of others in its window"
     if entry & block_map.reading.schema.constant("chunk_is_ranges"):
         return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
-    walk, constants = block_map.walk, block_map.reading.schema.constants
-    slabs = walk.superslabs.slabs
+    slabs = block_map.walk.superslabs.slabs
     ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
     inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
-    name = "slot_active" if inside.any() else "slot_unused"
-    return f"in a SuperSlab, {SLOT_TEXTS[name]}" if name in constants else "in a SuperSlab, in no block"
+    return "in a SuperSlab, " + ("in a slab's tail" if inside.any() else "in an UNUSED slot: no slab")
 
 
 def state_text(block_map: BlockMap, block: int, state: State) -> str:

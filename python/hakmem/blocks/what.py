@@ -20,7 +20,6 @@ from hakmem.census.reading import Integers
 from hakmem.target.target import Target, making_sense
 
 DRAWS = 4000
-BY_SIZE_DRAWS_MIN = 2  # a size class of which fewer were drawn says nothing
 
 Key = tuple[Kind, str]
 

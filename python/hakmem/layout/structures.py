@@ -114,11 +114,6 @@ class Superslabs:
     addresses: Words  # of the slabs' records
     slabs: Records
 
-    def rows_of(self, addresses: Words) -> tuple[Integers, Flags]:
-        """The rows of slabs by the addresses of their records, and whether each is known; other rows are
-        arbitrary."""
-        return rows_in(self.addresses, addresses)
-
     def bitmaps(self, memory: Memory, schema: Schema, rows: Numbers) -> tuple[Words, Words]:
         """Local and remote bits of slabs of one class: [slab, word].  Bit set: the block is free."""
         return self._words(memory, schema, rows, "local"), self._words(memory, schema, rows, "remote")

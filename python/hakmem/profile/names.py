@@ -43,16 +43,9 @@ class Sources:
     moved: Sequence[Path] = ()  # files of the program, or folders with them, if they have moved
 
     @classmethod
-    def of_process(
-        cls,
-        process: Process,
-        *,
-        debuginfod: Debuginfod | None = None,
-        wants_lines: bool = True,
-        complain: Callable[[str], None] = ignore,
-    ) -> Sources:
+    def of_process(cls, process: Process, complain: Callable[[str], None] = ignore) -> Sources:
         """The sources of a running process."""
-        return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
+        return cls(process.path("root"), perf_map_of(process), complain=complain)
 
 
 def mappings_of(

@@ -46,10 +46,6 @@ class Mapping:
     path: str  # "" for anonymous memory; "[heap]", "[stack]" …
 
     @property
-    def size_bytes(self) -> int:
-        return self.end - self.start
-
-    @property
     def is_file(self) -> bool:
         return self.path.startswith("/") and self.inode != 0
 
