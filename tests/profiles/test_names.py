@@ -18,7 +18,7 @@ from hakmem.profile import lines
 from hakmem.profile.debug_files import Debuginfod
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of, name_addresses
-from hakmem.profile.perf_map import PerfMap, perf_map_of
+from hakmem.profile.perf_map import parsed, perf_map_of
 from hakmem.target.demangle import demangled, readable_rust
 from hakmem.target.elf import open_elf
 from hakmem.target.functions import symbols_of
@@ -298,9 +298,9 @@ def test_code_of_jit_compilers_is_named_by_the_map_of_the_process(sleeper: Proce
 
 
 def test_a_map_of_anything() -> None:
-    assert len(PerfMap("")) == 0
-    assert PerfMap("zz 1 a\n10\n-1 5 x\n").name_at(1 << 40) is None
-    assert PerfMap("0x10 0x10 with 0x").name_at(0x1F) == "with 0x"
+    assert not parsed("").mappings
+    assert parsed("zz 1 a\n10\n-1 5 x\n").at(1 << 40) is None
+    assert [(one.end, one.path) for one in parsed("0x10 0x10 with 0x").mappings] == [(0x20, "with 0x")]
 
 
 # ---- mangled names ------------------------------------------------------------------------------------

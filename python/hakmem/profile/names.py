@@ -80,8 +80,8 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
                 sources.complain(f"{error}; its functions stay without names")
         elif sources.perf_map is not None:
             for address in addresses:
-                if name := sources.perf_map.name_at(address):
-                    raw[address] = [_compiled(name)]
+                if (code := sources.perf_map.at(address)) and code.path:
+                    raw[address] = [_compiled(code.path)]
     profile.names |= _demangled(raw)
 
 

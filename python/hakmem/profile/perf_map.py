@@ -5,38 +5,23 @@ the PID and in the /tmp that the process itself knows."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from contextlib import suppress
 
+from hakmem.profile.model import ByAddress, Mapping
 from hakmem.target.process import Process
 
 BYTES_MAX = 256 << 20
+PerfMap = ByAddress[Mapping]  # with the function's name in place of a path
 
 
-class PerfMap:
+def parsed(text: str) -> PerfMap:
     """The functions of one file.  Code is moved and replaced: of two at an address the later line counts."""
-
-    def __init__(self, text: str) -> None:
-        found: dict[int, tuple[int, str]] = {}
-        for line in text.splitlines():
-            parts = line.split(" ", 2)
-            if len(parts) == 3:
-                try:
-                    start, size = int(parts[0], 16), int(parts[1], 16)
-                except ValueError:
-                    continue
-                found[start] = (start + size, parts[2].strip())
-        self._starts = sorted(found)
-        self._found = found
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def name_at(self, address: int) -> str | None:
-        place = bisect_right(self._starts, address) - 1
-        if place < 0:
-            return None
-        end, name = self._found[self._starts[place]]
-        return name if address < end else None
+    found: dict[int, Mapping] = {}
+    for line in text.splitlines():
+        with suppress(ValueError):
+            start, size, name = line.split(" ", 2)
+            found[int(start, 16)] = Mapping(int(start, 16), int(start, 16) + int(size, 16), 0, name.strip())
+    return ByAddress(found.values())
 
 
 def perf_map_of(process: Process) -> PerfMap | None:
@@ -46,6 +31,6 @@ def perf_map_of(process: Process) -> PerfMap | None:
         if not path.is_file():  # a FIFO or a device of this name is not opened: it would wait
             return None
         with path.open("rb") as file:
-            return PerfMap(file.read(BYTES_MAX).decode(errors="replace"))
+            return parsed(file.read(BYTES_MAX).decode(errors="replace"))
     except (OSError, StopIteration, ValueError):
         return None
