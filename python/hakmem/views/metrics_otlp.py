@@ -12,7 +12,6 @@ import re
 import socket
 import time
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 PATH = "/v1/metrics"
 LIBRARY = "opentelemetry"
-NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 TIMEOUT_MAX_S = 10.0
 UNITS = {"_bytes": "By", "_seconds": "s"}  # a collector adds the unit to a name that lacks it
 TOTAL = "_total"
@@ -42,10 +40,10 @@ class OtlpSender:
     """Where metrics are sent to.  `timeout_s` is for one delivery, with its repetitions."""
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_MAX_S) -> None:
-        if not all(map(_is_there, NEEDED)):
-            raise HakmemError("--otlp needs OpenTelemetry's libraries: pip install 'hakmem[otlp]'")
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-
+        try:
+            from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        except ModuleNotFoundError:
+            raise HakmemError("--otlp needs OpenTelemetry's libraries: pip install 'hakmem[otlp]'") from None
         self.url = metrics_url(url)
         self._complaints = _FirstComplaint()
         logger = logging.getLogger(LIBRARY)
@@ -62,13 +60,6 @@ class OtlpSender:
         if result is not MetricExportResult.SUCCESS:
             said = self._complaints.text.rstrip(".") or "no reason given"
             raise HakmemError(f"{self.url} did not take the metrics: {said}; does a collector listen there?")
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package above it
-        return False
 
 
 class _FirstComplaint(logging.Handler):
