@@ -138,18 +138,11 @@ def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
 def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON value
     """As ASCII in the C locale, and for file names that are not UTF-8."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    if isinstance(sys.stdout, PlainText) or not is_encodable(text, sys.stdout.encoding or "utf-8"):
+    try:
+        text.encode("ascii" if isinstance(sys.stdout, PlainText) else sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
         text = json.dumps(data, indent=2)
     print(text)
-
-
-def is_encodable(text: str, encoding: str) -> bool:
-    """Whether it can be written without replacing anything."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @contextmanager
