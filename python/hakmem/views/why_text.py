@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
@@ -22,7 +23,6 @@ COMMAND_SHOWN = 60
 FIGURE_COLUMNS = 8  # "1023 KiB"
 ADVISED_SHARE = 0.05  # of RSS: larger lines get their advice without --all
 DETAILS_SHOWN = 3
-EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def print_explanation(console: Console, explanation: Explanation, everything: bool) -> None:
@@ -72,7 +72,7 @@ def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> T
             bytes_text(line.bytes),
             "" if line.exact else "≈",
             share_text(line.bytes, rss_bytes),
-            *([Text(bar(line.bytes / rss_bytes if rss_bytes else 0), style="cyan")] if has_bars else []),
+            *([bar(line.bytes / rss_bytes if rss_bytes else 0)] if has_bars else []),
             description(line, rss_bytes, everything),
         )
     total = sum(line.bytes for line in explanation.lines)
@@ -135,7 +135,5 @@ def detail_text(detail: dict[str, Any]) -> str:
     return f"{size}: {blocks}"
 
 
-def bar(share: float) -> str:
-    """A bar of eighths of cells."""
-    eighths = round(min(1.0, max(0.0, share)) * BAR_CELLS * 8)
-    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
+def bar(share: float) -> Bar:
+    return Bar(8 * BAR_CELLS, 0, round(8 * BAR_CELLS * share), width=BAR_CELLS, color="cyan")
