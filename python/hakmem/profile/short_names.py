@@ -116,20 +116,14 @@ def _cut_below(name: str, kept: int) -> str:
     is_path: list[bool] = []  # of each open bracket: none of a template
     levels = 0
     for at, sign in enumerate(name):
+        before = name[at - 1 : at]
         if sign == "<":
-            path = not (name[at - 1 : at].isalnum() or name[at - 1 : at] in {"_", _HIDDEN})
-            is_path.append(path)
-            levels += not path
-            if levels <= kept:
-                out.append(sign)
-            elif not path and levels == kept + 1:
+            is_path.append(not (before.isalnum() or before in {"_", _HIDDEN}))
+            levels += not is_path[-1]
+            if levels == kept + 1 and not is_path[-1]:
                 out.append(f"<{MORE}>")
-            continue
-        if sign == ">" and is_path and name[at - 1 : at] != "-":
-            if levels <= kept:
-                out.append(sign)
-            levels -= not is_path.pop()
-            continue
         if levels <= kept:
             out.append(sign)
+        if sign == ">" and is_path and before != "-":
+            levels -= not is_path.pop()
     return "".join(out)
