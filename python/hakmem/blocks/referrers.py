@@ -180,10 +180,8 @@ def _way(
     found_by: dict[int, tuple[Referrer, int]], root: Referrer, target: int, block: int
 ) -> list[Referrer]:
     """From the block up to the root."""
-    way: list[Referrer] = [root]
-    at = target
-    while at != block:
-        step, below = found_by[at]
+    way = [root]
+    while target != block:
+        step, target = found_by[target]
         way.append(step)
-        at = below
     return way[::-1]

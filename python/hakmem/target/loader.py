@@ -5,7 +5,7 @@ program's DT_DEBUG ──▶ r_debug ──▶ link_map ──▶ link_map ─�
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from contextlib import suppress
 
 from hakmem.base.errors import UnreadableError
 from hakmem.layout.memory import Memory
@@ -21,11 +21,12 @@ def load_order(memory: Memory, dynamic_tags: int) -> list[int]:
     """The load biases of all objects of a dynamic program, given the address of its tags; as many as can be
     read."""
     biases: list[int] = []
-    try:
-        for bias in _objects(memory, _debug(memory, dynamic_tags)):
+    with suppress(UnreadableError):
+        debug = _debug(memory, dynamic_tags)
+        place = FIRST_OBJECT.unpack(memory.read(debug, FIRST_OBJECT.size))[0] if debug else 0
+        while place and len(biases) < OBJECTS_MAX:
+            bias, _, _, place = OBJECT.unpack(memory.read(place, OBJECT.size))
             biases.append(bias)
-    except UnreadableError:
-        pass
     return biases
 
 
@@ -37,12 +38,3 @@ def _debug(memory: Memory, address: int) -> int:
         if tag == DT_NULL:
             break
     return 0
-
-
-def _objects(memory: Memory, debug: int) -> Iterator[int]:
-    place = FIRST_OBJECT.unpack(memory.read(debug, FIRST_OBJECT.size))[0] if debug else 0
-    for _ in range(OBJECTS_MAX):
-        if not place:
-            return
-        bias, _, _, place = OBJECT.unpack(memory.read(place, OBJECT.size))
-        yield bias
