@@ -23,7 +23,7 @@ from hakmem.target.access import SCOPE_ADVICE, has_yama, ptrace_scope
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.elf import open_elf
 from hakmem.target.library import find_library
-from hakmem.target.process import all_processes
+from hakmem.target.process import all_processes, machine_memory
 
 VM = Path("/proc/sys/vm")
 THP = Path("/sys/kernel/mm/transparent_hugepage")
@@ -74,7 +74,8 @@ def check_huge_pages() -> Finding:
 def check_overcommit() -> Finding:
     if _number(VM / "overcommit_memory") != STRICT_OVERCOMMIT:
         return ok("overcommit", "not strict: address space costs nothing")
-    limit, used = (_meminfo(name) for name in ("CommitLimit", "Committed_AS"))
+    memory = machine_memory()
+    limit, used = memory.get("CommitLimit", 0), memory.get("Committed_AS", 0)
     found = f"strict: {bytes_text(used)} of {bytes_text(limit)} committed"
     if limit and used / limit > FULL_SHARE:
         return problem("overcommit", found, "mmap will fail soon; raise vm.overcommit_ratio, or add swap")
@@ -95,16 +96,18 @@ def check_map_count() -> Finding:
 
 
 def check_swap() -> Finding:
-    total, free = _meminfo("SwapTotal"), _meminfo("SwapFree")
+    memory = machine_memory()
+    total = memory.get("SwapTotal", 0)
     if not total:
         return ok("swap", "none")
-    used = total - free
+    used = total - memory.get("SwapFree", 0)
     found = f"{bytes_text(used)} of {bytes_text(total)} used, vm.swappiness is {_number(VM / 'swappiness')}"
     return of_limit("swap", found, used / total, SHORT)
 
 
 def check_memory() -> Finding:
-    total, available = _meminfo("MemTotal"), _meminfo("MemAvailable")
+    memory = machine_memory()
+    total, available = memory.get("MemTotal", 0), memory.get("MemAvailable", 0)
     found = f"{bytes_text(available)} of {bytes_text(total)} available"
     return of_limit("memory", found, 1 - available / total if total else 0, SHORT)
 
@@ -234,11 +237,3 @@ def _number(path: Path) -> int | None:
         return int(path.read_text())
     except (OSError, ValueError):
         return None
-
-
-def _meminfo(name: str) -> int:
-    """A line of /proc/meminfo, in bytes."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    return 0

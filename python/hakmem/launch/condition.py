@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from hakmem.base.sizes import bytes_text
 from hakmem.target.cgroup import cgroup_limits
+from hakmem.target.process import machine_memory
 
 RULE = re.compile(r"(rss|live)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(%)|([BKMGT])(?:I?B)?)", re.IGNORECASE)
 UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,5 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
 
 def usable_bytes() -> int:
     """Memory that this process and its children may use: the cgroup's limit or the machine's memory."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    machine = next(int(line.split()[1]) * KIB for line in lines if line.startswith("MemTotal:"))
+    machine = machine_memory()["MemTotal"]
     return min(machine, cgroup_limits().memory_bytes or machine)

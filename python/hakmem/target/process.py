@@ -313,6 +313,11 @@ def _parse_smaps(text: str) -> list[DetailedMapping]:
     return [DetailedMapping(mapping, _figures(lines)) for mapping, lines in found]
 
 
+def machine_memory() -> dict[str, int]:
+    """/proc/meminfo, in bytes."""
+    return _figures(Path("/proc/meminfo").read_text().splitlines())
+
+
 def _figures(lines: list[str]) -> dict[str, int]:
     pairs = (line.partition(":") for line in lines)
     return {name: kib(value) for name, _, value in pairs if value.endswith(" kB")}
