@@ -19,8 +19,7 @@ import numpy as np
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.regions import WORD_BYTES, Region, Runs
-from hakmem.census.reading import Addresses, Integers
-from hakmem.layout.memory import PAGE_BYTES, Memory
+from hakmem.layout.memory import PAGE_BYTES, Addresses, Integers, Memory
 
 Result = TypeVar("Result")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State
-from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import Addresses, Integers
 from hakmem.profile.labels import Labels, frame_text
 from hakmem.profile.live import is_known, read_profile
 from hakmem.profile.names import Sources, ignore, name_addresses

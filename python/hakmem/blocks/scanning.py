@@ -18,8 +18,7 @@ from hakmem.blocks.marking import Edges, Marking
 from hakmem.blocks.pointers import batches, each, read_pieces
 from hakmem.blocks.regions import Kind, Region, Regions, Runs
 from hakmem.blocks.threads import Thread, kernel_words, threads_of, threads_of_core
-from hakmem.census.reading import Addresses, Integers
-from hakmem.layout.memory import Memory
+from hakmem.layout.memory import Addresses, Integers, Memory
 from hakmem.target.target import Target
 
 HASHED_WORDS = 64

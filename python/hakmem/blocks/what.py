@@ -16,7 +16,7 @@ from hakmem.blocks.content import Content, Contents, Kind
 from hakmem.blocks.files import Files
 from hakmem.blocks.sampling import Row, Share, draw, rows_of
 from hakmem.blocks.whose import Whose
-from hakmem.census.reading import Integers
+from hakmem.layout.memory import Integers
 from hakmem.target.target import Target, making_sense
 
 DRAWS = 4000

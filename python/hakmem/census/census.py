@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from hakmem.census.reading import NOTHING, Addresses, Integers, Reading
+from hakmem.census.reading import NOTHING, Reading
+from hakmem.layout.memory import Addresses, Flags, Integers, Records
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SLABS_AT_ONCE = 4096
 
@@ -69,11 +67,11 @@ class RangeKinds:
 
     classes: Integers  # of those that are blocks; -1 for others
     named: Integers  # the number of the named heap, whose ranges are all Big; 0: no such heap's
-    is_big: NDArray[np.bool_]
-    is_cached: NDArray[np.bool_]  # kept whole: in the call-site cache, the BigCache or a quarantine
-    is_dirty: NDArray[np.bool_]  # free, not purged
-    is_clean: NDArray[np.bool_]  # free, purged or never used
-    is_mapped: NDArray[np.bool_]
+    is_big: Flags
+    is_cached: Flags  # kept whole: in the call-site cache, the BigCache or a quarantine
+    is_dirty: Flags  # free, not purged
+    is_clean: Flags  # free, purged or never used
+    is_mapped: Flags
 
     @classmethod
     def of(cls, ranges: Ranges, schema: Schema) -> RangeKinds:
@@ -124,7 +122,7 @@ class Census:
             census.note("capacity_blocks", census.by_class(census.range_kinds.classes))
         return census
 
-    def by_class(self, classes: NDArray[Any]) -> Integers:
+    def by_class(self, classes: Records) -> Integers:
         """How often each class occurs; other values are ignored."""
         count = len(self.classes)
         return np.bincount(classes[(classes >= 0) & (classes < count)], minlength=count)
@@ -158,7 +156,7 @@ class Census:
                 if visit is not None:
                     visit(item, rows, local, remote)
 
-    def count_named(self, item: ClassCensus, slabs: NDArray[Any], free: Addresses) -> None:
+    def count_named(self, item: ClassCensus, slabs: Records, free: Addresses) -> None:
         """Counts live blocks in slabs of named heaps: no thread caches blocks of these."""
         rows = self.reading.named.rows_of(slabs["owner"].astype(np.uint64))
         live = slabs["capacity"].astype(np.int64) - count_bits(free).sum(axis=1, dtype=np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hakmem.census.census import Census
 from hakmem.census.heap_figures import NamedHeapFigures
-from hakmem.census.reading import Integers
+from hakmem.layout.memory import Integers
 
 
 def named_heap_figures(census: Census) -> list[NamedHeapFigures]:

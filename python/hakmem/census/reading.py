@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,16 +19,12 @@ from hakmem.layout.heaps import (
     read_heaps,
     read_quarantines,
 )
+from hakmem.layout.memory import Addresses, Integers, Records
 from hakmem.layout.named_heaps import NamedHeaps, read_named_heaps
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges, Superslabs, Window, read_ranges, read_superslabs
 from hakmem.target.target import Target
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Addresses: TypeAlias = "NDArray[np.uint64]"
-Integers: TypeAlias = "NDArray[np.int64]"
 NOTHING = np.empty(0, np.int64)
 
 
@@ -56,7 +51,7 @@ class Reading:
     """hakmem's structures in one target; without `walk` only its heaps."""
 
     target: Target
-    heaps: NDArray[Any]
+    heaps: Records
     class_bytes: Integers
     class_counters: Mapping[str, Integers]
     magazines: Integers  # blocks: [heap, class]
@@ -120,7 +115,7 @@ def _read(target: Target, window: Window | None) -> Reading:
     )
 
 
-def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
+def _quarantined(target: Target, heaps: Records, window: Window | None) -> Blocks:
     """Quarantined blocks with their classes from the owner map."""
     memory, schema = target.memory, target.schema
     blocks, rows = read_quarantines(memory, schema, heaps)

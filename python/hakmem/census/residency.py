@@ -14,19 +14,16 @@ requests that missed the magazine, by class."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hakmem.census.census import Census, ClassCensus
 from hakmem.census.heap_figures import NamedHeapFigures
 from hakmem.census.named import named_heap_figures
-from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading
+from hakmem.census.reading import NOTHING, Blocks, Reading
+from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.layout.occupancy import bits_of, set_bytes_by_page
 from hakmem.target.pages import PAGE_BYTES, PageMap
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass
@@ -99,7 +96,7 @@ class Residency:
         return in_blocks + unused + self.metadata_bytes + self.foreign_bytes
 
 
-def measure(reading: Reading, pages: PageMap, foreign: NDArray[np.bool_] | None = None) -> Residency:
+def measure(reading: Reading, pages: PageMap, foreign: Flags | None = None) -> Residency:
     """The census of a full reading, with the resident bytes of `pages`, the window's page map.
 
     `foreign` marks the chunks that contain a mapping not of hakmem."""
@@ -122,7 +119,7 @@ class Measuring:
         self.resident_by_class = np.zeros(len(census.classes), np.int64)  # of slabs
         self.result = Residency(census.classes, [], named=np.zeros(len(reading.named), np.int64))
 
-    def run(self, foreign: NDArray[np.bool_] | None) -> Residency:
+    def run(self, foreign: Flags | None) -> Residency:
         self.measure_cached()
         self.census.count_slabs(self.measure_slabs)
         for item in self.census.classes[: self.reading.schema.constant("slab_class_count")]:
@@ -192,7 +189,7 @@ class Measuring:
         is_named = rows >= 0
         np.add.at(self.result.named, rows[is_named], resident[is_named])
 
-    def requested_of_mid(self, item: ClassCensus, bases: Addresses, is_taken: NDArray[np.bool_]) -> int:
+    def requested_of_mid(self, item: ClassCensus, bases: Addresses, is_taken: Flags) -> int:
         """Block by block: the last pages of blocks of a page and more may never have been touched."""
         step = np.arange(is_taken.shape[1], dtype=np.uint64) * np.uint64(item.block_bytes)
         starts = bases[:, None] + step
@@ -220,14 +217,14 @@ class Measuring:
 
     # ---- slots without a slab ----
 
-    def is_free_slot(self, granules: Integers) -> NDArray[np.bool_]:
+    def is_free_slot(self, granules: Integers) -> Flags:
         """The slots of each SuperSlab without a slab: [SuperSlab, slot], as their granules are."""
         first, counts = self.window.granule_of(self.slabs["base"]), self.slabs["slot_count"]
         steps = np.arange(int(counts.max(initial=0)))
         granule = (first[:, None] + steps)[steps < counts[:, None]]
         is_taken = np.zeros(max(self.window.granule_count, 1), bool)
         is_taken[granule[(granule >= 0) & (granule < self.window.granule_count)]] = True
-        is_free: NDArray[np.bool_] = ~is_taken[granules]
+        is_free: Flags = ~is_taken[granules]
         return is_free
 
     def measure_pool(self) -> None:
@@ -275,7 +272,7 @@ class Measuring:
 
     # ---- the rest of the window ----
 
-    def measure_rest(self, foreign: NDArray[np.bool_] | None) -> None:
+    def measure_rest(self, foreign: Flags | None) -> None:
         """Chunks without a record are hakmem's own records or foreign mappings."""
         entries = self.window.chunk_map
         starts = self.window.address_of(np.arange(len(entries)) * self.window.granules_per_chunk)

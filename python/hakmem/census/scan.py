@@ -8,20 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
+from hakmem.layout.memory import Flags
 from hakmem.layout.structures import Window
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
 from hakmem.target.target import Target, making_sense
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 STEADY_SHARE = 0.001
 STEADY_BYTES = 16 * PAGE_BYTES
@@ -74,7 +71,7 @@ def window_bounds(target: Target) -> tuple[int, int]:
     return window.base, window.base + window.granule_count * window.granule_bytes
 
 
-def foreign_chunks(window: Window, mappings: Sequence[DetailedMapping]) -> NDArray[np.bool_]:
+def foreign_chunks(window: Window, mappings: Sequence[DetailedMapping]) -> Flags:
     """Chunks that a named mapping covers: hakmem's have no name."""
     foreign = np.zeros(len(window.chunk_map), bool)
     for item in mappings:

@@ -28,8 +28,9 @@ from hakmem.census.figures import (
 from hakmem.census.limits import limit_figures, read_limits
 from hakmem.census.named import named_heap_figures
 from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
-from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
+from hakmem.census.reading import Reading, Walk, read_full, read_quick
 from hakmem.layout.heaps import range_magazine_bytes
+from hakmem.layout.memory import Integers
 from hakmem.target.process import Process
 from hakmem.target.target import Target, making_sense, open_process
 
