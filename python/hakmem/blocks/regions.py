@@ -19,6 +19,7 @@ from hakmem.blocks.threads import Thread
 from hakmem.census.reading import Reading
 from hakmem.census.scan import data_end, is_library, map_addresses
 from hakmem.layout.memory import Addresses, Flags, Integers
+from hakmem.layout.structures import runs_of
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
     PAGE_BYTES,
@@ -175,7 +176,7 @@ class Regions:
             is_read |= is_swapped
         else:
             self.swapped_bytes += int(is_swapped.sum()) * PAGE_BYTES
-        starts, ends = page_runs(is_read)
+        starts, ends = runs_of(is_read)
         if len(starts):
             addresses = np.maximum(low + starts * PAGE_BYTES, region.start)
             bounds = np.minimum(low + ends * PAGE_BYTES, region.end)
@@ -206,7 +207,7 @@ def has_swapped(target: Target) -> bool:
 def chunk_runs(block_map: BlockMap, is_chosen: Flags) -> list[Interval]:
     """The chosen chunks as intervals of addresses."""
     size, base = block_map.window.chunk_bytes, block_map.base
-    starts, ends = page_runs(is_chosen)
+    starts, ends = runs_of(is_chosen)
     return [
         (base + low * size, base + high * size)
         for low, high in zip(starts.tolist(), ends.tolist(), strict=True)
@@ -242,12 +243,6 @@ def profile_tables(reading: Reading) -> Addresses:
         return np.empty(0, np.uint64)
     state = reading.target.memory.array(schema.root("profile_state"), schema.dtype("profile_state"), 1)
     return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
-
-
-def page_runs(chosen: Flags) -> tuple[Integers, Integers]:
-    """Runs of set values: where each starts and ends."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
-    return edges[0::2], edges[1::2]
 
 
 def without(taken: Sequence[Interval], start: int, end: int) -> list[Interval]:

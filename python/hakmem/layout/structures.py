@@ -33,6 +33,12 @@ def rows_in(known: Numbers, wanted: Numbers) -> tuple[Integers, Flags]:
     return rows, known[rows] == wanted
 
 
+def runs_of(chosen: Flags) -> tuple[Integers, Integers]:
+    """Runs of set values: where each starts and ends."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
+    return edges[0::2], edges[1::2]
+
+
 # ---- the window ------------------------------------------------------------------------------------
 
 
@@ -58,9 +64,8 @@ class Window:
 
         Read where chunks have records: terabytes of foreign memory may lie between them."""
         entries = np.zeros(self.granule_count, np.uint32)
-        chunks = np.flatnonzero(self.chunk_map)
-        runs = [(int(chunks[first]), int(chunks[last - 1]) + 1) for first, last in _runs(chunks)]
-        bounds = np.array(runs, np.uint64).reshape(-1, 2) * np.uint64(self.granules_per_chunk)
+        bounds = np.column_stack(runs_of(self.chunk_map != 0)).astype(np.uint64)
+        bounds *= np.uint64(self.granules_per_chunk)
         size = np.uint64(entries.itemsize)
         addresses = bounds[:, 0] * size + np.uint64(int(self._record["owner_map"]))
         read = self._memory.gather(addresses, (bounds[:, 1] - bounds[:, 0]) * size).view(np.uint32)
@@ -227,14 +232,6 @@ def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: P
         parts.append(chunks["ranges"].reshape(-1))
         progress(min(1.0, (start + RANGE_CHUNKS_AT_ONCE) / len(addresses)))
     return np.concatenate(parts)
-
-
-def _runs(chunks: Numbers) -> Iterator[tuple[int, int]]:
-    """Runs of adjacent chunks: [first, last) as indices into `chunks`."""
-    if len(chunks) == 0:
-        return
-    breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
-    yield from zip([0, *breaks.tolist()], [*breaks.tolist(), len(chunks)], strict=True)
 
 
 def _walk(sizes: list[int], chunks: list[int], per_chunk: int) -> Iterator[tuple[int, int]]:
