@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
@@ -22,6 +23,7 @@ from hakmem.target.target import Target
 SCANS_MAX = 5
 SCANNING_MAX_S = 3.0
 PAUSE_S = 0.02
+HEAP_FIGURES = ("name", "tag", "live_bytes", "limit_bytes", "refusals", "threads")
 HEAPS_NAMED, MENTION_SHARE, UNTOUCHED_SHARE = 3, 0.01, 0.05
 
 CORE_NOTES = [
@@ -30,20 +32,6 @@ CORE_NOTES = [
     "A core does not cover stacks, files, shared memory and other mappings: the lines add up to hakmem's "
     "part only.",
 ]
-
-
-@dataclass
-class HeapShare:
-    """A heap that the program has made."""
-
-    name: str
-    tag: int
-    live_bytes: int  # resident or not
-    live_share: float  # of all live bytes
-    resident_bytes: int  # of its slabs and ranges, free blocks included
-    limit_bytes: int | None
-    refusals: int
-    threads: int | None  # whose malloc gives its blocks (hak_heap_use); None: the library does not count them
 
 
 @dataclass
@@ -66,7 +54,7 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
     limits: LimitFigures | None = None
     limit_notes: list[str] = field(default_factory=list)  # refused requests, limits that are close
-    heaps: list[HeapShare] = field(default_factory=list)  # that the program has made; most live bytes first
+    heaps: list[dict[str, Any]] = field(default_factory=list)  # that it has made; most live bytes first
     heaps_text: str = ""  # which of them hold most
 
 
@@ -130,20 +118,15 @@ def live_bytes_of(found: Scan) -> int:
     return in_classes + totals.get("big_live_bytes", 0)
 
 
-def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[HeapShare]:
+def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[dict[str, Any]]:
+    """With the share of all live bytes, and the resident bytes of the heap's slabs and ranges, free blocks
+    included."""
     numbers = found.reading.named.numbers.tolist()
     resident = dict(zip(numbers, found.residency.named.tolist(), strict=True))
     return [
-        HeapShare(
-            heap.name,
-            heap.tag,
-            heap.live_bytes,
-            round(heap.live_bytes / live_bytes, 4) if live_bytes else 0.0,
-            resident[heap.number],
-            heap.limit_bytes,
-            heap.refusals,
-            heap.threads,
-        )
+        {name: getattr(heap, name) for name in HEAP_FIGURES}
+        | {"live_share": round(heap.live_bytes / live_bytes, 4) if live_bytes else 0.0}
+        | {"resident_bytes": resident[heap.number]}
         for heap in heaps
         if heap.is_made
     ]
