@@ -10,9 +10,8 @@ taken."""
 from __future__ import annotations
 
 import re
+import struct
 from functools import cache
-
-import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.files import Files
@@ -21,6 +20,7 @@ from hakmem.target.demangle import cxx_name
 
 OFFSET_MAX = 1 << 24  # of a base in its object
 WORD_BYTES = 8
+HEAD, TYPE_INFO = struct.Struct("<qQQ"), struct.Struct("<QQ")
 NAME = re.compile(r"\*?[NSZ0-9][A-Za-z0-9_.$]*")
 VTABLE = "vtable for "
 
@@ -43,14 +43,12 @@ class Classes:
             return None
 
     def _by_type_info(self, pointer: int) -> str | None:
-        words = self._memory.read(pointer - 2 * WORD_BYTES, 3 * WORD_BYTES)
-        offset = int(np.frombuffer(words, "<i8", 1)[0])
-        _, info, function = np.frombuffer(words, "<u8").tolist()
+        offset, info, function = HEAD.unpack(self._memory.read(pointer - 2 * WORD_BYTES, HEAD.size))
         if abs(offset) > OFFSET_MAX or not self._files.is_data_of_file(info):
             return None
         if function and not self._files.is_code(function):
             return None
-        vtable, name = np.frombuffer(self._memory.read(info, 2 * WORD_BYTES), "<u8").tolist()
+        vtable, name = TYPE_INFO.unpack(self._memory.read(info, TYPE_INFO.size))
         if not (self._files.is_data_of_file(vtable) and self._files.is_data_of_file(name)):
             return None
         text = self._memory.text(name)

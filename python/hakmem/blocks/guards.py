@@ -5,9 +5,8 @@ The process could not name them: the dynamic linker knows only what programs exp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,9 +50,6 @@ class GuardReport:
         elif self.address >= self.block + self.block_bytes:
             distance, side = distance - self.block_bytes, "after"
         return f"{distance} bytes {side} the block of {self.block_bytes} bytes at {self.block:#x}"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def last_report(

@@ -227,8 +227,11 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
 
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
-    reading = block_map.reading
-    if is_for_samples(block_map, block):
+    reading, window = block_map.reading, block_map.window
+    # The record of a slab for the samples of a profile may still name an owner.
+    granule = int(window.granule_of(block_map.starts_of(np.array([block])))[0])
+    number = int(window.owner_map[granule]) - reading.schema.constant("map_tag_unowned")
+    if 0 <= number < reading.schema.constant("slab_class_count"):
         return None
     row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
     if row < 0:
@@ -241,14 +244,6 @@ def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
         return None
     rows = np.flatnonzero(reading.heaps["owner"]["number"] == number)
     return heap_name(block_map, int(rows[0])) if len(rows) else None
-
-
-def is_for_samples(block_map: BlockMap, block: int) -> bool:
-    """Is the block in a slab for the samples of a profile?  Its record may still name an owner."""
-    schema, window = block_map.reading.schema, block_map.window
-    granule = window.granule_of(block_map.starts_of(np.array([block])))
-    number = int(window.owner_map[granule[0]]) - schema.constant("map_tag_unowned")
-    return 0 <= number < schema.constant("slab_class_count")
 
 
 def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:

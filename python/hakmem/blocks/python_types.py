@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 
-import numpy as np
-
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.files import Files
 from hakmem.layout.memory import Memory
@@ -72,4 +70,4 @@ class PythonTypes:
         )
 
     def _word(self, address: int) -> int:
-        return int(np.frombuffer(self._memory.read(address, WORD_BYTES), "<u8")[0])
+        return int.from_bytes(self._memory.read(address, WORD_BYTES), "little")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def command(
     moved = moved_files(executable, libraries)
     profile, report = profile_of(target, moved), report_of(target, moved)
     more = {"profile": sites_to_json(profile)} if profile else {}
-    more |= {"guard_report": report.to_json()} if report else {}
+    more |= {"guard_report": asdict(report)} if report else {}
     show_snapshot(target, str(file), as_json=as_json, everything=everything, more=more)
     if profile and not as_json:
         click.echo()
