@@ -14,6 +14,7 @@ from hakmem.blocks.sampling import Share, wilson
 from hakmem.blocks.whose import as_json
 from hakmem.layout.memory import Flags
 from hakmem.profile.growth import Grown, Growth, growth
+from hakmem.profile.json_format import with_ends
 from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.model import Frame, Profile, Stack, StackKey
 from hakmem.profile.names import Sources, name_addresses
@@ -220,11 +221,8 @@ def _importance(site: Site) -> tuple[bool, bool, float]:
 
 
 def growth_to_json(one: Growth, grown: Grown) -> dict[str, Any]:
-    low, high = one.interval
     return {
-        "bytes": round(one.bytes),
-        "bytes_low": round(low),
-        "bytes_high": round(high),
+        **with_ends("bytes", one.bytes, one.interval),
         "bytes_per_second": round(grown.rate(one.bytes)),
         "blocks": round(one.blocks),
         "certain_bytes": None if one.certain is None else round(one.certain.value),

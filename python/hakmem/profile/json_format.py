@@ -65,29 +65,28 @@ def to_json(profile: Profile) -> str:
 def sites_to_json(profile: Profile) -> dict[str, Any]:
     """The table of sites: also what `--json` prints."""
     labels, table = Labels(profile), site_table(profile)
-    sites = []
-    for site in table.sites:
-        low, high = site.bytes.interval
-        sites.append(
-            {
-                "bytes": round(site.bytes.value),
-                "bytes_low": round(low),
-                "bytes_high": round(high),
-                "blocks": round(site.blocks.value),
-                "rounding_bytes": round(site.rounding.value),
-                "samples": site.bytes.samples,
-                "is_complete": site.is_complete,
-                "stack": [asdict(frame) for frame in labels.frames(site.stack)],
-            }
-        )
+    sites = [
+        {
+            **with_ends("bytes", site.bytes.value, site.bytes.interval),
+            "blocks": round(site.blocks.value),
+            "rounding_bytes": round(site.rounding.value),
+            "samples": site.bytes.samples,
+            "is_complete": site.is_complete,
+            "stack": [asdict(frame) for frame in labels.frames(site.stack)],
+        }
+        for site in table.sites
+    ]
     return {
         "total_bytes": round(table.total_bytes),
-        "before_bytes": round(table.before.value),
-        "before_bytes_low": round(table.before.interval[0]),
-        "before_bytes_high": round(table.before.interval[1]),
+        **with_ends("before_bytes", table.before.value, table.before.interval),
         "unsampled_bytes": round(table.unsampled_bytes),
         "sites": sites,
     }
+
+
+def with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[str, int]:
+    """A figure, and the ends of its interval."""
+    return {name: round(value), f"{name}_low": round(interval[0]), f"{name}_high": round(interval[1])}
 
 
 def row_of(values: tuple[Any, ...], stacks: dict[Stack, int]) -> list[Any]:

@@ -15,7 +15,7 @@ from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.profile.growth import Grown
 from hakmem.profile.session import Spent
-from hakmem.views.profile_text import site_text
+from hakmem.views.profile_text import site_text, span_text
 from hakmem.views.screen import one_line, table
 from hakmem.views.what_text import COMMAND_SHOWN, hidden, print_contents
 
@@ -85,12 +85,10 @@ def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
 
 def growth_row(site: Site, grown: Grown) -> list[str | Text]:
     one = site.growth
-    low, high = one.interval
-    span = "exact" if low == high else f"{bytes_text(round(low))} – {bytes_text(round(high))}"
     certain = "" if one.certain is None else bytes_text(max(0, round(one.certain.value)))
     return [
         bytes_text(round(one.bytes)),
-        span,
+        span_text(*one.interval) or "exact",
         rate_text(grown.rate(one.bytes)),
         certain,
         lost_text(site),

@@ -16,7 +16,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.estimate import Estimate
-from hakmem.profile.json_format import sites_to_json
+from hakmem.profile.json_format import sites_to_json, with_ends
 from hakmem.profile.labels import DEPTH, Labels, caller_text, frame_text
 from hakmem.profile.model import Frame, Header, Mode, Profile
 from hakmem.profile.sites import Site, SiteTable, site_table
@@ -288,9 +288,7 @@ def difference_to_json(found: Difference) -> dict[str, Any]:
         "before_profile_bytes": round(found.after.before.value - found.before.before.value),
         "sites": [
             {
-                "bytes": round(change.bytes),
-                "bytes_low": round(change.interval[0]),
-                "bytes_high": round(change.interval[1]),
+                **with_ends("bytes", change.bytes, change.interval),
                 "before_bytes": round(change.before.value),
                 "after_bytes": round(change.after.value),
                 "blocks": round(change.blocks),
