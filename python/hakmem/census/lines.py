@@ -6,19 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hakmem.census.catalogue import (
-    CACHED,
-    FREE,
-    LINES,
-    LIVE,
-    METADATA,
-    POOL,
-    QUARANTINE,
-    RANGES_CACHED,
-    RANGES_FREE,
-    ROUNDING,
-    Figure,
-)
+from hakmem.census import catalogue
 from hakmem.census.census import ClassCensus
 from hakmem.census.residency import Residency
 from hakmem.census.scan import Scan
@@ -50,18 +38,19 @@ def sorted_lines(lines: Iterable[Line]) -> list[Line]:
 
 def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
     """The parts of hakmem's window; `names` are those of threads."""
-    residency = scan.residency
-    quarantine_bytes = residency.quarantine_bytes
-    parts: list[tuple[Figure, int, bool, list[Detail]]] = [
-        (LIVE, residency.requested_bytes, False, live_details(residency)),
-        (ROUNDING, residency.live_bytes - residency.requested_bytes, False, rounding_details(residency)),
-        (FREE, residency.free_block_bytes, True, free_details(residency)),
-        (CACHED, residency.cached_bytes - quarantine_bytes, True, thread_details(scan, names, "bytes")),
-        (QUARANTINE, quarantine_bytes, True, thread_details(scan, names, "quarantine_bytes")),
-        (POOL, residency.pool_bytes, True, pool_details(residency)),
-        (RANGES_CACHED, residency.range_cached_bytes, True, []),
-        (RANGES_FREE, residency.range_free_bytes, True, []),
-        (METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
+    residency, quarantine_bytes = scan.residency, scan.residency.quarantine_bytes
+    requested_bytes = residency.requested_bytes
+    rounding_bytes, cached_bytes = residency.live_bytes - requested_bytes, residency.cached_bytes
+    parts: list[tuple[catalogue.Figure, int, bool, list[Detail]]] = [
+        (catalogue.LIVE, requested_bytes, False, live_details(residency)),
+        (catalogue.ROUNDING, rounding_bytes, False, rounding_details(residency)),
+        (catalogue.FREE, residency.free_block_bytes, True, free_details(residency)),
+        (catalogue.CACHED, cached_bytes - quarantine_bytes, True, thread_details(scan, names, "bytes")),
+        (catalogue.QUARANTINE, quarantine_bytes, True, thread_details(scan, names, "quarantine_bytes")),
+        (catalogue.POOL, residency.pool_bytes, True, pool_details(residency)),
+        (catalogue.RANGES_CACHED, residency.range_cached_bytes, True, []),
+        (catalogue.RANGES_FREE, residency.range_free_bytes, True, []),
+        (catalogue.METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
     ]
     return sorted_lines(
         Line(figure.label, count, exact, figure.explained, details) for figure, count, exact, details in parts
@@ -72,7 +61,8 @@ def other_lines(scan: Scan) -> list[Line]:
     """The parts outside hakmem.  Stacks are recognised by guard pages, which other mappings may have too."""
     sums = dict(scan.outside)
     sums[Outside.ANONYMOUS] = sums.get(Outside.ANONYMOUS, 0) + scan.residency.foreign_bytes
-    return [Line(kind.value, sums[kind], kind is not Outside.STACKS, LINES[kind].explained) for kind in sums]
+    lines = catalogue.LINES
+    return [Line(kind.value, sums[kind], kind is not Outside.STACKS, lines[kind].explained) for kind in sums]
 
 
 def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:

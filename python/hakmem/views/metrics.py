@@ -27,18 +27,7 @@ from prometheus_client.registry import Collector
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output
-from hakmem.census.catalogue import (
-    CLASSES,
-    EXPORTER,
-    FAULTS,
-    HEAPS_BY_STATE,
-    LIMITS,
-    MEMORY,
-    PAGE_FAULTS,
-    PROCESS,
-    Figure,
-    of_library,
-)
+from hakmem.census import catalogue
 from hakmem.census.figures import ClassFigures, Snapshot
 from hakmem.census.snapshot import CLASS_COUNTERS, Detail, take
 from hakmem.layout.schema import FieldMeta
@@ -88,7 +77,7 @@ class HakmemCollector(Collector):
                 if self.sites is not None:
                     self.sites.add(families.add, target, snapshot, labels)
             own = (len(snapshots), self._fleet.refused, time.monotonic() - began_s)
-            for figure, value in zip(EXPORTER, own, strict=True):
+            for figure, value in zip(catalogue.EXPORTER, own, strict=True):
                 families.add(figure, (), value)
             return [info, *families.all()]
 
@@ -134,34 +123,34 @@ def process_labels(target: Target) -> tuple[str, str]:
 def add_snapshot(
     families: Families, snapshot: Snapshot, meta: dict[str, FieldMeta], labels: tuple[str, str]
 ) -> None:
-    families.add_all(MEMORY, snapshot.memory, labels)
+    families.add_all(catalogue.MEMORY, snapshot.memory, labels)
     process, limits = snapshot.process, snapshot.limits
     if process is not None:
-        families.add_all(PROCESS, process, labels)
-        for kind in FAULTS:
-            families.add(PAGE_FAULTS, (*labels, kind), getattr(process, f"{kind}_faults"))
+        families.add_all(catalogue.PROCESS, process, labels)
+        for kind in catalogue.FAULTS:
+            families.add(catalogue.PAGE_FAULTS, (*labels, kind), getattr(process, f"{kind}_faults"))
     if limits is not None:
-        families.add_all(LIMITS, limits, labels)
+        families.add_all(catalogue.LIMITS, limits, labels)
     values = snapshot.counters | snapshot.totals
-    told = {figure.name for figure in MEMORY}
-    own = (of_library(name, meta.get(name)) for name in values if name not in told)
+    told = {figure.name for figure in catalogue.MEMORY}
+    own = (catalogue.of_library(name, meta.get(name)) for name in values if name not in told)
     families.add_all(own, values, labels)
     for state, heaps in sorted(Counter(thread.state for thread in snapshot.threads).items()):
-        families.add(HEAPS_BY_STATE, (*labels, state), heaps)
+        families.add(catalogue.HEAPS_BY_STATE, (*labels, state), heaps)
 
 
 def add_class(
     families: Families, item: ClassFigures, meta: dict[str, FieldMeta], labels: tuple[str, str]
 ) -> None:
     """One size class; classes that were never used are omitted."""
-    figures = (*(class_counter(name, meta.get(name)) for name in CLASS_COUNTERS), *CLASSES)
+    figures = (*(class_counter(name, meta.get(name)) for name in CLASS_COUNTERS), *catalogue.CLASSES)
     if any(figure.of(item) for figure in figures):
         families.add_all(figures, item, (*labels, str(item.block_bytes), item.tier))
 
 
-def class_counter(name: str, meta: FieldMeta | None) -> Figure:
-    made = of_library(name, meta)
-    return replace(made, metric=f"class_{name}", labels=CLASSES[0].labels, pick=attrgetter(name))
+def class_counter(name: str, meta: FieldMeta | None) -> catalogue.Figure:
+    made = catalogue.of_library(name, meta)
+    return replace(made, metric=f"class_{name}", labels=catalogue.CLASSES[0].labels, pick=attrgetter(name))
 
 
 # ---- output ---------------------------------------------------------------------------------------

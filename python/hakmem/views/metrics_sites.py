@@ -21,15 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from hakmem.base.errors import HakmemError
-from hakmem.census.catalogue import (
-    LOST_SAMPLES,
-    PROFILE_ON,
-    SITES,
-    SITES_BEFORE,
-    SITES_OTHER,
-    SITES_UNSAMPLED,
-    Figure,
-)
+from hakmem.census import catalogue
 from hakmem.census.figures import Snapshot
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.labels import DEPTH, Labels
@@ -45,7 +37,7 @@ SITES_SHOWN = 20
 SITES_KNOWN_MAX = 200
 UNKNOWN, ANONYMOUS = "unknown", "anonymous"
 ADDRESS = re.compile("0x|anonymous[+]0x")  # code in no file: another place with each start
-Add = Callable[[Figure, tuple[str, ...], float], None]
+Add = Callable[[catalogue.Figure, tuple[str, ...], float], None]
 Name = tuple[str, str, str]  # site, function, file
 
 
@@ -77,7 +69,7 @@ class SiteMetrics:
             if self._switches_on:
                 with suppress(HakmemError):  # it refuses: then it is not on
                     watch.switch_on()
-            add(PROFILE_ON, labels, float(watch.is_on))
+            add(catalogue.PROFILE_ON, labels, float(watch.is_on))
             if self._sites_shown and watch.is_on:
                 self._add_sites(add, followed, snapshot, labels)
 
@@ -94,16 +86,16 @@ class SiteMetrics:
         if self._waits:
             names.find(profile)
         names.find_soon(profile)
-        add(LOST_SAMPLES, labels, profile.header.lost_samples)
+        add(catalogue.LOST_SAMPLES, labels, profile.header.lost_samples)
         table = site_table(profile)
         shown, other_bytes = self._chosen(table, profile, followed)
         for name, (of_bytes, of_blocks) in shown.items():
             values = (of_bytes.value, *of_bytes.interval, of_blocks.value)
-            for figure, value in zip(SITES, values, strict=True):
+            for figure, value in zip(catalogue.SITES, values, strict=True):
                 add(figure, (*labels, *name), round(value))
-        add(SITES_OTHER, labels, round(other_bytes))
-        add(SITES_BEFORE, labels, round(table.before.value))
-        add(SITES_UNSAMPLED, labels, round(table.unsampled_bytes))
+        add(catalogue.SITES_OTHER, labels, round(other_bytes))
+        add(catalogue.SITES_BEFORE, labels, round(table.before.value))
+        add(catalogue.SITES_UNSAMPLED, labels, round(table.unsampled_bytes))
 
     def _chosen(
         self, table: SiteTable, profile: Profile, followed: _Followed
