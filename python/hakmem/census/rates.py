@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from hakmem.census.figures import ClassFigures, Snapshot
 
 # Requests and frees that the magazine does not serve: the slow paths.
-SLOW_PATH_COUNTERS = (
-    "refills",
-    "flushes",
-    "large_allocs",
-    "big_allocs",
-    "big_frees",
-)
+SLOW_PATH_COUNTERS = ("refills", "flushes", "large_allocs", "big_allocs", "big_frees")
 REMOTE_FREE_COUNTERS = ("remote_freed_blocks",)
 SHORTEST_S = 1e-6
 

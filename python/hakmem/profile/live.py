@@ -21,16 +21,7 @@ from hakmem.census.snapshot import read_counters, take
 from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
 from hakmem.profile.merging import KEY_BUSY, Stack, merged
-from hakmem.profile.model import (
-    ClassCount,
-    Header,
-    Lifetimes,
-    Mode,
-    Profile,
-    Rate,
-    Sample,
-    calls_of,
-)
+from hakmem.profile.model import ClassCount, Header, Lifetimes, Mode, Profile, Rate, Sample, calls_of
 from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of
 from hakmem.target.process import Mapping as ProcessMapping
@@ -210,9 +201,7 @@ def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
 
 
 def _read_sites(
-    target: Target,
-    state: np.void,
-    maps: list[ProcessMapping],
+    target: Target, state: np.void, maps: list[ProcessMapping]
 ) -> tuple[dict[int, Stack], Doubles, dict[int, Lifetimes]]:
     """The stacks, what was allocated at each, and how long freed samples lived, by the site's number."""
     schema = target.schema

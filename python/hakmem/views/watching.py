@@ -267,17 +267,7 @@ CLASSES = View(
 )
 THREADS = View(
     "threads",
-    (
-        "<thread",
-        "tid",
-        "<state",
-        "cached",
-        "tiny",
-        "mid",
-        "large",
-        "bytes out",
-        "slow paths",
-    ),
+    ("<thread", "tid", "<state", "cached", "tiny", "mid", "large", "bytes out", "slow paths"),
     thread_rows,
     3,
 )
