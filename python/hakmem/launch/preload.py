@@ -56,12 +56,6 @@ class Examined:
     traps: list[Trap]
 
     @property
-    def linked(self) -> Path | None:
-        """The program, when it is linked with libhakmem.a: it uses hakmem without the library."""
-        file = open_elf(self.program)
-        return self.program.resolve() if file is not None and file.symbol(SYMBOL) is not None else None
-
-    @property
     def fatal(self) -> Trap | None:
         return next((trap for trap in self.traps if trap.is_fatal), None)
 
