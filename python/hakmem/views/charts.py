@@ -9,6 +9,7 @@ import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,7 +100,8 @@ def colour(index: int) -> int:
 def draw(chart: Chart) -> str:
     layers = [series for series in chart.series if chart.is_stacked and not series.is_line]
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
-    tops = stack([filled(chart.times_s, layer.values) for layer in layers])
+    heights = [filled(chart.times_s, layer.values) for layer in layers]
+    tops: list[list[float]] = np.cumsum(heights, axis=0).tolist()  # the upper edge of each layer
     known = (value for _, series in lines for value in series.values if value is not None)
     peak = max([0.0, *(value for top in tops[-1:] for value in top), *known])
     step = tick_step(peak, is_binary=chart.format is bytes_text)
@@ -128,18 +130,9 @@ def filled(times_s: Sequence[float], values: Values) -> list[float]:
     known = [(time, float(value)) for time, value in zip(times_s, values, strict=True) if value is not None]
     if not known:
         return [0.0] * len(values)
-    known_s, known_values = zip(*known, strict=True)
-    between: list[float] = np.interp(times_s, list(known_s), list(known_values)).tolist()
+    known_s, known_values = np.transpose(known)
+    between: list[float] = np.interp(times_s, known_s, known_values).tolist()
     return between
-
-
-def stack(layers: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The upper edge of each layer."""
-    tops: list[list[float]] = []
-    for layer in layers:
-        below = tops[-1] if tops else [0.0] * len(layer)
-        tops.append([low + value for low, value in zip(below, layer, strict=True)])
-    return tops
 
 
 def tick_step(peak: float, is_binary: bool) -> float:
@@ -192,15 +185,9 @@ def area(xs: Sequence[float], bottoms: Sequence[float], tops: Sequence[float], n
 
 def line(xs: Sequence[float], ys: Values, number: int) -> str:
     """A line, broken where values are missing; an isolated value is a dot."""
-    parts: list[str] = []
-    piece: list[tuple[float, float]] = []
-    for x, y in [*zip(xs, ys, strict=True), (0.0, None)]:
-        if y is not None:
-            piece.append((x, y))
-        elif piece:
-            parts.append(stroke(piece, number))
-            piece = []
-    return "".join(parts)
+    runs = groupby(zip(xs, ys, strict=True), key=lambda point: point[1] is None)
+    pieces = ([(x, y) for x, y in run if y is not None] for _, run in runs)
+    return "".join(stroke(piece, number) for piece in pieces if piece)
 
 
 def stroke(piece: Sequence[tuple[float, float]], number: int) -> str:
