@@ -78,11 +78,6 @@ class BlockMap:
         """The start of the window."""
         return self.window.base
 
-    @property
-    def span_bytes(self) -> int:
-        """The size of the part of the window in use."""
-        return len(self.place_of_granule) * self.window.granule_bytes
-
     def find(self, addresses: Addresses) -> tuple[Integers, Integers]:
         """The number of the block that each address is in, NONE if in none; and how far into it."""
         return self.find_in_window(addresses - np.uint64(self.base))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
 
@@ -80,13 +79,7 @@ class Contents:
         self._target = block_map.reading.target
         self.classes = Classes(self._target.memory, files)
         self.python = PythonTypes(self._target.memory, files)
-
-    @cached_property
-    def _bounds(self) -> tuple[Addresses, Addresses]:
-        """All mappings."""
-        table = [(mapping.start, mapping.end) for mapping in self._files.mappings]
-        found = np.array(table or [(0, 0)], np.uint64)
-        return found[:, 0], found[:, 1]
+        self._bounds = np.array([(one.start, one.end) for one in files.mappings] or [(0, 0)], np.uint64)
 
     def of(self, blocks: Integers) -> list[Content]:
         """The content of each block."""
@@ -111,7 +104,7 @@ class Contents:
             if len(self._map.states)
             else blocks >= 0
         )
-        starts, ends = self._bounds
+        starts, ends = self._bounds.T
         row = np.maximum(np.searchsorted(starts, words, "right") - 1, 0)
         return is_block, (words >= starts[row]) & (words < ends[row]) & (words > HEAD_BYTES)
 

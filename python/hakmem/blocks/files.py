@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache, cached_property
+from functools import cache
 
 from hakmem.base.errors import DamagedFileError
 from hakmem.profile.model import ByAddress
@@ -82,18 +82,9 @@ class Files:
         if owner is None:
             return mapping.path or f"anonymous memory at {mapping.start:#x}"
         symbol = self.symbol_at(address)
-        into = address - self.first_addresses.get(owner.path, owner.start)
-        place = f"{symbol[0]}+{symbol[1]:#x}" if symbol else f"+{into:#x}"
+        start = next((one.start for one in self.mappings if one.path == owner.path), owner.start)
+        place = f"{symbol[0]}+{symbol[1]:#x}" if symbol else f"+{address - start:#x}"
         return f"{owner.file_name}: {place}"
-
-    @cached_property
-    def first_addresses(self) -> dict[str, int]:
-        """Where each file begins."""
-        found: dict[str, int] = {}
-        for mapping in self.mappings:
-            if mapping.is_file:
-                found.setdefault(mapping.path, mapping.start)
-        return found
 
     def _open(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
         """The file as ELF, and its load bias; None if it is not one, or cannot be read."""

@@ -104,7 +104,8 @@ class Suspects:
 
     @classmethod
     def of(cls, scan: Scan) -> Suspects:
-        return cls(scan.starts, scan.map.sizes_of(scan.unreachable), scan.hashes)
+        blocks = scan.unreachable
+        return cls(scan.map.starts_of(blocks), scan.map.sizes_of(blocks), scan.hashes)
 
     def __len__(self) -> int:
         return len(self.starts)

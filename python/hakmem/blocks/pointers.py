@@ -37,11 +37,6 @@ class Found:
     blocks: Integers  # that they point into
     into: Integers  # how far
 
-    @property
-    def addresses(self) -> Addresses:
-        """Where the words are."""
-        return self.batch.addresses_of(self.places)
-
     def chosen(self, rows: Integers | slice) -> Found:
         return Found(self.batch, self.places[rows], self.blocks[rows], self.into[rows])
 
@@ -97,7 +92,8 @@ def pointers_in(batch: Runs, block_map: BlockMap) -> Found:
     """The pointers among all words in a batch."""
     words = read_pieces(block_map.reading.target.memory, batch.starts, batch.counts)
     offsets = words - np.uint64(block_map.base)
-    places = np.flatnonzero(offsets < np.uint64(block_map.span_bytes))
+    used_bytes = len(block_map.place_of_granule) * block_map.window.granule_bytes
+    places = np.flatnonzero(offsets < np.uint64(used_bytes))
     blocks, into = block_map.find_in_window(offsets[places])
     known = np.flatnonzero(blocks >= 0)
     return Found(batch, places[known], blocks[known], into[known])

@@ -80,7 +80,7 @@ class Finder:
 
     def described(self, hits: Found) -> list[Referrer]:
         """Each as a referrer; words inside the block itself are left out."""
-        region, addresses = hits.batch.region, hits.addresses
+        region, addresses = hits.batch.region, hits.batch.addresses_of(hits.places)
         holders = self._map.find(addresses)[0].tolist() if region.kind is Kind.HEAP else None
         found = []
         for row, (address, into) in enumerate(zip(addresses.tolist(), hits.into.tolist(), strict=True)):

@@ -43,11 +43,6 @@ class Scan:
     seconds: float
     processor_seconds: float  # of the tool
 
-    @property
-    def starts(self) -> Addresses:
-        """The addresses of the unreachable blocks."""
-        return self.map.starts_of(self.unreachable)
-
 
 @dataclass
 class Scanning:

@@ -26,13 +26,8 @@ class Line:
     details: list[Detail] = field(default_factory=list)
 
 
-def all_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
-    """hakmem's parts and the others; empty ones are omitted."""
-    return sorted_lines([*own_lines(scan, names), *other_lines(scan)])
-
-
 def sorted_lines(lines: Iterable[Line]) -> list[Line]:
-    """Largest first."""
+    """Largest first; empty ones are omitted."""
     return sorted((line for line in lines if line.bytes), key=lambda line: -line.bytes)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from hakmem.census.census import Census
 from hakmem.census.heap_figures import NamedHeapFigures
 from hakmem.layout.memory import Integers
+from hakmem.layout.named_heaps import SUMS
 
 
 def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
@@ -30,24 +31,20 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
             serial=0 if named.serials is None else int(named.serials[row]),
         )
         if not named.is_of_thread[row]:
+            given, *freed = (int(record[name]) for name in SUMS)
             heap = replace(
                 heap,
                 kind="cut off" if named.is_cut_off[row] else "program",
                 thread_id=0,
-                live_blocks=_live_blocks(record),
+                live_blocks=max(0, given - sum(freed)),
                 peak_bytes=int(record["peak_bytes"]),
                 limit_bytes=int(record["limit_bytes"]) or None,
                 refusals=int(record["refusals"]),
-                allocated_blocks=int(record["allocated_blocks"]),
+                allocated_blocks=given,
                 threads=None if named.users is None else int(named.users[row]),
             )
         found.append(heap)
     return sorted(found, key=lambda heap: (-heap.live_bytes, heap.number))
-
-
-def _live_blocks(record: np.void) -> int:
-    freed = int(record["freed_blocks"]) + int(record["freed_remotely"])
-    return max(0, int(record["allocated_blocks"]) - freed)
 
 
 def named_live_bytes(census: Census) -> Integers:

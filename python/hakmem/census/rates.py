@@ -8,7 +8,6 @@ from hakmem.census.figures import ClassFigures, Snapshot
 
 # Requests and frees that the magazine does not serve: the slow paths.
 SLOW_PATH_COUNTERS = ("refills", "flushes", "large_allocs", "big_allocs", "big_frees")
-REMOTE_FREE_COUNTERS = ("remote_freed_blocks",)
 SHORTEST_S = 1e-6
 
 
@@ -37,7 +36,7 @@ class Rates:
 
     @property
     def remote_frees_per_s(self) -> float:
-        return self.sum_of(REMOTE_FREE_COUNTERS)
+        return self.counters.get("remote_freed_blocks", 0.0)
 
     @property
     def refilled_bytes_per_s(self) -> float:

@@ -102,7 +102,7 @@ def read_full(target: Target, progress: Progress = no_progress) -> Reading:
 
 def _read(target: Target, window: Window | None) -> Reading:
     memory, schema = target.memory, target.schema
-    heaps = read_heaps(memory, schema, target.own_pid)
+    heaps = read_heaps(memory, schema, target.process.own_id(target.pid) if target.process else target.pid)
     count = schema.constant("class_count")
     return Reading(
         target=target,

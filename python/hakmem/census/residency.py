@@ -81,13 +81,10 @@ class Residency:
         return self.empty_slab_bytes + self.unused_slab_bytes + self.kept_superslab_bytes
 
     @property
-    def free_page_bytes(self) -> int:
-        return sum(item.free_page_bytes for item in self.classes)
-
-    @property
     def purgeable_bytes(self) -> int:
         """Bytes that a forced purge would return, without the caches of the calling thread."""
-        return self.free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
+        free_page_bytes = sum(item.free_page_bytes for item in self.classes)
+        return free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
 
     @property
     def accounted_bytes(self) -> int:

@@ -13,7 +13,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import LimitFigures, limit_notes
-from hakmem.census.lines import Line, all_lines, own_lines
+from hakmem.census.lines import Line, other_lines, own_lines, sorted_lines
 from hakmem.census.scan import Scan, scan, scan_core
 from hakmem.census.snapshot import read_totals, take
 from hakmem.census.verdict import verdict
@@ -67,7 +67,7 @@ def explain(target: Target) -> Explanation:
         time.sleep(PAUSE_S)
         scans.append(scan(target, target.process))
     best = min(scans, key=lambda one: one.changed_bytes)
-    lines = all_lines(best, thread_names(target.process))
+    lines = sorted_lines([*own_lines(best, thread_names(target.process)), *other_lines(best)])
     made = explanation(target, best, lines, verdict(lines, best.rss_bytes))
     made.scans = len(scans)
     made.notes = notes(best, len(scans))

@@ -186,10 +186,6 @@ class _Class:
     grew: int
     live_bytes: float
 
-    @property
-    def net(self) -> Estimate:
-        return self.came.scaled(self.came.sampled) - self.went
-
 
 def _classes(
     came: list[Sample], went: list[Sample], after: Profile, grown: dict[int, int], sampled_share: float
@@ -215,7 +211,7 @@ def _of_classes(samples: Iterable[Sample]) -> dict[int, Estimate]:
 
 def _certain(own: Estimate, one: _Class) -> Estimate:
     """The rest of the class's growth for this site: no more than its samples say."""
-    whole = one.net
+    whole = one.came.scaled(one.came.sampled) - one.went
     left = one.grew - (whole.value - own.value)
     if left >= own.value * (1 - ROUNDING):
         return own

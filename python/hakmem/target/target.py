@@ -38,11 +38,6 @@ class Target:
     places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
     python: Any = None  # of target/python_frames.py, kept from one reading to the next
 
-    @property
-    def own_pid(self) -> int:
-        """The PID inside the process's namespace; in a container it differs from the one outside."""
-        return self.process.own_id(self.pid) if self.process else self.pid
-
     def maps(self) -> list[Mapping]:
         """A process's mappings now; a core's when it was written."""
         return self.core.maps if self.core else self.process.maps() if self.process else []
