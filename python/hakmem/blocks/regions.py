@@ -206,12 +206,8 @@ def has_swapped(target: Target) -> bool:
 
 def chunk_runs(block_map: BlockMap, is_chosen: Flags) -> list[Interval]:
     """The chosen chunks as intervals of addresses."""
-    size, base = block_map.window.chunk_bytes, block_map.base
-    starts, ends = runs_of(is_chosen)
-    return [
-        (base + low * size, base + high * size)
-        for low, high in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
+    bounds = block_map.base + np.column_stack(runs_of(is_chosen)) * block_map.window.chunk_bytes
+    return [(low, high) for low, high in bounds.tolist()]
 
 
 def record_chunks(block_map: BlockMap) -> Flags:

@@ -86,7 +86,8 @@ def command(asked: Asked) -> None:
         raise HakmemError(
             f"{asked.report.name} is not a heap profile; -o, --debuginfod and --internals are for those only"
         )
-    for line in Symbolizer(asked.executable, asked.libraries, warn).lines(asked.report):
+    moved = moved_files(asked.executable, asked.libraries)
+    for line in Symbolizer(moved, warn).lines(asked.report):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
 

@@ -8,7 +8,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -40,22 +40,14 @@ def console(stderr: bool = False) -> Console:
 
 def columns_of(stream: TextIO) -> int:
     """COLUMNS, else the terminal's width, at least COLUMNS_MIN: in a narrower terminal lines wrap."""
-    asked = os.environ.get("COLUMNS", "")
+    asked, found = os.environ.get("COLUMNS", ""), PIPE_COLUMNS
     if asked.isascii() and asked.isdigit() and int(asked[:9]):
         found = int(asked[:9])
     elif stream.isatty():
-        found = terminal_columns(stream)
-    else:
-        found = PIPE_COLUMNS
+        found = TERMINAL_COLUMNS
+        with suppress(OSError):  # some terminals (serial lines, expect) report 0 for unknown
+            found = os.get_terminal_size(stream.fileno()).columns or found
     return min(COLUMNS_MAX, max(COLUMNS_MIN, found))
-
-
-def terminal_columns(stream: TextIO) -> int:
-    """Some terminals (serial lines, expect) report 0 for unknown."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or TERMINAL_COLUMNS
-    except OSError:
-        return TERMINAL_COLUMNS
 
 
 class Sheet:

@@ -38,10 +38,10 @@ class Held:
 
 @dataclass
 class Symbolizer:
-    """`complain` is called once for each file that cannot be read."""
+    """`moved`: files, or folders of them, that have moved; `complain` is called once for each file that
+    cannot be read."""
 
-    executable: Path | None
-    libraries: Sequence[Path]
+    moved: Sequence[Path]
     complain: Callable[[str], None]
     _unknown: set[str] = field(default_factory=set)
     _is_fault: bool = False
@@ -97,7 +97,7 @@ class Symbolizer:
     def _find(self, name: str) -> Path | None:
         """The current place of a file: as given for moved ones; in PATH for a program without a path."""
         base = Path(name).name
-        for place in (*([self.executable] if self.executable else []), *self.libraries):
+        for place in self.moved:
             path = place / base if place.is_dir() else place
             if path.name == base and path.is_file():
                 return path
