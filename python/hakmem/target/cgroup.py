@@ -7,6 +7,7 @@ v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,16 +60,10 @@ def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
 
 def groups_of(membership: Path) -> dict[str, str]:
     """Path by controller; that of v2 under the name ""."""
-    groups = {}
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return {}
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            groups[controller] = path
-    return groups
+    with suppress(OSError):
+        rows = (line.split(":", 2) for line in membership.read_text().splitlines())
+        return {controller: path for _, names, path in rows for controller in names.split(",")}
+    return {}
 
 
 def _upwards(root: Path, path: str) -> Iterator[Path]:

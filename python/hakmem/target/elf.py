@@ -105,10 +105,8 @@ class ElfFile:
     @parsed
     def interpreter(self) -> str | None:
         """The dynamic loader; None for static programs and for most libraries."""
-        for one in self.program_headers:
-            if one.kind == elf.PT_INTERP:
-                return self._content(one).split(b"\0")[0].decode(errors="replace")
-        return None
+        found = (self._content(one) for one in self.program_headers if one.kind == elf.PT_INTERP)
+        return next((text.split(b"\0")[0].decode(errors="replace") for text in found), None)
 
     @cached_property
     @parsed
@@ -149,10 +147,8 @@ class ElfFile:
 
     def _offset_of(self, address: int) -> int | None:
         """The place in the file of an address before loading."""
-        for segment in self.segments:
-            if segment.address <= address < segment.address + segment.file_bytes:
-                return address - segment.address + segment.offset
-        return None
+        inside = (one for one in self.segments if one.address <= address < one.address + one.file_bytes)
+        return next((address - one.address + one.offset for one in inside), None)
 
     def _text(self, place: int) -> str:
         end = self._data.find(b"\0", place)
@@ -234,10 +230,8 @@ class ElfFile:
 
     def address_of(self, offset: int) -> int | None:
         """The address, before loading, of a place in the file."""
-        for segment in self.segments:
-            if segment.offset <= offset < segment.offset + segment.file_bytes:
-                return segment.address + offset - segment.offset
-        return None
+        inside = (one for one in self.segments if one.offset <= offset < one.offset + one.file_bytes)
+        return next((one.address + offset - one.offset for one in inside), None)
 
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:

@@ -287,12 +287,10 @@ def _read_bytes(path: str) -> bytes:
 def all_processes() -> Iterator[Process]:
     """Every process, in the order of PIDs; without keepers, whose memory is another one's."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        try:
+        with suppress(ProcessGoneError):
             process = Process(pid)
             if process.name != KEEPER_NAME:
                 yield process
-        except ProcessGoneError:
-            continue
 
 
 def parse_mapping(line: str) -> Mapping:
