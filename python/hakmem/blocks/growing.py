@@ -35,11 +35,6 @@ class Watched:
     period_bytes: float = 0.0  # R, on average over the time; 0: it was not watched
 
     @property
-    def places(self) -> list[int]:
-        """The addresses of the live samples' blocks."""
-        return self.after.blocks if self.after else []
-
-    @property
     def described(self) -> list[int]:
         """Some samples of each stack, for what they contain: rows."""
         counts: Counter[Stack] = Counter()

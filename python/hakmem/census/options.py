@@ -28,11 +28,6 @@ class ChangedOption:
     source: str  # of WHERE
 
 
-def variable_of(field: str) -> str:
-    """decay_ms → HAKMEM_DECAY_MS."""
-    return PREFIX + field.upper()
-
-
 def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
     """The values in force, by field."""
     if not schema.has("options") or "options" not in schema.roots:
@@ -52,17 +47,13 @@ def changed_options(
     values: Mapping[str, int | str], defaults: Mapping[str, str], environment: Mapping[str, str] | None
 ) -> list[ChangedOption]:
     """The options that differ from the default; `environment` is the one at the start of the process."""
-    return [
-        ChangedOption(variable_of(name), value, defaults[name], _source(variable_of(name), environment))
-        for name, value in values.items()
-        if name in defaults and str(value) != defaults[name]
-    ]
-
-
-def _source(variable: str, environment: Mapping[str, str] | None) -> str:
-    if environment is None:
-        return UNKNOWN
-    return ENVIRONMENT if variable in environment else ITSELF
+    found = []
+    for name, value in values.items():
+        if name in defaults and str(value) != defaults[name]:
+            variable = PREFIX + name.upper()  # decay_ms → HAKMEM_DECAY_MS
+            source = UNKNOWN if environment is None else ENVIRONMENT if variable in environment else ITSELF
+            found.append(ChangedOption(variable, value, defaults[name], source))
+    return found
 
 
 def environment_of(process: Process | None) -> dict[str, str] | None:

@@ -140,7 +140,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
 
     with progress_bar("profiling", how.seconds) as seconds:
         watched = watch(opened, replace(how, is_told=is_told), seconds)
-    reached, samples = None, watched.places
+    reached, samples = None, watched.after.blocks if watched.after else []
     if not watched.is_gone and watched.stopped_by is None:
         try:
             with progress_bar("scanning") as progress:

@@ -76,14 +76,9 @@ def text_of(name: bytes) -> str:
     return codecs.getincrementaldecoder("utf-8")("replace").decode(name.split(b"\0")[0])
 
 
-def is_known(schema: Schema) -> bool:
-    """Does the library have heaps that programs make?"""
-    return bool(schema.roots.get(ROOT)) and schema.has(RECORD, *NEEDED)
-
-
 def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
-    """The named heaps of this moment."""
-    if not is_known(schema):
+    """The named heaps of this moment; none if the library does not know any."""
+    if not schema.roots.get(ROOT) or not schema.has(RECORD, *NEEDED):
         nothing = np.zeros(0, bool)
         records = np.empty(0, [("owner", [("number", "u4")]), ("name", "u1", (1,))])
         return NamedHeaps(
