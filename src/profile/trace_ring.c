@@ -3,62 +3,75 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-/* A CLOCK comes, and a look is due, after 20 to 40 ms. */
-enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14 };
-/* LOST, THREAD, TIME, CLOCK, and an event of two words. */
-enum { WORDS_AT_ONCE = 6 };
+/* A CLOCK comes, and a look is due, after 20 to 40 ms; a look, too, after so many events without room. */
+enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14, LOST_A_LOOK = 1 << 10 };
+/* CLOCK, TIME, REGION, three of SIZE, and the event. */
+enum { WORDS_AT_ONCE = TRACE_CLOCK_WORDS + 6, WHAT_BITS = 32 - TRACE_OPERATION_BITS };
 
 struct trace_ring *trace_ring_make(void) {
   return metadata_allocate(sizeof(struct trace_ring));
 }
 
 /* relaxed: `written` orders them for the tool. */
-INLINE void put(struct trace_ring *ring, uint64_t *at, uint64_t word) {
-  store_relaxed(&ring->words[(*at)++ % TRACE_RING_WORDS], word);
+INLINE void put(struct trace_ring *ring, uint64_t *at, enum trace_operation operation,
+                uint64_t what) {
+  store_relaxed(&ring->words[(*at)++ % TRACE_RING_WORDS],
+                (uint32_t)(what << TRACE_OPERATION_BITS) | operation);
+}
+static void put_clock(struct trace_ring *ring, uint64_t *at, uint64_t now) {
+  const uint64_t parts[] = {now, os_now_ns()};
+  for (unsigned part = 0; part < 6; part++)
+    put(ring, at, TRACE_CLOCK, parts[part / 3] >> (part % 3 * WHAT_BITS));
+  put(ring, at, TRACE_CLOCK, ring->lost);
+  put(ring, at, TRACE_CLOCK, ring->thread_id);
+  ring->clock = now;
+  ring->lost = 0;
 }
 
-/* Makes room for an event at *at; false when there is none. */
-INLINE bool begin(struct trace_ring *ring, uint64_t *at, uint64_t now) {
-  *at = load_relaxed(&ring->written);
-  /* acquire: the tool has read the words that are overwritten from here on. */
-  ring->room = load_acquire(&ring->read) + TRACE_RING_WORDS - WORDS_AT_ONCE;
-  if (UNLIKELY(*at > ring->room)) {
-    ring->lost++;
-    return false;
-  }
-  if (UNLIKELY(ring->lost)) {
-    put(ring, at, trace_word(TRACE_LOST, ring->lost));
-    ring->lost = 0;
-  }
-  if (UNLIKELY(ring->thread_id)) {
-    put(ring, at, trace_word(TRACE_THREAD, ring->thread_id));
-    ring->thread_id = 0;
-  }
-  if (!trace_is_now(ring, now)) {
+/* Of an event at this time and address. */
+static void put_place(struct trace_ring *ring, uint64_t *at, uintptr_t address, uint64_t now) {
+  bool is_clock_due = ring->lost || (now - ring->clock) >> CLOCK_SHIFT;
+  if (UNLIKELY(is_clock_due)) put_clock(ring, at, now);
+  if (is_clock_due || !trace_is_now(ring, now)) {
+    put(ring, at, TRACE_TIME, now - ring->clock);
     ring->time = now;
-    put(ring, at, trace_word(TRACE_TIME, now));
     ring->exact_until = *at + TRACE_EXACT_WORDS;
   }
-  return true;
+  if (address >> 32 == ring->region) return;
+  ring->region = (uint32_t)(address >> 32);
+  put(ring, at, TRACE_REGION, ring->region);
 }
 
-NOINLINE bool trace_ring_note(struct trace_ring *ring, uint64_t first, uint64_t second,
-                              uint64_t now) {
-  uint64_t at;
-  bool is_clock_due = UNLIKELY((now - ring->clock) >> CLOCK_SHIFT);
-  if (is_clock_due) ring->clock = now;
-  if (UNLIKELY(!begin(ring, &at, now))) return is_clock_due;
-  if (is_clock_due) put(ring, &at, trace_word(TRACE_CLOCK, os_now_ns()));
-  put(ring, &at, first);
-  if (trace_has_second(first)) put(ring, &at, second);
+static void put_size(struct trace_ring *ring, uint64_t *at, size_t size, unsigned power) {
+  if (power) put(ring, at, TRACE_SIZE, (uint64_t)2 << TRACE_SIZE_BITS | power);
+  uint64_t above = size >> TRACE_SIZE_BITS;
+  if (above) put(ring, at, TRACE_SIZE, (uint64_t)1 << TRACE_SIZE_BITS | above);
+  put(ring, at, TRACE_SIZE, size & low_bits(TRACE_SIZE_BITS));
+}
+
+NOINLINE bool trace_ring_note(struct trace_ring *ring, enum trace_operation operation,
+                              uintptr_t address, size_t size, unsigned power, uint64_t now) {
+  uint64_t at = load_relaxed(&ring->written);
+  bool is_look_due = UNLIKELY((now - ring->clock) >> CLOCK_SHIFT);
+  /* acquire: the tool has read the words that are overwritten from here on. */
+  ring->room = load_acquire(&ring->read) + TRACE_RING_WORDS - WORDS_AT_ONCE;
+  if (UNLIKELY(at > ring->room)) return ring->lost++ % LOST_A_LOOK == 0 && is_look_due;
+  put_place(ring, &at, address, now);
+  uint64_t *last = trace_size_of_slab(ring, address);
+  if (operation == TRACE_RESIZE || (operation == TRACE_TAKE && (power || *last != size)))
+    put_size(ring, &at, size, power);
+  if (operation == TRACE_TAKE) *last = size;
+  put(ring, &at, operation, address >> TRACE_OPERATION_BITS);
   store_release(&ring->written, at); /* the words before it; pairs with the tool's read */
-  return is_clock_due;
+  return is_look_due;
 }
 
 bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
   if (ring->purged_bytes && !metadata_take_again(ring->purged_bytes)) return false;
   ring->purged_bytes = 0;
-  ring->time = ring->clock = ring->room = 0; /* the next event brings them, and the thread */
+  ring->time = ring->clock = ring->room = 0; /* the next event brings them */
+  ring->region = 0;
+  for (unsigned slab = 0; slab < TRACE_SLABS; slab++) ring->sizes[slab] = UINT64_MAX;
   ring->exact_until = UINT64_MAX;
   ring->thread_id = thread_id;
   return true;
@@ -72,14 +85,9 @@ void trace_ring_rest(struct trace_ring *ring, bool is_left) {
 }
 
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment) {
-  uint64_t now = cpu_ticks();
-  if (LIKELY(size <= UINT16_MAX && alignment == 1))
-    return trace_ring_put(ring, trace_word_take(address, size), now);
-  uint64_t power = lowest_bit(alignment);
-  return trace_ring_note(ring, trace_word(TRACE_TAKE_LARGE, trace_place(address)),
-                         power << TRACE_ALIGNMENT_SHIFT | size, now);
+  return trace_ring_note(ring, TRACE_TAKE, address, size, lowest_bit(alignment), cpu_ticks());
 }
 
 bool trace_ring_resize(struct trace_ring *ring, uintptr_t address, size_t size) {
-  return trace_ring_note(ring, trace_word(TRACE_RESIZE, trace_place(address)), size, cpu_ticks());
+  return trace_ring_note(ring, TRACE_RESIZE, address, size, 0, cpu_ticks());
 }

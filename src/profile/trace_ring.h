@@ -2,13 +2,17 @@
  *
  *   the thread   words, then `written`        the tool   `written`, the words, then `read`
  *
- * A word is an operation in its lowest 3 bits, and what it says; TAKE_LARGE (which has any alignment) and RESIZE have a second one:
+ * A word has 32 bits: an operation in its lowest 3, and what it says. Those before an event tell what is not as it was:
  *
- *   TIME     of the events after it, in ticks (cpu_ticks)         CLOCK   CLOCK_MONOTONIC in nanoseconds, at the last TIME
- *   TAKE     address / 8 in 45 bits, bytes in 16                  TAKE_LARGE   address / 8; log2 of the alignment << 56 | bytes
- *   FREE     address / 8                                          RESIZE  address / 8; bytes: a block that stays where it is;
- *                                                                       0: realloc is to move it, by a TAKE and a FREE that follow
- *   THREAD   the ring's thread from here on                       LOST    the number of events that had no room
+ *   CLOCK    eight words of 29 bits, lowest bits first: three of cpu_ticks, three of CLOCK_MONOTONIC in nanoseconds, the number of
+ *            events that had no room, and the thread
+ *   TIME     of the events after it, in ticks since the last CLOCK
+ *   REGION   the addresses' bits from 32 on
+ *   SIZE     of the next event: 27 bits of the bytes, of the bytes above them, or log2 of the alignment, as the 2 bits above say
+ *   TAKE     bits 3 to 31 of the address. Without a SIZE the bytes are those of the last TAKE with the same bits 16 to 21: of the same
+ *            slab, mostly
+ *   FREE     the address                            RESIZE   the address: of a block that stays where it is; with a SIZE of 0: realloc
+ *                                                   is to move it, by a TAKE and a FREE that follow
  *
  * Law: nothing between `read` and `written` is overwritten: without room events are counted, and the number is written once there is. */
 #ifndef HAK_PROFILE_TRACE_RING_H
@@ -22,26 +26,31 @@ enum trace_operation {
   TRACE_TIME,
   TRACE_CLOCK,
   TRACE_TAKE,
-  TRACE_TAKE_LARGE,
+  TRACE_REGION,
   TRACE_FREE,
   TRACE_RESIZE,
-  TRACE_THREAD,
-  TRACE_LOST
+  TRACE_SIZE
 };
-enum { TRACE_OPERATION_BITS = 3, TRACE_ADDRESS_BITS = 45, TRACE_ALIGNMENT_SHIFT = 56 };
-
-enum { TRACE_RING_WORDS = 1 << 16 };
+enum {
+  TRACE_OPERATION_BITS = 3,
+  TRACE_CLOCK_WORDS = 8,
+  TRACE_SIZE_BITS = 27,
+  TRACE_RING_WORDS = 1 << 17,
+  TRACE_SLABS = 64
+};
 
 struct trace_ring {
   ATOMIC(uint64_t) written; /* words so far */
-  uint64_t room;            /* there is some up to this word, and nothing to say first */
+  uint64_t room;            /* there is some up to this word */
   uint64_t time, clock;     /* ticks of the last TIME and CLOCK */
   uint64_t exact_until;     /* the word up to which each event since TIME reads the clock */
   uint64_t lost;            /* events, since there was no room */
-  uint64_t thread_id;       /* the next THREAD; 0: it was written */
-  size_t purged_bytes;      /* of the words, while nothing is recorded */
+  uint32_t thread_id;
+  uint32_t region;                     /* of the last event */
+  uint64_t sizes[TRACE_SLABS];         /* of the last TAKE of a slab */
+  size_t purged_bytes;                 /* of the words, while nothing is recorded */
   CACHE_ALIGNED ATOMIC(uint64_t) read; /* words, by the tool */
-  ATOMIC(uint64_t) words[TRACE_RING_WORDS];
+  ATOMIC(uint32_t) words[TRACE_RING_WORDS];
 };
 
 /* NULL without memory. Rings are never freed. */
@@ -60,37 +69,36 @@ bool trace_ring_resize(struct trace_ring *ring, uintptr_t address, size_t size);
 /* Events of 1 to 3 us have one TIME. */
 enum { TRACE_TIME_SHIFT = CPU_TICKS_SHIFT, TRACE_EXACT_WORDS = 8, TRACE_WORDS_A_CLOCK = 4 };
 
-INLINE uint64_t trace_word(enum trace_operation operation, uint64_t what) {
-  return what << TRACE_OPERATION_BITS | operation;
-}
-INLINE bool trace_has_second(uint64_t word) {
-  uint64_t operation = word & low_bits(TRACE_OPERATION_BITS);
-  return operation == TRACE_TAKE_LARGE || operation == TRACE_RESIZE;
-}
-INLINE uint64_t trace_place(uintptr_t address) {
-  return ((uint64_t)address >> 3) & low_bits(TRACE_ADDRESS_BITS);
-}
-INLINE uint64_t trace_word_take(uintptr_t address, size_t size) {
-  return trace_word(TRACE_TAKE, (uint64_t)size << TRACE_ADDRESS_BITS | trace_place(address));
+INLINE uint64_t *trace_size_of_slab(struct trace_ring *ring, uintptr_t address) {
+  return &ring->sizes[(address >> 16) % TRACE_SLABS];
 }
 INLINE bool trace_is_now(const struct trace_ring *ring, uint64_t now) {
   return !((now ^ ring->time) >> TRACE_TIME_SHIFT);
 }
 
-/* Any event; where it has no room, or another TIME, with the words that come first. `second`: for those that have one. */
-bool trace_ring_note(struct trace_ring *ring, uint64_t first, uint64_t second, uint64_t now);
+/* Any event, with the words that come first. `power`: log2 of its alignment. */
+bool trace_ring_note(struct trace_ring *ring, enum trace_operation operation, uintptr_t address,
+                     size_t size, unsigned power, uint64_t now);
 
-INLINE bool trace_ring_put(struct trace_ring *ring, uint64_t word, uint64_t now) {
-  uint64_t at = load_relaxed(&ring->written);
-  if (UNLIKELY(!trace_is_now(ring, now) || at >= ring->room))
-    return trace_ring_note(ring, word, 0, now);
-  store_relaxed(&ring->words[at % TRACE_RING_WORDS], word); /* relaxed: `written` orders it */
-  store_release(&ring->written, at + 1); /* the word; pairs with the tool's read */
+INLINE bool trace_ring_put(struct trace_ring *ring, enum trace_operation operation,
+                           uintptr_t address, size_t size, uint64_t now) {
+  uint64_t at = load_relaxed(&ring->written), *last = trace_size_of_slab(ring, address);
+  if (UNLIKELY(!trace_is_now(ring, now) || at >= ring->room || address >> 32 != ring->region ||
+               size >> TRACE_SIZE_BITS))
+    return trace_ring_note(ring, operation, address, size, 0, now);
+  if (operation == TRACE_TAKE && *last != size) {
+    *last = size;
+    /* relaxed, as the next one: `written` orders it */
+    store_relaxed(&ring->words[at++ % TRACE_RING_WORDS],
+                  (uint32_t)size << TRACE_OPERATION_BITS | TRACE_SIZE);
+  }
+  store_relaxed(&ring->words[at % TRACE_RING_WORDS], (uint32_t)address | operation);
+  store_release(&ring->written, at + 1); /* the words; pairs with the tool's read */
   return false;
 }
 
 INLINE bool trace_ring_free(struct trace_ring *ring, uintptr_t address) {
-  return trace_ring_put(ring, trace_word(TRACE_FREE, trace_place(address)), cpu_ticks());
+  return trace_ring_put(ring, TRACE_FREE, address, 0, cpu_ticks());
 }
 
 /* A small block of the thread's magazine. While many events share a TIME, three of four such blocks take it without reading the clock,
@@ -99,7 +107,7 @@ INLINE bool trace_ring_free(struct trace_ring *ring, uintptr_t address) {
 INLINE bool trace_ring_take_cached(struct trace_ring *ring, uintptr_t address, size_t size) {
   uint64_t at = load_relaxed(&ring->written);
   bool is_exact = at < ring->exact_until || at % TRACE_WORDS_A_CLOCK == 0;
-  return trace_ring_put(ring, trace_word_take(address, size), is_exact ? cpu_ticks() : ring->time);
+  return trace_ring_put(ring, TRACE_TAKE, address, size, is_exact ? cpu_ticks() : ring->time);
 }
 
 #endif

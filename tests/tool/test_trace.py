@@ -202,17 +202,24 @@ def events(*rows: tuple[Op, int, int, int]) -> Events:
                   np.zeros(len(rows), np.uint8), threads, times)  # fmt: skip
 
 
-def test_second_words_that_look_like_first_ones() -> None:
-    """A size may end in the bits of any operation."""
-    sizes = [word(operation, 5) for operation in Word] * 20
-    words = [word(Word.CLOCK, 7), word(Word.THREAD, 3)]
-    for number, size in enumerate(sizes):
-        words += [word(Word.TAKE_LARGE, number), 12 << 56 | size]
-    taken = events_of(np.array([*words, word(Word.LOST, 9), word(Word.FREE, 1)], np.uint64))
-    assert taken.events.sizes.tolist() == [*sizes, 0]
-    assert taken.events.addresses.tolist() == [*(8 * number for number in range(len(sizes))), 8]
-    columns = taken.events.alignments, taken.events.threads
-    assert (taken.lost, *(set(column.tolist()) for column in columns)) == (9, {0, 12}, {3})
+def clock(ticks: int, ns: int, lost: int = 0, thread: int = 3) -> list[int]:
+    parts = [number >> 29 * part & (1 << 29) - 1 for number in (ticks, ns) for part in range(3)]
+    return [word(Word.CLOCK, part) for part in (*parts, lost, thread)]
+
+
+def test_sizes_and_places() -> None:
+    """Without a size it is that of the slab before; an address has two halves."""
+    words = [*clock(1 << 60, 7, 5), word(Word.REGION, 0x7FFF), word(Word.SIZE, 100), word(Word.TAKE, 2)]
+    words += [word(Word.SIZE, 70), word(Word.TAKE, 1 << 13), word(Word.TAKE, 3), word(Word.FREE, 2)]
+    words += [word(Word.SIZE, 2 << 27 | 12), word(Word.SIZE, 1 << 27 | 9), word(Word.SIZE, 6)]
+    words += [word(Word.TAKE, 4), *clock(1 << 61, 8, 9), word(Word.REGION, 1), word(Word.FREE, 5)]
+    taken = events_of(np.array(words, np.uint32))
+    assert taken.events.sizes.tolist() == [100, 70, 100, 0, 9 << 27 | 6, 0]
+    high = 0x7FFF << 32
+    assert taken.events.addresses.tolist() == [*(high | 8 * at for at in (2, 1 << 13, 3, 2, 4)), 1 << 32 | 40]
+    assert taken.events.alignments.tolist() == [0, 0, 0, 0, 12, 0]
+    assert (taken.lost, set(taken.events.threads.tolist())) == (9, {3})
+    assert taken.clock_ticks.tolist() == [1 << 60, 1 << 61]
 
 
 def test_times_of_a_ring_with_one_clock() -> None:
@@ -221,9 +228,10 @@ def test_times_of_a_ring_with_one_clock() -> None:
     for ticks, clocks in (((0, 500, 900), (0, 900)), ((400, 450, 800), (400,))):
         words = []
         for tick in ticks:
-            words += [word(Word.TIME, tick), *([word(Word.CLOCK, 7 + 10 * tick)] if tick in clocks else [])]
-            words.append(word(Word.FREE, 1))
-        rings.append(events_of(np.array(words, np.uint64)))
+            started = max(one for one in clocks if one <= tick)
+            words += clock(tick, 7 + 10 * tick) if tick in clocks else []
+            words += [word(Word.TIME, tick - started), word(Word.FREE, 1)]
+        rings.append(events_of(np.array(words, np.uint32)))
     set_times(rings)
     assert rings[0].events.times_ns.tolist() == [7, 5007, 9007]
     assert rings[1].events.times_ns.tolist() == [4007, 4507, 8007]

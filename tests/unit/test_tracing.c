@@ -22,30 +22,66 @@ struct event {
   unsigned alignment;
 };
 
-static uint64_t read_at, last_time, last_clock, lost, thread_id;
+static uint64_t read_at, last_time, last_clock, clock_time, lost, thread_id, next_size, power,
+    slab_sizes[TRACE_SLABS];
+static uintptr_t region;
+
+static uint64_t read_word(struct trace_ring *ring, enum trace_operation *operation) {
+  uint32_t word = load_relaxed(&ring->words[read_at++ % TRACE_RING_WORDS]);
+  *operation = word & low_bits(TRACE_OPERATION_BITS);
+  return word >> TRACE_OPERATION_BITS;
+}
+
+static uint64_t read_parts(struct trace_ring *ring, uint64_t first, unsigned count) {
+  enum trace_operation operation = TRACE_CLOCK;
+  for (unsigned part = 1; part < count; part++) {
+    first |= read_word(ring, &operation) << (part * 29);
+    REQUIRE(operation == TRACE_CLOCK);
+  }
+  return first;
+}
+
+static void read_size(uint64_t what) {
+  uint64_t part = what & low_bits(TRACE_SIZE_BITS);
+  switch (what >> TRACE_SIZE_BITS) {
+    case 0: next_size |= part; break;
+    case 1: next_size |= part << TRACE_SIZE_BITS; break;
+    default: power = part;
+  }
+}
 
 static bool next(struct trace_ring *ring, struct event *event) {
+  bool has_size = false;
   while (read_at != load_relaxed(&ring->written)) {
-    uint64_t word = load_relaxed(&ring->words[read_at++ % TRACE_RING_WORDS]);
-    uint64_t what = word >> TRACE_OPERATION_BITS;
-    *event = (struct event){.operation = word & low_bits(TRACE_OPERATION_BITS),
-                            .address = (uintptr_t)(what & low_bits(TRACE_ADDRESS_BITS)) << 3};
-    switch (event->operation) {
-      case TRACE_TIME:
-        REQUIRE(what >= last_time);
-        last_time = what;
+    enum trace_operation operation;
+    uint64_t what = read_word(ring, &operation);
+    uintptr_t address = region << 32 | what << TRACE_OPERATION_BITS;
+    uint64_t *last = trace_size_of_slab(ring, address) - ring->sizes + slab_sizes;
+    *event = (struct event){operation, address, next_size, (unsigned)power};
+    switch (operation) {
+      case TRACE_CLOCK:
+        last_time = read_parts(ring, what, 3);
+        last_clock = read_parts(ring, read_word(ring, &operation), 3);
+        lost += read_word(ring, &operation);
+        thread_id = read_word(ring, &operation);
+        clock_time = last_time;
         break;
-      case TRACE_CLOCK: last_clock = what; break;
-      case TRACE_LOST: lost += what; break;
-      case TRACE_THREAD: thread_id = what; break;
-      case TRACE_TAKE: event->size = what >> TRACE_ADDRESS_BITS; return true;
-      case TRACE_FREE: return true;
-      case TRACE_TAKE_LARGE:
-      case TRACE_RESIZE:
-        event->size = load_relaxed(&ring->words[read_at++ % TRACE_RING_WORDS]);
-        event->alignment = (unsigned)(event->size >> TRACE_ALIGNMENT_SHIFT);
-        event->size &= low_bits(TRACE_ALIGNMENT_SHIFT);
-        return true;
+      case TRACE_TIME:
+        REQUIRE(clock_time + what >= last_time);
+        last_time = clock_time + what;
+        break;
+      case TRACE_REGION: region = what; break;
+      case TRACE_SIZE:
+        read_size(what);
+        has_size = true;
+        break;
+      case TRACE_TAKE:
+        if (has_size)
+          *last = next_size;
+        else
+          event->size = *last; /* falls through */
+      case TRACE_FREE:
+      case TRACE_RESIZE: next_size = power = 0; return true;
     }
   }
   store_release(&ring->read, read_at); /* as the tool's write, after what was read */
@@ -90,11 +126,11 @@ CHILD_TEST(each_call) {
   REQUIRE(must_malloc(100) == block); /* the magazine's last, as without */
   require_event(TRACE_TAKE, block, 100, 0);
   block = must_malloc(300000);
-  require_event(TRACE_TAKE_LARGE, block, 300000, 0);
+  require_event(TRACE_TAKE, block, 300000, 0);
   hak_free(block);
   require_event(TRACE_FREE, block, 0, 0);
   REQUIRE(hak_posix_memalign(&aligned, 4096, 50) == 0);
-  require_event(TRACE_TAKE_LARGE, aligned, 50, 12);
+  require_event(TRACE_TAKE, aligned, 50, 12);
   hak_free(aligned);
   require_event(TRACE_FREE, aligned, 0, 0);
   block = hak_calloc(3, 1024);
@@ -224,7 +260,7 @@ CHILD_TEST(off) {
 
 /* What has been read; of threads that have ended, too. */
 CHILD_TEST(rings_give_their_memory_back) {
-  const size_t least = 8 * TRACE_RING_WORDS - 2 * os_page_bytes();
+  const size_t least = 4 * TRACE_RING_WORDS - 2 * os_page_bytes();
   begin();
   on_a_thread(in_a_thread, NULL);
   hak_free(must_malloc(64));

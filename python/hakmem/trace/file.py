@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from hakmem.base.errors import HakmemError
-from hakmem.layout.memory import Records, Words
+from hakmem.layout.memory import Numbers, Records
 from hakmem.target.target import NONSENSE
 from hakmem.trace.lives import Lives, lives_of, merged
 from hakmem.trace.memory import SAMPLES_A_LINE, Memory
@@ -42,10 +42,10 @@ class Writer:
         self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
 
-    def words(self, ring: int, words: Words) -> None:
+    def words(self, ring: int, words: Numbers) -> None:
         """As they are: the rings are emptied meanwhile."""
-        data = words.astype("<u8").tobytes()
-        self.line({"words": len(words), "ring": ring, "bytes": len(data)})
+        data = words.astype("<u4").tobytes()
+        self.line({"words32": len(words), "ring": ring, "bytes": len(data)})
         self._write(data)
 
     def table(self, kind: str, columns: dict[str, Records]) -> None:
@@ -218,16 +218,16 @@ def read(path: Path) -> Trace:
         else:
             rings: dict[int, list[bytes]] = {}
             for what, parts in found.lines:
-                if "words" in what:
+                if "words32" in what:
                     rings.setdefault(int(what["ring"]), []).extend(parts)
-            lives, lost = resolved([np.frombuffer(b"".join(parts), "<u8") for parts in rings.values()])
+            lives, lost = resolved([np.frombuffer(b"".join(parts), "<u4") for parts in rings.values()])
         lost = int((found.end or {}).get("lost", lost))
         return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
     except NONSENSE:
         raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
 
 
-def resolved(rings: list[Words], before: Events | None = None) -> tuple[Lives, int]:
+def resolved(rings: list[Numbers], before: Events | None = None) -> tuple[Lives, int]:
     """The lives that the words of all rings tell, and how many events are missing.  `before`: blocks that
     were live already."""
     found = [events_of(words) for words in rings]

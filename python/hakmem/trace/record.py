@@ -21,7 +21,7 @@ import numpy as np
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.signals import Stopped, deferred, stoppable
 from hakmem.blocks.block_map import read_block_map
-from hakmem.layout.memory import PAGE_BYTES, Words
+from hakmem.layout.memory import PAGE_BYTES, Numbers
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target, open_process
 from hakmem.trace.file import Trace, Writer, resolved, write
@@ -71,7 +71,7 @@ class Session:
         self.memory = Sampler(target)
         self._head = head_of(target) | {"pid": pid}
         self.writer = Writer(path.with_name(path.name + ".part"), self._head)
-        self.words: dict[int, list[Words]] = {}
+        self.words: dict[int, list[Numbers]] = {}
         self.count = 0
         self.counted: dict[str, int] = {}
         self.ended = ""  # why, before it was to end

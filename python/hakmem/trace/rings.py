@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hakmem.layout.heaps import heap_addresses, heap_column
-from hakmem.layout.memory import Words
+from hakmem.layout.memory import Numbers
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target
 from hakmem.trace.memory import number_at
 
 RING = "trace_ring"
+WORD_BYTES = 4
 
 
 @dataclass
@@ -54,14 +55,14 @@ class Rings:
     @property
     def bytes(self) -> int:
         """The memory that events were written into since then."""
-        return sum(8 * min(ring.read - ring.began, self._room) for ring in self._rings.values())
+        return sum(WORD_BYTES * min(ring.read - ring.began, self._room) for ring in self._rings.values())
 
     def skip(self) -> None:
         """Forgets what is in the rings."""
         for ring in self._rings.values():
             self._advance(ring, number_at(self._target.memory, ring.address + self._written))
 
-    def drain(self) -> Iterator[tuple[int, Words]]:
+    def drain(self) -> Iterator[tuple[int, Numbers]]:
         """The words that each ring has got since, with the ring's number."""
         rings = list(self._rings.values())
         places = np.array([ring.address + self._written for ring in rings], np.uint64)
@@ -72,14 +73,14 @@ class Rings:
             yield number, self._words_of(ring, written)
             self._advance(ring, written)
 
-    def _words_of(self, ring: Ring, written: int) -> Words:
+    def _words_of(self, ring: Ring, written: int) -> Numbers:
         first, count = ring.read % self._room, written - ring.read
         pieces = [(first, min(count, self._room - first))]
         if pieces[0][1] < count:
             pieces.append((0, count - pieces[0][1]))
         memory, start = self._target.memory, ring.address + self._words
-        parts = [np.frombuffer(memory.read(start + 8 * place, 8 * some), np.uint64) for place, some in pieces]
-        return np.concatenate(parts)
+        parts = [memory.read(start + WORD_BYTES * place, WORD_BYTES * some) for place, some in pieces]
+        return np.frombuffer(b"".join(parts), "<u4")
 
     def _advance(self, ring: Ring, written: int) -> None:
         ring.read = written

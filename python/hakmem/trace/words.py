@@ -1,7 +1,7 @@
 """The words of rings, taken apart into events.
 
-A word is an operation in its lowest 3 bits and what it says; TAKE_LARGE and RESIZE have a second one
-(src/profile/trace_ring.h).  Ticks become nanoseconds by the CLOCK words, which tell both."""
+A word is an operation in its lowest 3 bits and what it says (src/profile/trace_ring.h).  Ticks become
+nanoseconds by the CLOCK words, which tell both."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ class Word(IntEnum):
     TIME = 0
     CLOCK = 1
     TAKE = 2
-    TAKE_LARGE = 3
+    REGION = 3
     FREE = 4
     RESIZE = 5
-    THREAD = 6
-    LOST = 7
+    SIZE = 6
 
 
 class Op(IntEnum):
@@ -35,13 +34,12 @@ class Op(IntEnum):
     LIVE = 3  # a block that was there when the recording began
 
 
-OPERATION_BITS, ALIGNMENT_SHIFT, SIZE_SHIFT = np.uint64(3), np.uint64(56), 48
-OPERATION_MASK, ADDRESS_MASK = np.uint64(7), np.uint64((1 << 45) - 1)
-BYTES_MASK = np.uint64((1 << 56) - 1)
-WITH_SECOND = (Word.TAKE_LARGE, Word.RESIZE)
-EVENTS = (Word.TAKE, Word.TAKE_LARGE, Word.FREE, Word.RESIZE)
+OPERATION_BITS, WHAT_BITS, REGION_SHIFT = 3, 29, 32
+CLOCK_WORDS, SIZE_WORDS_MAX, SIZE_BITS = 8, 3, 27
+SLAB_SHIFT, SLABS = 16, 64  # of an address; slabs whose last size a ring keeps
+EVENTS = (Word.TAKE, Word.FREE, Word.RESIZE)
 OPS = np.full(8, -1, np.int8)
-OPS[list(EVENTS)] = Op.TAKE, Op.TAKE, Op.FREE, Op.RESIZE
+OPS[list(EVENTS)] = Op.TAKE, Op.FREE, Op.RESIZE
 MOVED = 1  # the size of a free by realloc: the block went to the one that its thread has just taken
 
 
@@ -80,19 +78,6 @@ class Taken:
     clock_ns: Integers
 
 
-def seconds_of(words: Words, operations: Numbers) -> Integers:
-    """The places of second words.  Any may look like an operation that has one."""
-    with_second = np.flatnonzero(np.isin(operations, WITH_SECOND))
-    seconds = with_second + 1
-    if np.isin(seconds, with_second).any():
-        kept, last = [], -1
-        for place in with_second.tolist():
-            if place != last:
-                kept.append(last := place + 1)
-        seconds = np.array(kept, np.int64)
-    return seconds[seconds < len(words)]
-
-
 def set_times(rings: list[Taken]) -> None:
     """Ticks become nanoseconds: all processors have one clock, which goes straight.  A thread may have been
     interrupted between the two readings of a CLOCK: the earliest are right."""
@@ -121,39 +106,51 @@ def _with_moves(events: Events) -> Events:
     return events.at(np.delete(np.arange(len(events)), marks))
 
 
-def events_of(words: Words) -> Taken:
+def _last_of_slab(sizes: Integers, is_told: Numbers, slabs: Integers) -> Integers:
+    """The size of each row, or where none is told that of the slab's row before."""
+    order = np.argsort(slabs, kind="stable")
+    last = np.maximum.accumulate(np.where(is_told[order], np.arange(len(order)), 0))
+    found = np.empty_like(sizes)
+    found[order] = sizes[order[last]]
+    return found
+
+
+def events_of(words: Numbers) -> Taken:
     """The events of one ring, from its first word on."""
-    operations = (words & OPERATION_MASK).astype(np.int8)
-    operations[seconds_of(words, operations)] = -1
-    if len(operations) and operations[-1] in WITH_SECOND:
-        operations[-1] = -1  # cut off
-    what = (words >> OPERATION_BITS).astype(np.int64)
-    rows = np.flatnonzero(np.isin(operations, EVENTS))
-    kinds = operations[rows]
-
-    def last(operation: Word, at: Integers) -> Integers:
-        """The last value of an operation before each place; its first value where there is none; else 0."""
-        places = np.flatnonzero(operations == operation)
-        if not places.size:
-            return np.zeros(len(at), np.int64)
-        return what[places[np.maximum(np.searchsorted(places, at, "right") - 1, 0)]]
-
-    clocks = np.flatnonzero(operations == Word.CLOCK)
-    has_second = np.isin(kinds, WITH_SECOND)
-    second = words[rows[has_second] + 1]
-    sizes = np.where(kinds == Word.TAKE, words[rows] >> np.uint64(SIZE_SHIFT), np.uint64(0))
-    alignments = np.zeros(len(rows), np.uint8)
-    sizes[has_second] = second & BYTES_MASK
-    alignments[has_second] = second >> ALIGNMENT_SHIFT
-    events = Events(
-        OPS[kinds],
-        (words[rows] >> OPERATION_BITS & ADDRESS_MASK) << OPERATION_BITS,
-        sizes,
-        alignments,
-        last(Word.THREAD, rows),
-        last(Word.TIME, rows),
+    operations = (words & ((1 << OPERATION_BITS) - 1)).astype(np.int8)
+    what = words.astype(np.int64) >> OPERATION_BITS
+    places = {operation: np.flatnonzero(operations == operation) for operation in Word}
+    starts = places[Word.CLOCK][: len(places[Word.CLOCK]) // CLOCK_WORDS * CLOCK_WORDS : CLOCK_WORDS]
+    parts = [what[starts + part] for part in range(CLOCK_WORDS)]
+    ticks, clock_ns = (
+        parts[first] | parts[first + 1] << WHAT_BITS | parts[first + 2] << 2 * WHAT_BITS for first in (0, 3)
     )
-    events = _with_moves(events)
-    # A first word that tells of lost events tells of an earlier trace.
-    lost = int(what[1:][operations[1:] == Word.LOST].sum())
-    return Taken(events, lost, last(Word.TIME, clocks), what[clocks])
+    rows = np.flatnonzero(np.isin(operations, EVENTS)) if len(starts) else np.empty(0, np.int64)
+
+    def last(at: Integers, values: Integers) -> Integers:
+        """The value before each event; the first one where there is none."""
+        return values[np.maximum(np.searchsorted(at, rows) - 1, 0)] if at.size else 0 * rows
+
+    regions = last(places[Word.REGION], what[places[Word.REGION]])
+    addresses = regions << REGION_SHIFT | what[rows] << OPERATION_BITS
+    told = np.zeros((3, len(rows)), np.int64)  # the bytes' low and high part, and the alignment
+    is_told = np.ones(len(rows), bool)
+    for before in range(1, SIZE_WORDS_MAX + 1):
+        is_told &= operations[rows - before] == Word.SIZE
+        some = np.flatnonzero(is_told)
+        one = what[rows[some] - before]
+        told[one >> SIZE_BITS, some] = one & ((1 << SIZE_BITS) - 1)
+    sizes = told[0] | told[1] << SIZE_BITS
+    takes = np.flatnonzero(operations[rows] == Word.TAKE)
+    slabs = (addresses[takes] >> SLAB_SHIFT) % SLABS
+    sizes[takes] = _last_of_slab(sizes[takes], operations[rows[takes] - 1] == Word.SIZE, slabs)
+    events = Events(
+        OPS[operations[rows]],
+        addresses.astype(np.uint64),
+        sizes.astype(np.uint64),
+        told[2].astype(np.uint8),
+        last(starts, parts[7]),
+        last(starts, ticks) + last(places[Word.TIME], what[places[Word.TIME]]),
+    )
+    # A first CLOCK tells of events lost in an earlier trace.
+    return Taken(_with_moves(events), int(parts[6][1:].sum()), ticks, clock_ns)
