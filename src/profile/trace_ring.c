@@ -3,7 +3,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-/* A CLOCK comes, and a look is due, after 20 to 40 ms; a look, too, after so many events without room. */
+/* A CLOCK comes, and a look is due, after 20 to 40 ms; a look, too, after 1,024 events without room. */
 enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14, LOST_A_LOOK = 1 << 10 };
 /* CLOCK, TIME, REGION, three of SIZE, and the event. */
 enum { WORDS_AT_ONCE = TRACE_CLOCK_WORDS + 6, WHAT_BITS = 32 - TRACE_OPERATION_BITS };
@@ -28,7 +28,7 @@ static void put_clock(struct trace_ring *ring, uint64_t *at, uint64_t now) {
   ring->lost = 0;
 }
 
-/* Of an event at this time and address. */
+/* The words that an event at this time and address needs first. */
 static void put_place(struct trace_ring *ring, uint64_t *at, uintptr_t address, uint64_t now) {
   bool is_clock_due = ring->lost || (now - ring->clock) >> CLOCK_SHIFT;
   if (UNLIKELY(is_clock_due)) put_clock(ring, at, now);

@@ -4,6 +4,7 @@ import json
 import re
 import resource
 import subprocess
+from os import geteuid, nice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Trace, Writer, read, write
 from hakmem.trace.lives import lives_of
 from hakmem.trace.memory import Memory
+from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
 from tool.conftest import Start, Tool
@@ -91,11 +93,16 @@ def test_shown(traced: Path, tool: Tool) -> None:
 
 
 def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, tmp_path: Path) -> None:
-    program = stepper([compiled("busy", "-pthread"), "300"], "ready")
-    path = tmp_path / "busy.hkt"
+    busy, path = compiled("busy", "-pthread"), tmp_path / "busy.hkt"
+    ended = tool("run", "--trace", path, "--", busy, "60", "500")  # threads, which are cancelled
+    assert (ended.status, figures_of(read(path).lives).threads) == (0, 501), ended.stderr
+    program = stepper([busy, "300"], "ready")
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr
     assert figures_of(read(path).lives).allocated_blocks > 1000
+    before, seen = nice(0), set[int]()
+    record(open_process(program.pid), path, 0.2, lambda *_: seen.add(nice(0)))
+    assert (seen, nice(0)) == ({min(before, -10) if geteuid() == 0 else before}, before)
     with Switch(open_process(program.pid)) as other:
         other.trace(10.0)
         ended = tool("trace", program.pid, "-o", tmp_path / "second.hkt")

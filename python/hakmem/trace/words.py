@@ -107,7 +107,7 @@ def _with_moves(events: Events) -> Events:
 
 
 def _last_of_slab(sizes: Integers, is_told: Numbers, slabs: Integers) -> Integers:
-    """The size of each row, or where none is told that of the slab's row before."""
+    """The size of each row, or where it has none that of the slab's row before."""
     order = np.argsort(slabs, kind="stable")
     last = np.maximum.accumulate(np.where(is_told[order], np.arange(len(order)), 0))
     found = np.empty_like(sizes)

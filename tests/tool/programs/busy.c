@@ -1,11 +1,11 @@
-/* Threads that allocate, free, and free each other's blocks, until the time given in seconds is over. */
+/* Threads that allocate, free, and free each other's blocks, for the seconds given. If their number is given they are cancelled at once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { THREADS = 3, SLOTS = 512, BATCH = 200 };
+enum { THREADS = 3, THREADS_MAX = 500, SLOTS = 512, BATCH = 200 };
 
 static void *shared_slots[SLOTS];
 static double end_s;
@@ -38,11 +38,13 @@ static void *work(void *seed) {
 }
 
 int main(int count, char **arguments) {
-  pthread_t threads[THREADS];
+  pthread_t threads[THREADS_MAX];
+  size_t wanted = count > 2 ? (size_t)atoi(arguments[2]) : THREADS;
   end_s = now_s() + (count > 1 ? atof(arguments[1]) : 60);
-  for (size_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+  for (size_t i = 0; i < wanted; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
   puts("ready");
   fflush(stdout);
-  for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; count > 2 && i < wanted; i++) pthread_cancel(threads[i]);
+  for (size_t i = 0; i < wanted; i++) pthread_join(threads[i], NULL);
   return 0;
 }
