@@ -117,5 +117,5 @@ def markdown(all_peaks: Sequence[Peaks]) -> str:
     same, strict = sum(not one.exchanged for one in all_peaks), sum(one.has_same_order for one in all_peaks)
     return "\n".join(lines) + (
         f"\n\nPeak within {100 * CLOSE:.0f} % on all peers: {close} of {count} programs; "
-        f"same ranking: {same}, where peaks within {100 * EQUAL:.0f} % count as equal, {strict} where none do."
+        f"same ranking: {same}, where peaks within {100 * EQUAL:.0f} % count as equal, else {strict}."
     )

@@ -514,10 +514,9 @@ def scan_of(*blocks: int) -> Scan:
     return cast(
         "Scan",
         SimpleNamespace(
-            starts=found.astype(np.uint64),
             hashes=found.astype(np.uint64),
             unreachable=found,
-            map=SimpleNamespace(sizes_of=lambda rows: np.full(len(rows), 16)),
+            map=SimpleNamespace(starts_of=np.uint64, sizes_of=lambda rows: np.full(len(rows), 16)),
             threads=[],
             swapped_bytes=0,
             missing_bytes=0,
