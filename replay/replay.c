@@ -57,6 +57,7 @@ static enum mode mode;
 static size_t written_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER, all_left = PTHREAD_COND_INITIALIZER;
+static uint64_t scratch_bytes;
 static uint32_t open_window, inside; /* the threads that have not left open_window yet */
 static struct worker *ended;
 
@@ -70,6 +71,11 @@ static void *mapped(size_t bytes) {
                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (place == MAP_FAILED) fail(REFUSED, "to map", "no memory");
   return place;
+}
+
+static char *scratch(void) {
+  scratch_bytes += WHOLE_BYTES + PAGE_BYTES;
+  return mapped(WHOLE_BYTES);
 }
 
 static uint64_t now_ns(clockid_t clock) {
@@ -86,7 +92,7 @@ static uint64_t number(const char **text) {
   return value;
 }
 
-/* Resident; of files and shared memory in *others, if asked for. */
+/* Resident; in *others those of files and shared memory. */
 static uint64_t anonymous_bytes(int statm, uint64_t *others) {
   char text[128] = "";
   const char *next = text;
@@ -95,7 +101,7 @@ static uint64_t anonymous_bytes(int statm, uint64_t *others) {
   (void)number(&next); /* size */
   uint64_t resident = number(&next), shared = number(&next);
   uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-  if (others != NULL) *others = shared * page_bytes;
+  *others = shared * page_bytes;
   return (resident - shared) * page_bytes;
 }
 
@@ -237,7 +243,7 @@ static struct worker *workers_of(const struct plan *plan, const struct row *rows
 static uint32_t start_threads(struct worker *workers, uint32_t next, uint32_t count,
                               uint32_t window) {
   for (; next < count && workers[next].first_window == window; next++) {
-    if (mode == NO_MALLOC) workers[next].scratch = mapped(WHOLE_BYTES);
+    if (mode == NO_MALLOC) workers[next].scratch = scratch();
     if (pthread_create(&workers[next].thread, NULL, work, &workers[next]) != 0)
       fail(REFUSED, "cannot be started", "a thread of the trace");
   }
@@ -338,9 +344,8 @@ int main(int argc, char **argv) {
       workers_of(plan, (const void *)(starts_ns + plan->window_count), threads_in);
   int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   struct figures found = {.curve = curve};
-  (void)anonymous_bytes(statm, &found.file_bytes);
   uint64_t began_ns = 0;
-  if (mode == NO_MALLOC) workers[0].scratch = mapped(WHOLE_BYTES);
+  if (mode == NO_MALLOC) workers[0].scratch = scratch();
   uint32_t started = 1;
   for (uint32_t window = 0; window < plan->window_count; window++) {
     if (window == 1) {
@@ -351,12 +356,12 @@ int main(int argc, char **argv) {
     if (mode == IN_TIME && window > 0) wait_for(&found, began_ns + starts_ns[window]);
     started = start_threads(workers, started, plan->thread_count, window);
     pass_window(&workers[0], window, threads_in[window]);
-    curve[window] = anonymous_bytes(statm, NULL);
+    curve[window] = anonymous_bytes(statm, &found.file_bytes);
   }
   note(&found, 1);
   if (mode != NO_MALLOC) sleep_until(now_ns(CLOCK_MONOTONIC) + number(&idle_text) * 1000000);
-  curve[plan->window_count] = anonymous_bytes(
-      statm, mode == NO_MALLOC ? NULL : &found.file_bytes); /* code that was needed */
+  curve[plan->window_count] = anonymous_bytes(statm, &found.file_bytes);
+  found.file_bytes -= scratch_bytes;
   print_figures(plan, workers, &found);
   _exit(0); /* threads that lived at the trace's end do not end */
 }

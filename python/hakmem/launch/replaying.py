@@ -224,7 +224,7 @@ def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
         found.append((max(abs(error.peak), abs(error.mean)) if error else 0.0, written))
-        is_first = written == ALL_BYTES and (not error or max(error.peak, error.mean) <= TOO_MUCH)
+        is_first = written == ALL_BYTES and (not error or min(error.peak, error.mean) <= TOO_MUCH)
         if is_first or found[-1][0] <= CLOSE_ENOUGH:
             break
     replays.how = replace(asked, written_bytes=min(found, key=lambda one: one[0])[1])
