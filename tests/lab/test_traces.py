@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from shape.sources import ROOT
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "bench")]
 
 from harness.execute import allocator_environment  # noqa: E402
+from harness.workload import Length  # noqa: E402
+from traces.campaign import Peaks, markdown, measure  # noqa: E402
 from traces.cli import events_of, simulate, simulator  # noqa: E402
 from traces.record import recorder  # noqa: E402
 from traces.tune import Corpus, Judged, settings, table, verdict  # noqa: E402
@@ -101,6 +104,14 @@ assert os.system("g++ -fsyntax-only -xc++ /dev/null") == 0"""
     assert len(list(tmp_path.glob("*.hkt"))) == 2
     assert events_of(file.read(tmp_path / "first.hkt").lives)["is_last"].sum() == 1
     assert figures(tmp_path / "first.hkt", "cache=32")["live MiB"] > 1
+    workload = Mock(timed=lambda *_: {"peak_rss_kib": 15_000, "seconds": 0.1})
+    workload.name = "real-driver"
+    peaks = measure(workload, tmp_path / "first.hkt", Length(0.1, quick=True), 1)
+    assert all(0.5 < one / peaks.real["hakmem"] < 2 for one in peaks.replayed.values())
+    exchanged = Peaks("b", {"hakmem": 100, "glibc": 101, "x": 110}, {"hakmem": 99, "glibc": 98, "x": 90})
+    near = Peaks("c", exchanged.real, {"hakmem": 101, "glibc": 100, "x": 110})
+    assert (exchanged.exchanged, near.exchanged) == (["hakmem < x", "glibc < x"], [])
+    assert "peers: 1 of 2 programs; same ranking: 1," in markdown([exchanged, near])
 
 
 def test_own_constants(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from hakmem.target.target import open_process
 from hakmem.trace.figures import figures_of
 from hakmem.trace.file import COLUMNS, Trace, Writer, read, write
 from hakmem.trace.lives import lives_of
-from hakmem.trace.memory import Memory
 from hakmem.trace.record import record
 from hakmem.trace.words import Events, Op, Word, events_of, set_times
 from results import Compile, Find
@@ -47,10 +46,7 @@ def test_what_the_program_did(traced: Path) -> None:
     assert memory is not None
     assert memory.committed_bytes.max() > figures.peak_live_bytes
     assert figures.peak_anonymous_bytes == memory.anonymous_bytes.max() > 3000 * HANDED
-    malloc_bytes = memory.rss_bytes - memory.other_bytes
-    assert 3000 * HANDED < malloc_bytes.max() < memory.committed_bytes.max()
-    assert malloc_bytes[-1] == pytest.approx(memory.anonymous_bytes[-1], abs=1 << 20)
-    assert trace.end["refills"] > 0
+    assert memory.rss_bytes - memory.other_bytes == pytest.approx(memory.anonymous_bytes, abs=1 << 20)
     assert trace.end["remote_freed_blocks"] == pytest.approx(HANDED, rel=0.01)
     assert memory.times_ns[0] < times[0] < times[-1] < memory.times_ns[-1]
     assert figures.freed_elsewhere > 0.9
@@ -154,12 +150,6 @@ def test_anonymized(traced: Path, tool: Tool, tmp_path: Path) -> None:
     assert min(events.times_ns[0], after.memory.times_ns[0]) == 0
     assert figures_of(after.lives, after.memory) == figures_of(before.lives, before.memory)
     assert after.end == before.end
-
-
-def test_memory_of_earlier_versions() -> None:
-    memory = Memory.joined([{"times_ns": [1], "anonymous_bytes": [2], "committed_bytes": [3]}])
-    assert memory is not None
-    assert (memory.rss_bytes.tolist(), memory.other_bytes.tolist()) == ([2], [0])
 
 
 # ---- files ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -68,9 +68,10 @@ class Sampler:
         self._rows: list[tuple[int, ...]] = []
         self._others: list[tuple[int, int]] = [(0, 0)]
         # By another thread: the kernel takes milliseconds.
-        self._pool, self._looks = ThreadPoolExecutor(1), Future[None]()
-        self._looks.set_result(None)
-        self._before = self._counters()
+        self._pool = ThreadPoolExecutor(1)
+        self._looks = self._pool.submit(self._look_at_others)
+        self._before: dict[str, int] = {}
+        self._before = self.counted()
 
     def look(self, ring_bytes: int) -> Memory | None:
         """Called often.  Returns the last samples when they fill a line of the file.  The rings' bytes do not
@@ -108,10 +109,7 @@ class Sampler:
         self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others))
         self._other_next_ns = ended_ns + max(OTHER_EVERY_NS, OTHER_SHARE * (ended_ns - began_ns))
 
-    def _counters(self) -> dict[str, int]:
-        found = read_counters(read_quick(self._target))
-        return {name: found[name] for name in COUNTERS}
-
     def counted(self) -> dict[str, int]:
         """The program's refills and remote frees, since the beginning."""
-        return {name: count - self._before[name] for name, count in self._counters().items()}
+        found = read_counters(read_quick(self._target))
+        return {name: found[name] - self._before.get(name, 0) for name in COUNTERS}
