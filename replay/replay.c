@@ -57,7 +57,6 @@ static enum mode mode;
 static size_t written_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER, all_left = PTHREAD_COND_INITIALIZER;
-static uint64_t scratch_bytes;
 static uint32_t open_window, inside; /* the threads that have not left open_window yet */
 static struct worker *ended;
 
@@ -71,11 +70,6 @@ static void *mapped(size_t bytes) {
                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (place == MAP_FAILED) fail(REFUSED, "to map", "no memory");
   return place;
-}
-
-static char *scratch(void) {
-  scratch_bytes += WHOLE_BYTES + PAGE_BYTES;
-  return mapped(WHOLE_BYTES);
 }
 
 static uint64_t now_ns(clockid_t clock) {
@@ -92,17 +86,14 @@ static uint64_t number(const char **text) {
   return value;
 }
 
-/* Resident; in *others those of files and shared memory. */
-static uint64_t anonymous_bytes(int statm, uint64_t *others) {
+static uint64_t anonymous_bytes(int statm) {
   char text[128] = "";
   const char *next = text;
   if (pread(statm, text, sizeof text - 1, 0) < 0)
     fail(REFUSED, "cannot be read", "/proc/self/statm");
   (void)number(&next); /* size */
   uint64_t resident = number(&next), shared = number(&next);
-  uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-  *others = shared * page_bytes;
-  return (resident - shared) * page_bytes;
+  return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void sleep_until(uint64_t ns) {
@@ -243,7 +234,7 @@ static struct worker *workers_of(const struct plan *plan, const struct row *rows
 static uint32_t start_threads(struct worker *workers, uint32_t next, uint32_t count,
                               uint32_t window) {
   for (; next < count && workers[next].first_window == window; next++) {
-    if (mode == NO_MALLOC) workers[next].scratch = scratch();
+    if (mode == NO_MALLOC) workers[next].scratch = mapped(WHOLE_BYTES);
     if (pthread_create(&workers[next].thread, NULL, work, &workers[next]) != 0)
       fail(REFUSED, "cannot be started", "a thread of the trace");
   }
@@ -288,7 +279,7 @@ static const char *const counts[COUNTS] = {"\"refills\":", "\"remote_freed_block
 
 struct figures {
   const uint64_t *curve;
-  uint64_t file_bytes, late_ns, latest_ns; /* late_ns: of all windows */
+  uint64_t late_ns, latest_ns; /* late_ns: of all windows */
   uint64_t counts[COUNTS];
   long faults;
 };
@@ -317,7 +308,6 @@ static void print_figures(const struct plan *plan, const struct worker *workers,
                               (uint64_t)found->faults,
                               found->curve[plan->window_count],
                               left,
-                              found->file_bytes,
                               found->late_ns / plan->window_count,
                               found->latest_ns,
                               found->counts[REFILLS],
@@ -326,6 +316,14 @@ static void print_figures(const struct plan *plan, const struct worker *workers,
     dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)figures[i]);
   for (uint32_t window = 0; window < plan->window_count; window++)
     dprintf(STDOUT_FILENO, "%llu\n", (unsigned long long)found->curve[window]);
+}
+
+/* The memory of each file that is mapped now. */
+static void print_smaps(void) {
+  static char text[PAGE_BYTES];
+  int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+  for (ssize_t bytes; (bytes = read(file, text, sizeof text)) > 0;)
+    if (write(STDOUT_FILENO, text, (size_t)bytes) != bytes) return;
 }
 
 int main(int argc, char **argv) {
@@ -345,7 +343,7 @@ int main(int argc, char **argv) {
   int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   struct figures found = {.curve = curve};
   uint64_t began_ns = 0;
-  if (mode == NO_MALLOC) workers[0].scratch = scratch();
+  if (mode == NO_MALLOC) workers[0].scratch = mapped(WHOLE_BYTES);
   uint32_t started = 1;
   for (uint32_t window = 0; window < plan->window_count; window++) {
     if (window == 1) {
@@ -356,12 +354,12 @@ int main(int argc, char **argv) {
     if (mode == IN_TIME && window > 0) wait_for(&found, began_ns + starts_ns[window]);
     started = start_threads(workers, started, plan->thread_count, window);
     pass_window(&workers[0], window, threads_in[window]);
-    curve[window] = anonymous_bytes(statm, &found.file_bytes);
+    curve[window] = anonymous_bytes(statm);
   }
   note(&found, 1);
   if (mode != NO_MALLOC) sleep_until(now_ns(CLOCK_MONOTONIC) + number(&idle_text) * 1000000);
-  curve[plan->window_count] = anonymous_bytes(statm, &found.file_bytes);
-  found.file_bytes -= scratch_bytes;
+  curve[plan->window_count] = anonymous_bytes(statm);
   print_figures(plan, workers, &found);
+  print_smaps();
   _exit(0); /* threads that lived at the trace's end do not end */
 }

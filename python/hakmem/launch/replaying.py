@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.launch.contenders import Contender, Unusable, find_replayer, output_of
 from hakmem.launch.scratch import Scratch
 from hakmem.layout.memory import Integers
+from hakmem.target.process import library_sums, resident_of
 from hakmem.trace.figures import NS_PER_S
 from hakmem.trace.file import Trace
 from hakmem.trace.memory import COUNTERS
@@ -66,12 +68,12 @@ class Result:
 class _Raw:
     """The figures that the program printed."""
 
+    libraries: dict[str, int]  # resident bytes
     curve: Integers
     cpu_ns: int
     faults: int
     idle_bytes: int
     left: int  # events that were not replayed
-    file_bytes: int
     late_ns: int
     latest_ns: int
     refills: int
@@ -90,9 +92,10 @@ class How:
 class Replayer:
     """A plan's file, and the program for it."""
 
-    def __init__(self, plan: Plan, path: Path, program: Path, how: How, others: Integers) -> None:
-        """`others`: RSS that is not malloc's, at each window's end."""
-        self.plan, self.program, self.how, self._others = plan, program, how, others
+    def __init__(self, plan: Plan, path: Path, program: Path, how: How) -> None:
+        self.plan, self.program, self.how = plan, program, how
+        # RSS that is not malloc's, at each window's end, and the libraries in it.
+        self.others, self.libraries = np.zeros(len(plan.starts_ns), np.int64), dict[str, int]()
         self._path, self._mode = path, IN_TIME if how.is_in_time else AT_ONCE
 
     @property
@@ -102,12 +105,12 @@ class Replayer:
 
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
-        try:
-            printed = [int(word) for word in output_of(self.program, one, self._path, *words).split()]
-            count = len(fields(_Raw)) - 1
-            raw = _Raw(np.array(printed[count:], np.int64), *printed[:count])
-        except ValueError:
-            raise Unusable(f"{one.name} prints lines of its own between the figures of the replay") from None
+        printed = output_of(self.program, one, self._path, *words)
+        numbers, count = list(map(int, takewhile(str.isdecimal, printed.split("\n")))), len(fields(_Raw)) - 2
+        if len(numbers) != count + len(self.plan.starts_ns):
+            raise Unusable(f"{one.name} prints lines of its own between the figures of the replay")
+        libraries = library_sums(resident_of(printed))
+        raw = _Raw(libraries, np.array(numbers[count:], np.int64), *numbers[:count])
         if raw.left:
             raise HakmemError(f"{raw.left} events were not replayed")
         return raw
@@ -118,7 +121,9 @@ class Replayer:
 
     def round(self, one: Contender, empty: _Raw) -> Round:
         raw = self.raw(one, self._mode)
-        others = self._others + raw.file_bytes - empty.file_bytes
+        there = [self.libraries, empty.libraries]  # of the program, or of any
+        added = (rss - max(one.get(name, 0) for one in there) for name, rss in raw.libraries.items())
+        others = self.others + sum(max(0, rss) for rss in added)
         curve = raw.curve - empty.curve + others
         return Round(
             (raw.cpu_ns - empty.cpu_ns) / NS_PER_S,
@@ -141,11 +146,12 @@ def replayer(plan: Plan, how: How, trace: Trace | None = None) -> Iterator[Repla
     try:
         path = folder.path / "plan"
         plan.write(path)
-        others = np.zeros(len(plan.starts_ns), np.int64)
+        replays = Replayer(plan, path, program, how)
         if trace is not None and (memory := trace.memory) is not None:
             times = plan.starts_ns + first_ns(trace)
-            others += np.interp(times, memory.times_ns, memory.other_bytes).astype(np.int64)
-        yield Replayer(plan, path, program, how, others)
+            replays.others += np.interp(times, memory.times_ns, memory.other_bytes).astype(np.int64)
+            replays.libraries.update(trace.head.get("libraries", {}))
+        yield replays
     finally:
         folder.remove()
 

@@ -13,12 +13,14 @@ from hakmem.census.scan import map_addresses, window_bounds
 from hakmem.census.snapshot import read_counters
 from hakmem.layout import memory as layout
 from hakmem.layout.memory import Integers
+from hakmem.target.process import library_sums
 from hakmem.target.switch import monotonic_offset_ns
 from hakmem.target.target import Target
 
 EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
 OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 20  # at most a twentieth of the time
+OWN_FILE = "/libhakmem"
 COUNTERS = ("refills", "remote_freed_blocks")
 
 
@@ -67,6 +69,7 @@ class Sampler:
         self._next_ns = self._other_next_ns = 0
         self._rows: list[tuple[int, ...]] = []
         self._others: list[tuple[int, int]] = [(0, 0)]
+        self.libraries: dict[str, int] = {}  # resident bytes
         # By another thread: the kernel takes milliseconds.
         self._pool = ThreadPoolExecutor(1)
         self._looks = self._pool.submit(self._look_at_others)
@@ -99,8 +102,10 @@ class Sampler:
         began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         start, end = window_bounds(self._target)
         maps, others, own_end = map_addresses(self._target), 0, 0
-        for low, high, path, rss_bytes in self._process.rss_by_mapping():
-            is_own = "/libhakmem" in path or (
+        mappings = self._process.resident_mappings()
+        self.libraries = library_sums([one for one in mappings if OWN_FILE not in one[2]])
+        for low, high, path, rss_bytes in mappings:
+            is_own = OWN_FILE in path or (
                 not path and (start <= low < end or low == own_end or any(low <= one < high for one in maps))
             )
             own_end = high if is_own else 0  # the library's zero-initialised data follow

@@ -144,7 +144,9 @@ class Session:
         end = {"end": self.ended or why, "seconds": round(self.seconds, 3), "lost": lost,
                "exchanged": lives.exchanged, "unseen_frees": lives.unseen_frees,
                "unknown_frees": lives.unknown_frees, **self.counted}  # fmt: skip
-        trace = Trace(self._head, lives, lost, end, self.memory.memory())
+        trace = Trace(
+            self._head | {"libraries": self.memory.libraries}, lives, lost, end, self.memory.memory()
+        )
         write(path, trace, f"{self.writer.path} has the events")
         self.writer.drop()  # not before: the words stay if the disk is full
         return trace
