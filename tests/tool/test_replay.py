@@ -92,7 +92,8 @@ def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> No
     ended = tool("replay", path, "--with", "hakmem", "--rounds", "1", "--idle", "1ms", "--fast")
     assert ended.status == 0, ended.stderr
     assert "the file was cut off" in ended.stderr
-    for data, said in (traced.read_bytes()[:200], "no events to replay"), (SAMPLED, "sampled lives only"):
+    head = traced.read_bytes().split(b"\n")[0]
+    for data, said in (head, "no events to replay"), (SAMPLED, "sampled lives only"):
         path.write_bytes(data)
         ended = tool("tune", path)
         assert (ended.status, ended.stderr.count("\n")) == (1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -39,8 +39,8 @@ class Round:
     idle_bytes: float  # after idling at the end
     faults: float
     curve: list[float]  # RSS at each window's end
-    late_s: float = 0.0  # after the recorded times, in the mean
-    latest_s: float = 0.0
+    late_ns: int = 0  # after the recorded times, in the mean
+    latest_ns: int = 0
     refills: int = 0  # of hakmem
     remote_freed_blocks: int = 0
 
@@ -70,14 +70,11 @@ class _Raw:
 
     libraries: dict[str, int]  # resident bytes
     curve: Integers
+    last: list[int]  # the last columns of Round
     cpu_ns: int
     faults: int
     idle_bytes: int
     left: int  # events that were not replayed
-    late_ns: int
-    latest_ns: int
-    refills: int
-    remote_freed_blocks: int
 
 
 @dataclass(frozen=True)
@@ -106,11 +103,11 @@ class Replayer:
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
         printed = output_of(self.program, one, self._path, *words)
-        numbers, count = list(map(int, takewhile(str.isdecimal, printed.split("\n")))), len(fields(_Raw)) - 2
-        if len(numbers) != count + len(self.plan.starts_ns):
+        numbers = [int(line) for line in takewhile(str.isdecimal, printed.split("\n"))]
+        if len(numbers) != 8 + len(self.plan.starts_ns):
             raise Unusable(f"{one.name} prints lines of its own between the figures of the replay")
-        libraries = library_sums(resident_of(printed))
-        raw = _Raw(libraries, np.array(numbers[count:], np.int64), *numbers[:count])
+        curve = np.array(numbers[8:], np.int64)
+        raw = _Raw(library_sums(resident_of(printed)), curve, numbers[4:8], *numbers[:4])
         if raw.left:
             raise HakmemError(f"{raw.left} events were not replayed")
         return raw
@@ -132,10 +129,7 @@ class Replayer:
             float(raw.idle_bytes - empty.idle_bytes + others[-1]),
             float(raw.faults - empty.faults),
             curve.tolist(),
-            raw.late_ns / NS_PER_S,
-            raw.latest_ns / NS_PER_S,
-            raw.refills,
-            raw.remote_freed_blocks,
+            *raw.last,
         )
 
 

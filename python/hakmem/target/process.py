@@ -150,10 +150,10 @@ class Process:
 
     def smaps(self) -> list[DetailedMapping]:
         """Slow in a large process: the kernel walks its page tables."""
-        return _parse_smaps(self._read("smaps"))
+        return _parse_smaps(self.smaps_text())
 
-    def resident_mappings(self) -> list[Resident]:
-        return resident_of(self._read("smaps"))
+    def smaps_text(self) -> str:
+        return self._read("smaps")
 
     def smaps_rollup(self) -> dict[str, int]:
         """The sums over all mappings, in bytes."""

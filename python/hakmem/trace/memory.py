@@ -13,7 +13,7 @@ from hakmem.census.scan import map_addresses, window_bounds
 from hakmem.census.snapshot import read_counters
 from hakmem.layout import memory as layout
 from hakmem.layout.memory import Integers
-from hakmem.target.process import library_sums
+from hakmem.target.process import library_sums, resident_of
 from hakmem.target.switch import monotonic_offset_ns
 from hakmem.target.target import Target
 
@@ -48,9 +48,9 @@ class Memory:
         """From the lines of a file; None if it has none."""
         names = [field.name for field in fields(cls)]
         # Files of earlier versions lack the last ones.
-        columns = ([line.get(name) or [0] * len(line["times_ns"]) for name in names] for line in lines)
-        rows = (row for some in columns for row in zip(*some, strict=True))
-        return cls.of(list(rows)) if lines else None
+        columns = ([line.get(name, [0] * len(line["times_ns"])) for name in names] for line in lines)
+        rows = [row for some in columns for row in zip(*some, strict=True)]
+        return cls.of(rows) if lines else None
 
 
 def number_at(memory: layout.Memory, address: int) -> int:
@@ -102,7 +102,7 @@ class Sampler:
         began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         start, end = window_bounds(self._target)
         maps, others, own_end = map_addresses(self._target), 0, 0
-        mappings = self._process.resident_mappings()
+        mappings = resident_of(self._process.smaps_text())
         self.libraries = library_sums([one for one in mappings if OWN_FILE not in one[2]])
         for low, high, path, rss_bytes in mappings:
             is_own = OWN_FILE in path or (

@@ -6,7 +6,7 @@ events of different threads in one window may come in any order, and memory is r
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -94,8 +94,8 @@ def _with_resizes(events: Events, numbers: Integers) -> tuple[Events, Integers]:
     before = np.full(len(events), -1)  # the thread's event before
     before[order[1:]] = order[:-1]
     frees = np.flatnonzero((events.ops == Op.FREE) & (events.sizes == MOVED))
-    takes, last = before[frees], np.zeros(numbers.max() + 1, np.int64)
-    kept = np.flatnonzero(events.ops != Op.FREE)
+    takes, kept = before[frees], np.flatnonzero(events.ops != Op.FREE)
+    last = np.zeros(numbers.max() + 1, np.int64)
     last[numbers[kept]] = kept
     # Times of threads are not exact: a block may seem to be taken later.
     is_move = (events.ops[takes] == Op.TAKE) & (events.threads[takes] == events.threads[frees])
@@ -105,10 +105,9 @@ def _with_resizes(events: Events, numbers: Integers) -> tuple[Events, Integers]:
     first[numbers[takes]] = numbers[frees]
     while (first[first] != first).any():
         first = first[first]
-    ops = events.ops.copy()
-    ops[takes] = Op.RESIZE
+    events.ops[takes] = Op.RESIZE
     rows = np.delete(np.arange(len(events)), frees)
-    return replace(events, ops=ops).at(rows), first[numbers[rows]]
+    return events.at(rows), first[numbers[rows]]
 
 
 def _windows(times: Integers, sizes: Records, peak_bytes: int) -> tuple[Integers, Integers]:
