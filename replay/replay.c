@@ -299,7 +299,7 @@ static void wait_for(struct figures *found, uint64_t ns) {
 
 static void print_figures(const struct plan *plan, const struct worker *workers,
                           const struct figures *found) {
-  uint64_t cpu_ns = 0, left = 0;
+  uint64_t cpu_ns = 0, left = 0, timed = plan->window_count > 1 ? plan->window_count - 1 : 1;
   for (uint32_t i = 0; i < plan->thread_count; i++) {
     cpu_ns += workers[i].cpu_ns;
     left += (uint64_t)(workers[i].end - workers[i].next);
@@ -308,7 +308,7 @@ static void print_figures(const struct plan *plan, const struct worker *workers,
                               (uint64_t)found->faults,
                               found->curve[plan->window_count],
                               left,
-                              found->late_ns / plan->window_count,
+                              found->late_ns / timed,
                               found->latest_ns,
                               found->counts[REFILLS],
                               found->counts[REMOTE]};
