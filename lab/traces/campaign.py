@@ -1,7 +1,7 @@
 """Replays against the programs themselves: peak RSS of real programs on five mallocs, each run for real, and
 in a replay of what was recorded of it on hakmem.
 
-In each round each malloc has a run and a replay; every other round has them in reverse order."""
+First come rounds of runs, then rounds of replays; every other round has the mallocs in reverse order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 from hakmem.launch.contenders import HAKMEM, Contender
-from hakmem.launch.replaying import How, fidelity, first_ns, fit_written, replayer
+from hakmem.launch.replaying import How, compare, fidelity, first_ns, fit_written, replayer
 from hakmem.launch.replaying import Result as Replayed
 from hakmem.trace.file import Trace, read
 from hakmem.trace.plan import Plan, plan_of
 from harness.allocators import Allocator, find_allocators
+from harness.execute import Sample
 from harness.workload import Length, Workload
 
 MALLOCS = (HAKMEM, "glibc", "jemalloc", "mimalloc", "tcmalloc")
@@ -100,25 +101,32 @@ def hastened(trace: Trace, factor: float) -> Trace:
     return trace
 
 
+def ran(
+    workload: Workload, length: Length, allocators: Sequence[Allocator], rounds: int
+) -> dict[str, list[Sample]]:
+    """The samples of all runs, by malloc."""
+    found: dict[str, list[Sample]] = {one.name: [] for one in allocators}
+    for turn in range(rounds):
+        for one in allocators[:: -1 if turn % 2 else 1]:
+            found[one.name].append(workload.timed(one, length))
+    return found
+
+
 def measure(workload: Workload, recording: Path, length: Length, rounds: int) -> Peaks:
     """Raises RunError, or HakmemError.  The recorded program ran more slowly than it does alone, most of all
     on a busy machine; the replay takes the time of a run, as memory is purged by age."""
     pairs, trace = contenders()[0], read(recording)
+    real = ran(workload, length, [allocator for allocator, _ in pairs], rounds)
     how, error = own_error(trace, pairs[0][1])
-    hakmem, seconds = pairs[0][0], (trace.end or {})["seconds"]
-    factor = min(1.0, min(workload.timed(hakmem, length)["seconds"] for _ in range(2)) / seconds)
+    seconds = float(np.median([sample["seconds"] for sample in real[HAKMEM]]))
+    factor = min(1.0, seconds / (trace.end or {})["seconds"])
     with replayer(_plan(hastened(trace, factor)), how, trace) as replays:
-        real: dict[str, list[float]] = {one.name: [] for one, _ in pairs}
-        replayed = {contender.name: Replayed(contender) for _, contender in pairs}
-        for turn in range(rounds):
-            empty = replays.empty()
-            for allocator, contender in pairs[:: -1 if turn % 2 else 1]:
-                real[allocator.name].append(workload.timed(allocator, length)["peak_rss_kib"] * 1024)
-                replayed[contender.name].rounds.append(replays.round(contender, empty))
+        results = compare(replays, [one for _, one in pairs], rounds, lambda *_: None, print)
+    replayed = {one.contender.name: one.median("peak_bytes") for one in results}
     return Peaks(
         workload.name.removeprefix("real-"),
-        {name: float(np.median(values)) for name, values in real.items()},
-        {name: result.median("peak_bytes") for name, result in replayed.items()},
+        {name: float(np.median([one["peak_rss_kib"] for one in real[name]])) * 1024 for name in replayed},
+        replayed,
         f"{error} | {factor:.2f} | {trace.lost:,}",
     )
 

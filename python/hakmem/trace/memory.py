@@ -19,7 +19,7 @@ from hakmem.target.target import Target
 
 EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
-OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 20  # at most a twentieth of the time
+OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 4  # at most a fourth of the time, waiting for a processor included
 OWN_FILE = "/libhakmem"
 COUNTERS = ("refills", "remote_freed_blocks")
 
@@ -70,9 +70,8 @@ class Sampler:
         self._rows: list[tuple[int, ...]] = []
         self._others: list[tuple[int, int]] = [(0, 0)]
         self.libraries: dict[str, int] = {}  # resident bytes
-        # By another thread: the kernel takes milliseconds.
-        self._pool = ThreadPoolExecutor(1)
-        self._looks = self._pool.submit(self._look_at_others)
+        self._pool = ThreadPoolExecutor(1)  # the kernel takes milliseconds for a look
+        self._looks = self._pool.submit(lambda: None)
         self._before: dict[str, int] = {}
         self._before = self.counted()
 
@@ -115,6 +114,7 @@ class Sampler:
         self._other_next_ns = ended_ns + max(OTHER_EVERY_NS, OTHER_SHARE * (ended_ns - began_ns))
 
     def counted(self) -> dict[str, int]:
-        """The program's refills and remote frees, since the beginning."""
+        """The program's refills and remote frees, since the beginning; and a last look at other memory."""
+        self._look_at_others()
         found = read_counters(read_quick(self._target))
         return {name: found[name] - self._before.get(name, 0) for name in COUNTERS}
