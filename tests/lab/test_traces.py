@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import Mock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,8 +104,7 @@ assert os.system("g++ -fsyntax-only -xc++ /dev/null") == 0"""
     assert len(list(tmp_path.glob("*.hkt"))) == 2
     assert events_of(file.read(tmp_path / "first.hkt").lives)["is_last"].sum() == 1
     assert figures(tmp_path / "first.hkt", "cache=32")["live MiB"] > 1
-    workload = Mock(timed=lambda *_: {"peak_rss_kib": 15_000, "seconds": 0.1})
-    workload.name = "real-driver"
+    workload = SimpleNamespace(name="real-x", timed=lambda *_: {"peak_rss_kib": 15_000, "seconds": 0.1})
     peaks = measure(workload, tmp_path / "first.hkt", Length(0.1, quick=True), 1)
     assert all(0.5 < one / peaks.real["hakmem"] < 2 for one in peaks.replayed.values())
     exchanged = Peaks("b", {"hakmem": 100, "glibc": 101, "x": 110}, {"hakmem": 99, "glibc": 98, "x": 90})

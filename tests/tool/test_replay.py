@@ -1,6 +1,5 @@
 """hakmem replay: each event of a trace happens again, on any malloc; and plans that are not whole."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -76,13 +75,12 @@ def test_compared(traced: Path, tool: Tool) -> None:
     assert list(told["mallocs"]) == ["hakmem", "glibc"]
     assert all(len(one["rounds"]) == 2 for one in told["mallocs"].values())
     assert all(HANDED_BYTES < one["peak_bytes"] < 2 * HANDED_BYTES for one in told["mallocs"].values())
-    assert set(told["error"]) == {"peak", "mean", "refills", "remote_frees"}
     assert abs(told["error"]["remote_frees"]) < 0.1
     notes = {note.split(" ")[0] for note in told["notes"]}
     assert notes >= {"'nosuch'", "/bin/true", "/no/lib.so:"}
     shown = tool("replay", traced, *options)
     assert "×" in shown.stdout
-    assert re.search(r"remote frees .* \(goal: 5 %\)\nthe replay was .* late", shown.stdout)
+    assert all(part in shown.stdout for part in ("remote frees ", "(goal: 5 %)\n", " late in the mean"))
     assert "nosuch' is not known" in shown.stderr
 
 
@@ -111,8 +109,7 @@ def test_its_own_error(traced: Path) -> None:
     assert fidelity(trace, plan, result) is None
     for more in (1.0, 1.1):
         seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
-        columns = {"times_ns": times, "anonymous_bytes": seen, "committed_bytes": seen}  # of earlier versions
-        trace.memory = Memory.joined([{name: one.tolist() for name, one in columns.items()}])
+        trace.memory = Memory.joined([{"times_ns": times, "anonymous_bytes": seen, "committed_bytes": seen}])
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)

@@ -177,6 +177,8 @@ def test_files_that_are_refused(tmp_path: Path, tool: Tool) -> None:
     path = tmp_path / "x.hkt"
     path.write_text(json.dumps({"hakmem_trace": 2}) + "\n")
     newer = tool("trace", "show", path)
+    path.write_text(json.dumps({"hakmem_trace": 1, "libraries": {"libc.so": "big"}}) + "\n")
+    assert "is damaged" in tool("trace", "show", path).stderr
     writer = Writer(path, {})
     writer.table("events", {name: np.full(1, name == "op", dtype) for name, dtype in COLUMNS.items()})
     writer.close()

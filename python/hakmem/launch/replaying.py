@@ -141,7 +141,7 @@ def replayer(plan: Plan, how: How, trace: Trace | None = None) -> Iterator[Repla
         path = folder.path / "plan"
         plan.write(path)
         replays = Replayer(plan, path, program, how)
-        if trace is not None and (memory := trace.memory) is not None:
+        if trace is not None and (memory := trace.memory) is not None and len(memory.times_ns):
             times = plan.starts_ns + first_ns(trace)
             replays.others += np.interp(times, memory.times_ns, memory.other_bytes).astype(np.int64)
             replays.libraries.update(trace.head.get("libraries", {}))

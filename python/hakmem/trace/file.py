@@ -17,7 +17,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Numbers, Records
 from hakmem.target.target import NONSENSE
 from hakmem.trace.lives import Lives, lives_of, merged
-from hakmem.trace.memory import SAMPLES_A_LINE, Memory
+from hakmem.trace.memory import COUNTERS, SAMPLES_A_LINE, Memory
 from hakmem.trace.words import Events, Op, events_of, set_times
 
 VERSION = 1
@@ -221,7 +221,10 @@ def read(path: Path) -> Trace:
                 if "words32" in what:
                     rings.setdefault(int(what["ring"]), []).extend(parts)
             lives, lost = resolved([np.frombuffer(b"".join(parts), "<u4") for parts in rings.values()])
-        lost = int((found.end or {}).get("lost", lost))
+        end = found.end or {}
+        lost = int(end.get("lost", lost))
+        # All must be numbers.
+        sum([*dict(found.head.get("libraries", {})).values(), *(end.get(name, 0) for name in COUNTERS)])
         return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
     except NONSENSE:
         raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
