@@ -61,6 +61,8 @@ def test_pprof_shows_the_sites_with_their_estimates(named: Profile, pprof: Calla
     total = sum(load.total_bytes for load in LOADS) + 30_000 * 64
     assert sum(found.values()) == pytest.approx(total, abs=9)
     assert found["[before the profile began]"] == pytest.approx(site_table(named).before.value, abs=1)
+    named.names = {address: (Frame("<module>", "x.py", 1),) for address in named.names}
+    assert "<module>" in in_bytes(pprof(named, "-top", "-unit=b"))
 
 
 @pytest.mark.parametrize("column", ["inuse_objects", "inuse_requested", "inuse_samples"])

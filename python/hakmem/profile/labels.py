@@ -46,10 +46,13 @@ class Labels:
     def frames(self, stack: Stack) -> tuple[Frame, ...]:
         """All of a stack, innermost first."""
         if stack not in self._stacks:
-            folds = not self._with_internals and any(map(is_place, stack))
-            kept = self._without_interpreter(stack) if folds else stack
-            self._stacks[stack] = tuple(frame for address in kept for frame in self.at(address))
+            self._stacks[stack] = tuple(frame for address in self.folded(stack) for frame in self.at(address))
         return self._stacks[stack]
+
+    def folded(self, stack: Stack) -> Stack:
+        """Without the interpreter's frames, if it has lines of Python."""
+        folds = not self._with_internals and any(map(is_place, stack))
+        return self._without_interpreter(stack) if folds else stack
 
     def _without_interpreter(self, stack: Stack) -> Stack:
         """The functions that it runs stand for it, if the stack has them."""

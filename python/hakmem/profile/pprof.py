@@ -20,7 +20,9 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
+from functools import cache
 
+from hakmem.profile.labels import Labels
 from hakmem.profile.model import ByAddress, Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
 from hakmem.profile.sites import factors_of, site_table
@@ -115,11 +117,11 @@ class _Writer:
         profile = self._profile
         samples = profile.allocated if is_allocated else profile.samples
         rows: dict[RowKey, Row] = defaultdict(Row)
-        factors = factors_of(samples, profile.classes, is_allocated)
+        factors, folded = factors_of(samples, profile.classes, is_allocated), cache(Labels(profile).folded)
         for one in samples:
             age_ms = rough(one.age_ms)
             key = (
-                one.stack, one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id,
+                folded(one.stack), one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id,
                 weight_step(one),
             )  # fmt: skip
             rows[key].add(one, *factors[one.class_number])
@@ -194,7 +196,9 @@ class _Writer:
         if key not in self._functions:
             number = self._functions[key] = len(self._functions) + 1
             name, file = self._strings[frame.function], self._strings[frame.file]
-            self._out.nested(5, Message().number(1, number).number(2, name).number(3, name).number(4, file))
+            # pprof removes template arguments: `<module>`, a name of Python's, would be one.
+            linked = 0 if frame.function.startswith("<") and frame.function.endswith(">") else name
+            self._out.nested(5, Message().number(1, number).number(2, name).number(3, linked).number(4, file))
         return self._functions[key]
 
     def _mapping(self, number: int, mapping: Mapping) -> Message:
