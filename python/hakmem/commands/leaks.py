@@ -124,6 +124,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     from hakmem.blocks.leaks import Options, find_leaks
     from hakmem.blocks.samples import sources_of
     from hakmem.blocks.whose import Whose
+    from hakmem.doctor.runtimes import hidden_in
     from hakmem.target.switch import Settings
     from hakmem.views.screen import progress_bar
 
@@ -152,6 +153,6 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
                 raise
             watched.notes.append(f"unreachable blocks are not known: {error}")
     evidence = evidence_of(watched, reached)
-    head = Whose.head_of(opened)
-    found = Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes, spent=watched.spent)
+    head, notes = Whose.head_of(opened), watched.notes + hidden_in(opened.process)
+    found = Conclusion(**head, evidence=evidence, reached=reached, notes=notes, spent=watched.spent)
     return found, watched.stopped_by

@@ -179,8 +179,7 @@ def gathered_as(asked: Asked, opened: Target) -> Gathered:
         for_s = asked.for_s or FOR_S
         with progress_bar("profiling", for_s) as progress:
             gathered = gather(opened, Plan(wanted, for_s, replace(settings, lease_s=0.0)), progress)
-    if hidden := hidden_in(opened.process):
-        gathered.notes.append(hidden)
+    gathered.notes += hidden_in(opened.process)
     return gathered
 
 

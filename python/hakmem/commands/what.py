@@ -20,6 +20,7 @@ from hakmem.commands.arguments import (
     open_target,
     option,
     options_as,
+    say,
 )
 
 ADDRESS_END = 1 << 64
@@ -84,6 +85,7 @@ def command(asked: Asked) -> None:
     from hakmem.blocks.one_block import what_is
     from hakmem.blocks.what import what_lives
     from hakmem.blocks.whose import as_json
+    from hakmem.doctor.runtimes import hidden_in
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.what_text import print_block, print_what
 
@@ -99,6 +101,8 @@ def command(asked: Asked) -> None:
         else:
             print_block(console(), block, asked.examples)
         return
+    for note in hidden_in(opened.process):
+        say(note)
     with progress_bar("reading") as progress:
         answer = what_lives(opened, asked.block_bytes, asked.draws, asked.examples, progress)
     if asked.as_json:

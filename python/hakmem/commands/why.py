@@ -36,8 +36,7 @@ def command(
     opened = open_target(target)
     with making_sense(opened):
         explanation = explain(opened)
-        if opened.process is not None and (hidden := hidden_in(opened.process)):
-            explanation.notes.append(hidden)
+        explanation.notes += hidden_in(opened.process)
     if as_json:
         print_json(asdict(explanation))
     else:

@@ -133,13 +133,16 @@ def hidden(found: Runtime | None, environment: Mapping[str, str], words: Sequenc
     return f"hakmem does not see all of {found.name}'s objects: {found.serves}; {found.advice}."
 
 
-def hidden_in(process: Process) -> str | None:
-    """`hidden` for a running process; None, too, where its environment cannot be read."""
+def hidden_in(process: Process | None) -> list[str]:
+    """`hidden` of a running process, as a note; none of a core, or where its environment cannot be read."""
+    if process is None:
+        return []
     try:
         files = {mapping.file_name for mapping in process.maps() if mapping.is_file}
-        return hidden(runtime_of(executable_name(process), files), process.environment(), process.command)
+        note = hidden(runtime_of(executable_name(process), files), process.environment(), process.command)
     except HakmemError:
-        return None
+        note = None
+    return [note] if note else []
 
 
 def executable_name(process: Process) -> str:
