@@ -86,14 +86,16 @@ def read_profile(
     with making_sense(target):
         state = read_state(target)
         maps = target.maps()
-        stacks, weights, lifetimes = _read_sites(target, state, maps)
+        segments = list(_segments(target, state, "sample"))
+        # The sites after the samples: otherwise those of the newest would not be known.
+        stacks, weights, lifetimes = _read_sites(target, read_state(target), maps)
         profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
-            profile.samples = list(merged(_segments(target, state, "sample"), stacks, target.schema))
+            profile.samples = list(merged(segments, stacks, target.schema))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
             for address, _, sample in _read_samples(
-                target, state, stacks, began_ms if mode is Mode.NEW else 0
+                target, state, segments, stacks, began_ms if mode is Mode.NEW else 0
             ):
                 profile.blocks.append(address)
                 profile.samples.append(sample)
@@ -150,15 +152,16 @@ def read_live_samples(target: Target) -> list[tuple[int, Sample]]:
     """The samples that live now, each with the time of its birth in nanoseconds."""
     with making_sense(target):
         state = read_state(target)
-        stacks = _read_sites(target, state, target.maps())[0]
-        return [(born_ns, one) for _, born_ns, one in _read_samples(target, state, stacks, 0)]
+        segments = list(_segments(target, state, "sample"))
+        stacks = _read_sites(target, read_state(target), target.maps())[0]
+        return [(born_ns, one) for _, born_ns, one in _read_samples(target, state, segments, stacks, 0)]
 
 
 # ---- samples --------------------------------------------------------------------------------------------
 
 
 def _read_samples(
-    target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
+    target: Target, state: np.void, segments: list[np.void], stacks: dict[int, Stack], since_ms: int
 ) -> Iterator[tuple[int, int, Sample]]:
     """Samples with the sampler's key of each (its block's address, or that of its first granule) and its
     birth in nanoseconds."""
@@ -166,7 +169,7 @@ def _read_samples(
     shift = np.uint64(schema.constant("sample_halvings_shift"))
     address_mask = (1 << int(shift)) - 1
     lost = stacks[schema.constant("site_lost")]
-    for segment in _segments(target, state, "sample"):
+    for segment in segments:
         keys = segment["keys"]
         rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):

@@ -35,7 +35,7 @@ CODE_BYTES, WORD_BYTES, TYPE_AT = 256, 8, 8
 SIZE_AT, BYTES_AT = 16, 32
 TEXT_AT = {False: (48, 72), True: (40, 56)}  # since 3.12: of a str in ASCII, and of others
 TEXT_MAX, LINES_MAX = 4096, 1 << 20
-RUNS_PYTHON = "_PyEval_EvalFrameDefault"  # and its parts: .cold
+RUNS_PYTHON = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")  # and its parts: .cold, or one for each instruction
 SHIMS = ("<shim>", "<trampolines>", "<interpreter trampoline>")  # where C calls Python, as 3.12 marks it
 FREED = "(freed function of Python)"
 
@@ -99,6 +99,7 @@ class PythonFrames:
     memory: Memory
     recipe: Recipe
     mappings: list[tuple[Mapping, Symbols, int]] = field(default_factory=list)  # of the interpreter's code
+    _frames: dict[tuple[int, int], tuple[int, bool]] = field(default_factory=dict)
     _codes: dict[tuple[int, int], _Code | None] = field(default_factory=dict)
     _runs: dict[int, bool] = field(default_factory=dict)
 
@@ -135,18 +136,25 @@ class PythonFrames:
         """Runs of Python's functions that called each other; what runs each is one call of the interpreter's
         function.  As return addresses, whose calls lie before them."""
         run: list[int] = []
-        for code_word, rest in zip(words[::FRAME_WORDS], words[1::FRAME_WORDS], strict=False):
-            address, wanted = code_word & ~PYTHON_WORD, rest >> 32 & (1 << HASH_BITS) - 1
-            instruction, byte = rest >> 8 & INSTRUCTION_UNKNOWN, rest & 0xFF
-            code = self._code(address, wanted)
-            if code is None or not code.is_shim:
-                place = Place(FREED) if code is None else code.place(instruction)
-                run.append(number_of(place) + 1)
-            if run and self._is_called_by_c(code, byte):
+        for frame in zip(words[::FRAME_WORDS], words[1::FRAME_WORDS], strict=False):
+            if frame not in self._frames:
+                self._frames[frame] = self._frame(*frame)
+            number, is_called_by_c = self._frames[frame]
+            run += [number + 1] if number else []
+            if run and is_called_by_c:
                 yield run
                 run = []
         if run:
             yield run
+
+    def _frame(self, code_word: int, rest: int) -> tuple[int, bool]:
+        """The number of its place, 0 for none, and whether C has called it."""
+        code = self._code(code_word & ~PYTHON_WORD, rest >> 32 & (1 << HASH_BITS) - 1)
+        is_called_by_c = self._is_called_by_c(code, rest & 0xFF)
+        if code is None:
+            return number_of(Place(FREED)), is_called_by_c
+        instruction = rest >> 8 & INSTRUCTION_UNKNOWN
+        return 0 if code.is_shim else number_of(code.place(instruction)), is_called_by_c
 
     def _is_called_by_c(self, code: _Code | None, byte: int) -> bool:
         if not self.recipe.is_by_address:
