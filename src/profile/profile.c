@@ -27,6 +27,12 @@ static bool may_take(enum profile_table table, size_t bytes) {
   return false;
 }
 
+/* Samples have a share of their own. */
+bool profile_tables_are_small(void) {
+  uint64_t all = load_relaxed(&profile_state.table_bytes), of_samples = load_relaxed(&sample_bytes);
+  return all < PROFILE_TABLE_BYTES / 4 * 3 || all - of_samples < PROFILE_TABLE_BYTES / 4;
+}
+
 void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,
                          size_t bytes) {
   /* acquire: orders nothing; a piece is zeroed since it was made. */

@@ -103,6 +103,7 @@ struct profile_state {
   halvings; /* times that the table was full: half of it went, the rest counts double */
   ATOMIC(uint64_t) incomplete_stacks;
   ATOMIC(uint64_t) lost_stacks; /* no memory to keep them: counted at site 0 */
+  ATOMIC(uint64_t) cut_stacks;  /* little memory to keep them: without frames of Python */
   ATOMIC(uint64_t) sampling_ns; /* time spent on taking samples, by all threads */
   ATOMIC(uint64_t) table_bytes; /* of the tables below */
   ATOMIC(uint64_t) site_count;  /* sites[0 …]; site 0 stands for lost stacks */
@@ -123,6 +124,9 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 
 /* Samples may take 5/8 of it; all others the rest. */
 enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_LIVES, TABLE_COUNT };
+
+/* Whether other tables than that of samples leave room for more. */
+bool profile_tables_are_small(void);
 
 /* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one that another thread has put there first.
  * NULL beyond that bound or without memory. */

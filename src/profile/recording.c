@@ -53,7 +53,11 @@ static uint32_t find_site(void) {
   bool is_complete = false;
   size_t count = unwind_stack(frames, profile_depth(), &is_complete);
   if (!is_complete) fetch_add_relaxed(&profile_state.incomplete_stacks, 1);
-  size_t python = sites_are_few() ? find_python(frames + count) : 0;
+  size_t python = find_python(frames + count);
+  if (python && !sites_have_room(frames, count + python, is_complete)) {
+    python = 0;
+    fetch_add_relaxed(&profile_state.cut_stacks, 1);
+  }
   return sites_find(frames, count + python, is_complete);
 }
 

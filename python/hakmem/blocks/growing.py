@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.profile.live import is_known, read_profile
 from hakmem.profile.model import Mode, Profile, Stack
-from hakmem.profile.session import Plan, Progress, Spent, gather, is_on
+from hakmem.profile.session import Plan, Progress, Spent, gather, is_on, python_notes
 from hakmem.target.switch import Settings, read_state
 from hakmem.target.target import Target
 
@@ -78,7 +78,7 @@ def watch(target: Target, how: Watch, progress: Progress = lambda _: None) -> Wa
 def _so_far(target: Target) -> Watched:
     profile = read_profile(target)
     if profile.samples:
-        return Watched(profile)
+        return Watched(profile, notes=python_notes(target))
     if target.process is None:
         return Watched(notes=[f"{UNKNOWN}: no profile was on when the core was written"])
     return Watched(notes=[f"{UNKNOWN}: no profile is on (hakmem profile {target.pid} --on)"])

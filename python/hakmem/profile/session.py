@@ -18,7 +18,9 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
 from hakmem.profile.live import Start, clock_ms, is_known, read_profile, read_start
 from hakmem.profile.model import Mode, Profile
-from hakmem.target.switch import Settings, Switch, is_asked_for, read_state
+from hakmem.target.python_frames import PythonFrames
+from hakmem.target.python_recipe import UnknownPythonError, recipe_of
+from hakmem.target.switch import STATE, Settings, Switch, is_asked_for, read_state
 from hakmem.target.target import Target
 
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
@@ -70,10 +72,13 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     start = read_start(target)
     with Switch(target) as switch:
         was_on = switch.is_on
+        began = python_notes(target) if was_on else []
         readings = _Readings(target, plan.mode, None if was_on else start)
         try:
             with stoppable():
-                return _while_on(switch, plan, readings, progress, was_on=was_on)
+                gathered = _while_on(switch, plan, readings, progress, was_on=was_on)
+                gathered.notes += dict.fromkeys(began + python_notes(target))
+                return gathered
         finally:
             if not was_on:
                 with suppress(HakmemError):  # its lease would end it, too; one that is gone needs nothing
@@ -90,7 +95,26 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
         raise HakmemError(
             f"{what} has no samples: no profile was on; switch one on with `hakmem profile PID --on`"
         )
-    return Gathered(profile, "read")
+    return Gathered(profile, "read", python_notes(target))
+
+
+def python_notes(target: Target) -> list[str]:
+    """Why samples have no lines of Python.  New ones of a profile begun without the tool get them."""
+    if not target.schema.has(STATE, "cut_stacks"):
+        return []
+    try:
+        if recipe_of(target) is None:
+            return []
+        if PythonFrames.of(target) is None:
+            with Switch(target) as switch:
+                switch.tell_python()
+            return ["samples so far have no lines of Python: the profile was begun without this command"]
+    except UnknownPythonError as error:
+        return [str(error)]
+    except HakmemError:
+        return []
+    cut = int(read_state(target)["cut_stacks"])
+    return [f"{cut:,} samples have no lines of Python: the process compiles ever more code"] if cut else []
 
 
 def is_on(target: Target) -> bool:

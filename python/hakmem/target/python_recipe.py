@@ -4,12 +4,13 @@
                          (_Py_DebugOffsets)
 
 An interpreter of another version, one without the global lock, or with code objects of another size gets no
-recipe: stacks have its C functions then."""
+recipe (UnknownPythonError): stacks have its C functions then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,8 +26,20 @@ THREAD_LINKS = [0, 8, 16]  # previous, next, interpreter: then come the frame an
 FRAME_LINKS = [8, 0]  # previous, code object: then comes the instruction
 BASIC_SIZE_OF_TYPE, WORD_BYTES, OFFSET_BITS = 32, 8, 16
 BY_NUMBER, NOTES_SHIFT, NOTE_BITS, VERSION_SHIFT = 1 << 32, 33, 8, 48
-OLDEST, BY_ADDRESS, SELF_DESCRIBED, NEWEST = 0x309, 0x30B, 0x30D, 0x30E
+BY_ADDRESS, SELF_DESCRIBED, NEWEST = 0x30B, 0x30D, 0x30E
 CALLED_BY_C = 68  # of a frame: whether C called it
+
+
+class UnknownPythonError(Exception):
+    """An interpreter of another kind."""
+
+    def __init__(self, version: int) -> None:
+        name = f"{version >> 8}.{version & 0xFF}" if version else "an older one"
+        build = "another build of " if 0 < version <= NEWEST else ""
+        super().__init__(
+            "sites have no lines of Python: these are known of CPython 3.9 to 3.14 with the global lock, "
+            f"and the process runs {build}{name}"
+        )
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class Recipe:
     def is_by_address(self) -> bool:
         return self.version >= BY_ADDRESS
 
-    @property
+    @cached_property
     def hashed(self) -> int:
         """The words of a code object that tell it from another: no counter, and nothing that specialisation
         changes."""
@@ -105,7 +118,7 @@ _LAYOUTS = {
 
 
 def recipe_of(target: Target) -> Recipe | None:
-    """None without an interpreter of a known kind."""
+    """None without an interpreter; UnknownPythonError for one of another kind."""
     maps = [one for one in target.maps() if one.is_file]
     files = {one.path: one for one in maps if one is maps[0] or "python" in one.file_name}
     for mapping in files.values():
@@ -122,16 +135,15 @@ class _Interpreter:
     def __init__(self, target: Target, file: ElfFile, bias: int) -> None:
         self._memory, self._file, self._bias = target.memory, file, bias
 
-    def recipe(self) -> Recipe | None:
-        version, code_type = self._version(), self._address("PyCode_Type")
-        if not OLDEST <= version <= NEWEST or code_type is None:
-            return None
-        found = self._described(version, code_type)
-        if version < SELF_DESCRIBED:
+    def recipe(self) -> Recipe:
+        version, code_type = self._version(), self._address("PyCode_Type") or 0
+        found = self._described(version, code_type) if version <= NEWEST else None
+        if version in _LAYOUTS:
             size, thread, frame, filename, first_line = _LAYOUTS[version]
             found = Recipe(version, code_type, thread, frame, filename, first_line, size)
-        has_size = found is not None and self._words(code_type + BASIC_SIZE_OF_TYPE, 1)[0] == found.code
-        return found if has_size else None
+        if found is None or self._words(code_type + BASIC_SIZE_OF_TYPE, 1)[0] != found.code:
+            raise UnknownPythonError(version)
+        return found
 
     def _version(self) -> int:
         """By its own number; before 3.11 by functions that were new."""

@@ -92,17 +92,18 @@ class Switch(AbstractContextManager["Switch"]):
         if self.target.schema.has(CONTROL, "cost_percent"):
             self._set("cost_percent", settings.cost_percent)
         self._lease(settings.lease_s)
-        self._tell_python()
+        self.tell_python()
         self._set("flags", int(self._record()["flags"]) | self._constant("profile_on"))
         self._announce()
 
-    def _tell_python(self) -> None:
+    def tell_python(self) -> None:
         """How samples find functions of Python, where the process has an interpreter of a known kind."""
-        from hakmem.target.python_recipe import WORDS, recipe_of
+        from hakmem.target.python_recipe import WORDS, UnknownPythonError, recipe_of
 
-        if self.target.schema.has(CONTROL, "python_code_type") and (found := recipe_of(self.target)):
-            for name, word in reversed(list(zip(WORDS, found.words, strict=True))):
-                self._set(f"python_{name}", word)
+        with suppress(UnknownPythonError):
+            if self.target.schema.has(CONTROL, "python_code_type") and (found := recipe_of(self.target)):
+                for name, word in reversed(list(zip(WORDS, found.words, strict=True))):
+                    self._set(f"python_{name}", word)
 
     def _lease(self, lease_s: float) -> None:
         end_ms = monotonic_ms(self._process.memory_id) + int(lease_s * MS_PER_S) if lease_s else 0
