@@ -6,10 +6,12 @@ apt does it, with lists and a cache of its own: what it downloads is signed, and
 left alone.  As a program, for tests/fresh/run: `mirrors.py SUITE FOLDER` prints what mmdebstrap makes a root
 of that suite from, the keyring first and then the line of the sources."""
 
+import fcntl
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from results import captured
@@ -62,6 +64,15 @@ def source_of(suite: str, components: str = "main") -> str:
     """The address of its mirror, its name and its components, as in sources.list."""
     mirror = UBUNTU_MIRROR if suite in UBUNTU_SUITES else _debian_mirror()
     return f"{mirror} {suite} {components}"
+
+
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    """Another test may want to fill the folder just now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def apt_options(suite: str, folder: Path, components: str = "main") -> list[str]:

@@ -4,14 +4,13 @@ mmdebstrap, which needs root (the user's), and kept.
 `root_with(folder, suite, packages)` returns a Root; `Root.run(...)` runs a command in its copy of the
 sources."""
 
-import fcntl
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirrors import CannotFetchError, keyring_of, run, source_of
+from mirrors import CannotFetchError, keyring_of, run, source_of, turn
 from results import captured
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,9 +57,7 @@ def root_with(folder: Path, suite: str, packages: list[str]) -> Root:
     """A root of any packages, in a folder that is kept.  CannotFetchError says why it cannot be had."""
     if os.geteuid() != 0:
         raise CannotFetchError("making a root needs root")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # another test may want it just now
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with turn(folder):
         done = folder / "done"
         if not done.exists() or done.read_text() != " ".join(packages):
             shutil.rmtree(folder / "root", ignore_errors=True)

@@ -5,17 +5,16 @@ into build/arm64, not installed.  apt does it, so that what comes is signed.
 `kernel(page_bytes)` one with pages of this size: its image and the modules that GUEST_MODULES names
 """
 
-import fcntl
 import lzma
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.kernels import ROOT, CannotFetchError, apt_options, run
+from mirrors import turn
 
 STORE = ROOT / "build" / "arm64"
 # To share folders with a machine; in the order in which they are loaded.
@@ -83,19 +82,10 @@ class Mirror:
             package.unlink()
 
 
-@contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Another test may want it just now."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _unpacked(name: str, fetch: Callable[[], None]) -> Path:
     """The root of STORE/name, which `fetch` fills when it is not complete."""
     folder = STORE / name
-    with _turn(folder):
+    with turn(folder):
         if not (folder / "done").exists():
             fetch()
             (folder / "done").touch()

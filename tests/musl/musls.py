@@ -4,14 +4,13 @@ installed.  And programs that others built for Alpine, out of their wheels on Py
 `fetch(musl)` returns a Root; `Root.build(...)` makes a program that runs on that musl, `Root.loader` runs one
 that was made elsewhere."""
 
-import fcntl
 import shutil
 import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirrors import CannotFetchError, run, unpack
+from mirrors import CannotFetchError, run, turn, unpack
 from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,9 +101,7 @@ class Root:
 def fetch(musl: Musl) -> Root:
     """Downloaded when it is not there yet; CannotFetchError says why it cannot be had."""
     folder = STORE / musl.suite
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # another test may want it just now
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with turn(folder):
         root = Root(folder / "root")
         # Releases before /usr was one have it in /lib: there the linker does not look, and takes libc.a.
         linked = root.path / MULTIARCH / "libc.so"
@@ -122,9 +119,7 @@ def fetch(musl: Musl) -> Root:
 def fetch_wheel(package: str) -> Path:
     """The folder with what is in the wheel of that package for musllinux."""
     folder = STORE / package
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with turn(folder):
         if not (folder / "done").exists():
             platform = ["--platform", "musllinux_1_2_x86_64", "--only-binary", ":all:", "--no-deps"]
             pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]

@@ -3,13 +3,12 @@ installed.
 
 `fetch(glibc)` returns a Root; `Root.build(...)` links a program with that glibc, to be run on it."""
 
-import fcntl
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirrors import CannotFetchError, run, unpack
+from mirrors import CannotFetchError, run, turn, unpack
 from results import captured
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,19 +90,12 @@ def make_links_inside(root: Path) -> None:
 def fetch(glibc: Glibc) -> Root:
     """Downloaded when it is not there yet; CannotFetchError says why it cannot be had."""
     folder = STORE / glibc.suite
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # another test may want it just now
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return fetch_locked(glibc, folder)
-
-
-def fetch_locked(glibc: Glibc, folder: Path) -> Root:
     root, done = Root(folder / "root"), folder / "done"
-    if done.exists():
-        return root
-    unpack(glibc.suite, folder, PACKAGES)
-    make_links_inside(root.path)
-    if not (root.libraries / "libc.so.6").exists():
-        raise CannotFetchError(f"no libc.so.6 in {', '.join(PACKAGES)} of {glibc.suite}")
-    done.touch()
+    with turn(folder):
+        if not done.exists():
+            unpack(glibc.suite, folder, PACKAGES)
+            make_links_inside(root.path)
+            if not (root.libraries / "libc.so.6").exists():
+                raise CannotFetchError(f"no libc.so.6 in {', '.join(PACKAGES)} of {glibc.suite}")
+            done.touch()
     return root
