@@ -14,8 +14,8 @@ from hakmem.target.python_frames import FREED, place_of
 from hakmem.target.switch import Settings, Switch, read_state
 from hakmem.target.target import open_process
 from mirrors import CannotFetchError
-from results import Tally
-from tool.processes import hakmem, hakmem_json, running
+from results import Compile, Tally
+from tool.processes import PROGRAMS, hakmem, hakmem_json, running, wait_until
 from tool.pythons import python_of
 
 PROGRAM = """\
@@ -77,6 +77,8 @@ print("ready", flush=True)
 work(3)
 """
 SAMPLES = int(os.environ.get("PROFILE_SAMPLES", 20_000))
+EMBEDDED = "kept = []\ndef remember():\n    kept.extend(bytearray(40000) for _ in range(20))\nremember()"
+OF_THE_REST = 30_000  # bytes of embeds.c's blocks while there is no interpreter
 OLD = "3.9 to 3.14 with the global lock, and the process runs an older one"
 BEGUN_BEFORE = "samples so far have no lines of Python"
 HIDDEN = "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem"
@@ -131,6 +133,25 @@ def test_a_storm_yields_no_wrong_line(python: Path, lib: Path, tally: Tally) -> 
         assert "compiles ever more code" in python_notes(target)[0]
     tally(right, "samples of code that is compiled in a storm")
     assert right > 100
+
+
+@pytest.mark.parametrize("python", ["3.9", "3.11", "3.13"], indirect=True)
+def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> None:
+    library = python.parents[1] / "lib" / f"lib{python.name}.so.1.0"
+    if not library.exists():
+        pytest.skip(f"not installed: {library.name}")
+    program = [compile_c(PROGRAMS / "embeds.c"), library, EMBEDDED]
+    with running(program, lib, {"PYTHONMALLOC": "malloc", "PYTHONHOME": str(python.parents[1])}) as process:
+        target = open_process(process.pid)
+        with Switch(target) as switch:
+            switch.on(Settings(period_bytes=16384))
+            wait_until(lambda: int(read_state(target)["samples"]) > SAMPLES // 10, "it takes no samples")
+        stacks = [
+            (one.requested_bytes, set(map(place_of, one.stack))) for one in read_profile(target).samples
+        ]
+        assert process.poll() is None
+    assert any(places != {None} for size, places in stacks if size != OF_THE_REST)
+    assert all(places == {None} for size, places in stacks if size == OF_THE_REST)
 
 
 @pytest.mark.parametrize(
