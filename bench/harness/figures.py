@@ -22,7 +22,7 @@ def magazine_hit_rate(report: Report) -> float:
     """1 - misses / calls: refills and flushes against the calls that the benchmark itself counted (A7)."""
     calls = float(report["sample"]["mallocs"] + report["sample"]["frees"])
     misses = int(report["exit"]["refills"] + report["exit"]["flushes"])
-    return 1 - misses / calls
+    return max(0.0, 1 - misses / calls)
 
 
 def locks_per_million(report: Report) -> float:
