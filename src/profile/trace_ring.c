@@ -3,8 +3,8 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-/* A CLOCK comes, and a look is due, after 20 to 40 ms; a look, too, after 1,024 events without room. */
-enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14, LOST_A_LOOK = 1 << 10 };
+/* A CLOCK comes, and a look is due, after 20 to 40 ms. */
+enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14 };
 /* CLOCK, TIME, REGION, three of SIZE, and the event. */
 enum { WORDS_AT_ONCE = TRACE_CLOCK_WORDS + 6, WHAT_BITS = 32 - TRACE_OPERATION_BITS };
 
@@ -52,10 +52,15 @@ static void put_size(struct trace_ring *ring, uint64_t *at, size_t size, unsigne
 NOINLINE bool trace_ring_note(struct trace_ring *ring, enum trace_operation operation,
                               uintptr_t address, size_t size, unsigned power, uint64_t now) {
   uint64_t at = load_relaxed(&ring->written);
-  bool is_look_due = UNLIKELY((now - ring->clock) >> CLOCK_SHIFT);
+  bool is_look_due =
+      (int64_t)(now - ring->looked) >> CLOCK_SHIFT > 0; /* `now` may be an older time */
+  if (is_look_due) ring->looked = now;
   /* acquire: the tool has read the words that are overwritten from here on. */
   ring->room = load_acquire(&ring->read) + TRACE_RING_WORDS - WORDS_AT_ONCE;
-  if (UNLIKELY(at > ring->room)) return ring->lost++ % LOST_A_LOOK == 0 && is_look_due;
+  if (UNLIKELY(at > ring->room)) {
+    ring->lost++;
+    return is_look_due;
+  }
   put_place(ring, &at, address, now);
   uint64_t *last = trace_size_of_slab(ring, address);
   if (operation == TRACE_RESIZE || (operation == TRACE_TAKE && (power || *last != size)))
@@ -69,7 +74,7 @@ NOINLINE bool trace_ring_note(struct trace_ring *ring, enum trace_operation oper
 bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
   if (ring->purged_bytes && !metadata_take_again(ring->purged_bytes)) return false;
   ring->purged_bytes = 0;
-  ring->time = ring->clock = ring->room = 0; /* the next event brings them */
+  ring->time = ring->clock = ring->looked = ring->room = 0; /* the next event brings them */
   ring->region = 0;
   for (unsigned slab = 0; slab < TRACE_SLABS; slab++) ring->sizes[slab] = UINT64_MAX;
   ring->exact_until = UINT64_MAX;

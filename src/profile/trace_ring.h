@@ -44,6 +44,7 @@ struct trace_ring {
   uint64_t room;            /* there is some up to this word */
   uint64_t time, clock;     /* ticks of the last TIME and CLOCK */
   uint64_t exact_until;     /* the word up to which each event since TIME reads the clock */
+  uint64_t looked;          /* ticks when a look was due last */
   uint64_t lost;            /* events, since there was no room */
   uint32_t thread_id;
   uint32_t region;                     /* of the last event */
