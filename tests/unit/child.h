@@ -88,12 +88,23 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   on_threads(1, body, argument, 0);
 }
 
-/* CHILD(name) { … } is such a body without an argument, CHILD_TEST(name) { … } a test of one. */
+/* CHILD(name) { … } is such a body without an argument, BARE_TEST(name) { … } a test of one; CHILD_TEST(name) { … } is
+ * a test of a body that the file's BEFORE(child) { … } precedes, in its process. */
 #define CHILD(name) static void name(UNIT_UNUSED const void *unused)
-#define CHILD_TEST(name)                            \
+#define BARE_TEST(name)                             \
   CHILD(name);                                      \
   TEST(name) { assert_child_succeeds(name, NULL); } \
   CHILD(name)
+#define CHILD_BODY(name)                        \
+  static void name##_body(void);                \
+  CHILD(name) {                                 \
+    if (unit.before_child) unit.before_child(); \
+    name##_body();                              \
+  }
+#define CHILD_TEST(name)                            \
+  CHILD_BODY(name)                                  \
+  TEST(name) { assert_child_succeeds(name, NULL); } \
+  static void name##_body(void)
 
 /* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child for each value. */
 #define CHILD_TESTS(name, type, parameter, ...)                              \
@@ -126,10 +137,10 @@ static inline void assert_child_reports(void (*body)(const void *), const void *
     if (!strstr(child.said, *parts)) fail_msg("\"%s\" is not in: %s", *parts, child.said);
 }
 
-/* REPORT_TEST(name, "part", …) { … } is a test of a body that ends so. */
+/* REPORT_TEST(name, "part", …) { … } is a test like CHILD_TEST of a body that ends so. */
 #define REPORT_TEST(name, ...)                                                               \
-  CHILD(name);                                                                               \
+  CHILD_BODY(name)                                                                           \
   TEST(name) { assert_child_reports(name, NULL, (const char *const[]){__VA_ARGS__, NULL}); } \
-  CHILD(name)
+  static void name##_body(void)
 
 #endif

@@ -22,6 +22,7 @@ static inline void owners_set_up(void) {
   owner_register(&mine);
   owner_register(&other);
 }
+BEFORE(child) { owners_set_up(); }
 
 static inline uint64_t counted(const struct owner *owner, enum counter which) {
   return load_relaxed(&owner->counters.value[which]);

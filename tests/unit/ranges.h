@@ -22,6 +22,7 @@ static struct counters counters;
 static inline void set_up(void) {
   REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1));
 }
+BEFORE(child) { set_up(); }
 
 /* Used memory first, as the tiers above do. */
 static inline size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {

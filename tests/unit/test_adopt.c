@@ -7,7 +7,6 @@ enum { SLABS = 6, REMOTE = 20 };
 
 /* `other` owns SLABS slabs, each with remote frees; `mine` wants blocks. */
 static void set_up(unsigned remote) {
-  owners_set_up();
   for (unsigned index = 0; index < SLABS; index++)
     free_remotely(full_slab(&other, CLASS_64), remote);
 }
@@ -79,7 +78,6 @@ CHILD_TEST(blocked_by_latch) {
 /* ---- dormant owners -------------------------------------------------------------------------------- */
 
 CHILD_TEST(sleep_and_wake) {
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64)); /* it runs */
@@ -96,7 +94,6 @@ CHILD_TEST(sleep_and_wake) {
 
 /* Whoever finds it busy leaves the hint for the next one. */
 CHILD_TEST(busy_sleeper) {
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
   sweep_owners(0);
@@ -109,7 +106,6 @@ CHILD_TEST(busy_sleeper) {
 
 /* Remote frees that come after the owner fell asleep are found as well. */
 CHILD_TEST(free_to_a_sleeper) {
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   sweep_owners(0);
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
@@ -119,7 +115,6 @@ CHILD_TEST(free_to_a_sleeper) {
 }
 
 CHILD_TEST(release_what_is_free) {
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, slab->capacity);
   sweep_owners(0);

@@ -3,12 +3,13 @@
 
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
+
 #define MIB ((size_t)1 << 20)
 
 /* From the second request on the site is known to ask for this size, and what it frees is kept whole. */
 /* What was freed last is taken first, as far as it fits; the rest stays free. */
 CHILD_TEST(count_and_reuse) {
-  start_library();
   hak_free(must_malloc(3 * MIB));
   void *block = must_malloc(3 * MIB);
   REQUIRE(load_relaxed(&totals.big_live_bytes) == hak_malloc_usable_size(block));
@@ -21,7 +22,6 @@ CHILD_TEST(count_and_reuse) {
 }
 
 CHILD_TEST(growing_in_place) {
-  start_library();
   unsigned char *block = must_malloc(2 * MIB);
   memset(block, 0x42, 2 * MIB);
   size_t usable = hak_malloc_usable_size(block);
@@ -65,7 +65,6 @@ CHILD_TESTS(grow_by_moving, bool, can_move, true, false) {
 }
 
 CHILD_TEST(refuse_the_impossible) {
-  start_library();
   static const size_t sizes[] = {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX,
                                  SIZE_MAX - 65535, (size_t)1 << 47};
   for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {

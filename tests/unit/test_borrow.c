@@ -15,7 +15,6 @@ static void require_blocks_of(const struct slab *slab, unsigned first, unsigned 
 }
 
 CHILD_TEST(take_what_came_back) {
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, 5);
   int64_t bytes_out = load_relaxed(&other.bytes_out);
@@ -29,7 +28,6 @@ CHILD_TEST(take_what_came_back) {
 
 /* Few came back to each. */
 CHILD_TEST(gather) {
-  owners_set_up();
   struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
   free_remotely(second, 1);
   free_remotely(first, 2);
@@ -42,7 +40,6 @@ CHILD_TEST(gather) {
 
 /* Of wholly free slabs one is lent from; the others go to the pool, where they serve whole. */
 CHILD_TEST(lend_from_one) {
-  owners_set_up();
   struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
   free_remotely(second, second->capacity);
   free_remotely(first, first->capacity);
@@ -57,7 +54,6 @@ CHILD_TEST(lend_from_one) {
  * far ones if they idle. */
 CHILD_TEST(leave_the_fresh) {
   static struct owner silent[20];
-  owners_set_up();
   for (unsigned index = 0; index < 20; index++) owner_register(&silent[index]);
   struct slab *freed = full_slab(&other, CLASS_4K);
   put_bits(freed, &other, 0, 7);
@@ -78,7 +74,6 @@ CHILD_TEST(leave_the_fresh) {
 /* Four blocks of 80 bytes are five lines: only all four are lent. */
 CHILD_TEST(lend_whole_lines) {
   enum { CLASS_80 = 5 };
-  owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_80);
   slab_free_remote(slab, 0, 0x7F8, &other.counters); /* 3 to 10 */
   REQUIRE(class_bytes(CLASS_80) == 80 && borrow_blocks(&mine, CLASS_80, blocks, WANTED) == 4);
@@ -88,7 +83,6 @@ CHILD_TEST(lend_whole_lines) {
 }
 
 CHILD_TEST(respect_the_latch) {
-  owners_set_up();
   os_fake.is_multi_threaded = true;
   free_remotely(full_slab(&other, CLASS_4K), 2);
   store_relaxed(&other.latch, LATCH_OWN);

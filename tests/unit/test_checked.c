@@ -8,8 +8,9 @@
 #include "observe/report_glibc.h"
 #include "slab/slab.h"
 
+BEFORE(child) { start_hardened(1); }
+
 CHILD_TEST(no_magazine_holds_a_block) {
-  start_hardened(1);
   void *block = must_malloc(100);
   for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++)
     REQUIRE(magazine_capacity(&heap_of_thread->magazines[class]) == 0);
@@ -27,14 +28,13 @@ static void assert_all_zero(size_t smallest, size_t largest) {
     }
 }
 
-CHILD_TEST(blocks_read_as_zero) {
+BARE_TEST(blocks_read_as_zero) {
   start_hardened(2);
   assert_all_zero(1, 200000);
 }
 
 /* The lower level leaves what is between the ends of blocks of more than 192 bytes in slabs. */
 CHILD_TEST(small_and_large_blocks_read_as_zero) {
-  start_hardened(1);
   assert_all_zero(1, WIPED_WHOLLY_BYTES - TRAILER_BYTES + 1);
   assert_all_zero(32 << 10, 200000);
   for (size_t size = 300; size < 200000; size = size * 3 / 2 + 1) {
@@ -49,7 +49,6 @@ CHILD_TEST(small_and_large_blocks_read_as_zero) {
 CHILD_TEST(slabs_change_their_class) {
   enum { BLOCKS = 2000 };
   static char *blocks[BLOCKS];
-  start_hardened(1);
   for (size_t size = 2500; size > 300; size = size * 2 / 3) {
     for (unsigned index = 0; index < BLOCKS; index++)
       blocks[index] = memset(must_malloc(size), 0xee, size);
@@ -60,7 +59,6 @@ CHILD_TEST(slabs_change_their_class) {
 
 /* Each has an address of its own, which comes again as late as it can. */
 CHILD_TEST(nothing_has_an_address) {
-  start_hardened(1);
   for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
     char *one = hak_aligned_alloc(alignment, 0), *other = hak_aligned_alloc(alignment, 0);
     REQUIRE(one && other && one != other);
@@ -80,7 +78,6 @@ CHILD_TEST(nothing_has_an_address) {
 /* More than there are addresses for: then they are blocks, and come to the same end. */
 CHILD_TEST(nothing_runs_out) {
   enum { BLOCKS = NOTHING_MAX + 1000 };
-  start_hardened(1);
   void **blocks = must_malloc(BLOCKS * sizeof *blocks);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(0);
   REQUIRE(nothing_covers((uintptr_t)blocks[0]) && !nothing_covers((uintptr_t)blocks[BLOCKS - 1]));
@@ -92,7 +89,6 @@ CHILD_TEST(nothing_runs_out) {
 CHILD_TEST(places_are_random) {
   enum { BLOCKS = 64 };
   uintptr_t blocks[BLOCKS];
-  start_hardened(1);
   unsigned ascending = 0;
   for (unsigned index = 0; index < BLOCKS; index++) {
     blocks[index] = (uintptr_t)must_malloc(50);
@@ -104,7 +100,6 @@ CHILD_TEST(places_are_random) {
 }
 
 CHILD_TEST(quarantine_is_bounded) {
-  start_hardened(1);
   for (unsigned round = 0; round < 1000; round++) hak_free(must_malloc(10000));
   const struct quarantine *quarantine = heap_of_thread->quarantine;
   REQUIRE(quarantine->bytes <= options.quarantine_bytes);
@@ -117,7 +112,6 @@ CHILD_TEST(quarantine_is_bounded) {
 }
 
 CHILD_TEST(ranges_wait_and_go) {
-  start_hardened(1);
   for (unsigned round = 0; round < 3 * QUARANTINE_RANGES; round++) hak_free(must_malloc(100000));
   REQUIRE(heap_of_thread->quarantine->range_count == QUARANTINE_RANGES);
   REQUIRE(look().big_live_bytes == 0);
@@ -126,7 +120,6 @@ CHILD_TEST(ranges_wait_and_go) {
 }
 
 CHILD_TEST(alignment_is_kept) {
-  start_hardened(1);
   for (size_t alignment = 8; alignment <= 4 << 20; alignment *= 2)
     for (size_t size = 1; size < 3 << 20; size = size * 5 + 3) {
       char *block = hak_aligned_alloc(alignment, size);
@@ -138,7 +131,6 @@ CHILD_TEST(alignment_is_kept) {
 }
 
 CHILD_TEST(resizing_notes_the_size) {
-  start_hardened(1);
   char *block = must_malloc(100);
   memset(block, 5, 100);
   REQUIRE(hak_realloc(block, 90) == block && hak_malloc_usable_size(block) == 90);
@@ -152,7 +144,7 @@ CHILD_TEST(resizing_notes_the_size) {
   hak_free(block);
 }
 
-REPORT_TEST(a_neighbour_tells, "hakmem: overflow seen at free of a neighbour of 0x") {
+CHILD(overflow_beside_a_free) {
   enum { BLOCKS = 1000 };
   static char *blocks[BLOCKS];
   start_hardened(2);
@@ -161,11 +153,14 @@ REPORT_TEST(a_neighbour_tells, "hakmem: overflow seen at free of a neighbour of 
   for (unsigned index = 0; index < BLOCKS; index++)
     if (blocks[index] == blocks[500] + 64) hak_free(blocks[index]);
 }
+TEST(a_neighbour_tells) {
+  const char *const said[] = {"hakmem: overflow seen at free of a neighbour of 0x", NULL};
+  assert_child_reports(overflow_beside_a_free, NULL, said);
+}
 
 /* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
 CHILD_TEST(checks_become_rare) {
   enum { FREES = 1000 * CHECK_PERIOD };
-  start_hardened(1);
   hak_free(must_malloc(1));
   struct quarantine *quarantine = heap_of_thread->quarantine;
   while (quarantine->checks < FIRST_CHECKS) REQUIRE(quarantine_is_time_to_check(quarantine));
@@ -175,7 +170,7 @@ CHILD_TEST(checks_become_rare) {
   REQUIRE(checks > 800 && checks < 1200); /* 1,000 and six times the spread */
 }
 
-CHILD_TEST(checks_do_not_become_rare) {
+BARE_TEST(checks_do_not_become_rare) {
   start_hardened(2);
   hak_free(must_malloc(1));
   for (unsigned round = 0; round < 10 * FIRST_CHECKS; round++)
@@ -183,7 +178,7 @@ CHILD_TEST(checks_do_not_become_rare) {
 }
 
 /* A block whose bit is clear and whose trailer is whole is being freed by another thread just now. */
-CHILD_TEST(who_is_on_its_way_is_left_alone) {
+BARE_TEST(who_is_on_its_way_is_left_alone) {
   enum { BLOCKS = 1000, SIZE = 56, BLOCK_BYTES = 64 };
   static char *blocks[BLOCKS];
   start_hardened(2);
@@ -210,7 +205,6 @@ static void *make_blocks(void *blocks) {
 /* Mid blocks of another thread are used again here, as by default. */
 CHILD_TEST(others_large_blocks_are_ready) {
   static void *blocks[OTHERS_BLOCKS];
-  start_hardened(1);
   hak_free(must_malloc(1));
   on_a_thread(make_blocks, blocks);
   unsigned class = class_of_size(OTHERS_BYTES + TRAILER_BYTES);
@@ -226,7 +220,6 @@ CHILD_TEST(figures_know_them) {
   static struct glibc_figures figures;
   enum { CLASS_64 = 4, BLOCKS = 100 };
   void *blocks[BLOCKS];
-  start_hardened(1);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(50);
   for (unsigned index = 0; index < BLOCKS / 2; index++) hak_free(blocks[index]);
   glibc_figures_take(&figures);

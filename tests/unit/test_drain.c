@@ -9,7 +9,6 @@ static const struct bin *bin(void) { return &mine.bins[CLASS_4K]; }
 
 /* All of them listed: the last one has `blocks` free, the others one. */
 static void list_slabs(uint64_t blocks) {
-  owners_set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     slabs[index] = full_slab(&mine, CLASS_4K);
     put_bits(slabs[index], &mine, 0, index ? 1 : blocks);
@@ -47,7 +46,6 @@ CHILD_TEST(keep_free_ones_last) {
 
 /* The last one that is listed, too. */
 CHILD_TEST(release_all) {
-  owners_set_up();
   for (unsigned index = 0; index < 3; index++) {
     struct slab *slab = full_slab(&mine, CLASS_4K);
     put_bits(slab, &mine, 0, all_blocks());
@@ -59,7 +57,6 @@ CHILD_TEST(release_all) {
 
 /* Remotely freed blocks are collected in parts; the rest waits in the queue. */
 CHILD_TEST(drain_in_parts) {
-  owners_set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     slabs[index] = full_slab(&mine, CLASS_4K);
     free_remotely(slabs[index], index % 2 ? 1 : slabs[index]->capacity);
@@ -75,7 +72,6 @@ CHILD_TEST(drain_in_parts) {
 
 /* An owner that no longer runs gives up all, its current slabs as well. */
 CHILD_TEST(release_current) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_4K);
   mine.bins[CLASS_4K].current = slab;
   free_remotely(slab, slab->capacity);
@@ -86,7 +82,6 @@ CHILD_TEST(release_current) {
 
 /* At once, although the thread that freed its last block queued it. */
 CHILD_TEST(release_current_that_is_queued) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_4K);
   mine.bins[CLASS_4K].current = slab;
   free_remotely(slab, slab->capacity);

@@ -6,7 +6,6 @@ static struct lock lock = {.rank = LOCK_RANK_RANGES};
 static struct counters counters;
 
 CHILD_TEST(fork_with_the_latch) {
-  owners_set_up();
   latch_take(&mine);
   latch_fork_begin(&mine); /* waits for no thread */
   REQUIRE(!latch_try(&mine));
@@ -26,7 +25,7 @@ static int in_child(void) {
   return 0;
 }
 
-CHILD_TEST(fork_with_a_lock) {
+BARE_TEST(fork_with_a_lock) {
   lock_take(&lock, &counters);
   pid_t child = fork();
   if (child == 0) _exit(in_child());
@@ -35,7 +34,7 @@ CHILD_TEST(fork_with_a_lock) {
 }
 
 /* A thread forks that has never asked for its number, in a child of a fork: the inherited number is not its own. */
-CHILD_TEST(fork_without_a_number) {
+BARE_TEST(fork_without_a_number) {
   uint32_t number = thread_number();
   thread_number_forget();            /* after the first fork */
   store_relaxed(&lock.word, number); /* of another thread, which has got that number again */
@@ -46,13 +45,11 @@ CHILD_TEST(fork_without_a_number) {
 #define SAID "hakmem: deadlock avoided: malloc re-entered", "signal handler", "vfork"
 
 REPORT_TEST(latch_twice, SAID) {
-  owners_set_up();
   latch_take(&mine);
   latch_take(&mine);
 }
 
 REPORT_TEST(latch_of_a_killed_child, SAID) {
-  owners_set_up();
   pid_t child = vfork();
   if (child == 0) {
     latch_take(&mine);

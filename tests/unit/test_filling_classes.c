@@ -2,6 +2,7 @@
 #include "heaps.h"
 #include "map/size_class.h"
 
+BEFORE(child) { start_library(); }
 enum { BLOCKS = 400, FIRST_CLASS = FITTED_CLASS_FIRST - FILLING_CLASS_COUNT };
 
 static void *blocks[2 * BLOCKS];
@@ -16,7 +17,6 @@ static void give(unsigned count) {
 
 /* What was blocks of 60 KiB becomes blocks of 33 KiB, and the other way round. */
 CHILD_TEST(change_sizes) {
-  start_library();
   take(60 << 10, BLOCKS);
   uint64_t before_bytes = look().mapped_bytes;
   give(BLOCKS);
@@ -28,7 +28,7 @@ CHILD_TEST(change_sizes) {
 }
 
 /* Little of a slab is nobody's: at most a unit for each block, and one. */
-CHILD_TEST(fill_their_slabs) {
+BARE_TEST(fill_their_slabs) {
   for (unsigned class = FIRST_CLASS; class < FITTED_CLASS_FIRST; class ++) {
     const struct slab_shape *shape = &slab_shapes[class];
     size_t slab_bytes = shape->slot_count * GRANULE_BYTES;
@@ -40,7 +40,6 @@ CHILD_TEST(fill_their_slabs) {
 /* As programs touch blocks at the same places, neighbours begin at different lines of their first pages. */
 CHILD_TEST(begin_at_different_lines) {
   enum { PAGE_BYTES = 4096, LINE_BYTES = 64 };
-  start_library();
   for (unsigned class = FIRST_CLASS; class < FITTED_CLASS_FIRST; class ++) {
     bool is_used[PAGE_BYTES / LINE_BYTES] = {false};
     unsigned lines = 0, capacity = slab_shapes[class].capacity;
@@ -57,7 +56,6 @@ CHILD_TEST(begin_at_different_lines) {
 
 /* No slab block is aligned as a page is: such blocks are ranges. */
 CHILD_TEST(align) {
-  start_library();
   for (size_t alignment = 16; alignment <= (size_t)256 << 10; alignment *= 2)
     for (size_t size = STEPPED_MAX_BYTES - 64; size <= (size_t)70 << 10; size += 1237) {
       char *block = hak_aligned_alloc(alignment, size);
@@ -70,7 +68,6 @@ CHILD_TEST(align) {
 
 /* A block that shrinks to a quarter stays where it is, so that it can grow again. */
 CHILD_TEST(stay_when_they_shrink) {
-  start_library();
   char *block = must_malloc(42 << 10);
   memset(block, 7, 42 << 10);
   for (unsigned round = 0; round < 10; round++) {
@@ -85,7 +82,6 @@ CHILD_TEST(stay_when_they_shrink) {
 /* Also of blocks whose alignment alone makes them Large or Big. */
 CHILD_TEST(are_freed_with_their_sizes) {
   static const size_t sizes[] = {1, 463, 33 << 10, 61000, 65408, 65409, 70000};
-  start_library();
   for (size_t alignment = 16; alignment <= (size_t)4 << 20; alignment *= 2)
     for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
       void *block = hak_aligned_alloc(alignment, sizes[index]);

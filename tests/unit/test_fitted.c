@@ -2,6 +2,7 @@
 #include "cache/fitted.h"
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
 enum { MANY = 4000 };
 
 static void *blocks[MANY];
@@ -20,7 +21,6 @@ static unsigned classes_made(void) {
 }
 
 CHILD_TEST(made_when_most_requests_have_a_size) {
-  start_library();
   take(264, 500); /* 160 KiB */
   REQUIRE(!classes_made() && hak_good_size(264) == 320);
   take(264, 1000);
@@ -36,7 +36,6 @@ CHILD_TEST(made_when_most_requests_have_a_size) {
 
 /* Sizes in turn: a batch may have a multiple of their number of blocks, so that always the same one misses. */
 CHILD_TEST(not_made_without_a_majority_or_a_gain) {
-  start_library();
   for (unsigned sizes = 3; sizes <= 6; sizes++)
     for (unsigned index = 0; index < 4 * MANY; index++) {
       must_malloc(257 + index % sizes * 16 % 64);
@@ -50,7 +49,6 @@ CHILD_TEST(not_made_without_a_majority_or_a_gain) {
 }
 
 CHILD_TEST(four_at_most_for_good) {
-  start_library();
   const uint32_t sizes[] = {272, 1296, 400, 2576};
   for (unsigned index = 0; index < 4; index++) {
     REQUIRE(class_make_fitted(sizes[index]) && !class_make_fitted(sizes[index]));
@@ -65,7 +63,7 @@ CHILD_TEST(four_at_most_for_good) {
   for (unsigned index = 0; index < 4; index++) REQUIRE(hak_good_size(sizes[index]) == sizes[index]);
 }
 
-CHILD_TEST(shapes_are_as_of_other_classes) {
+BARE_TEST(shapes_are_as_of_other_classes) {
   static const uint32_t sizes[] = {144, 2256, 5008, 8176};
   for (unsigned index = 0; index < 4; index++) {
     uint32_t bytes = sizes[index];
@@ -84,7 +82,6 @@ CHILD_TEST(shapes_are_as_of_other_classes) {
 
 /* A block from before keeps its class: its usable bytes, and a sized free, which fits both. */
 CHILD_TEST(blocks_from_before) {
-  start_library();
   take(264, 100);
   REQUIRE(class_make_fitted(272));
   for (unsigned index = 0; index < 100; index++)
@@ -100,7 +97,6 @@ CHILD_TEST(blocks_from_before) {
 }
 
 CHILD_TEST(aligned_requests) {
-  start_library();
   REQUIRE(class_make_fitted(272) && class_make_fitted(1296) && class_make_fitted(544));
   for (size_t alignment = 8; alignment <= 4096; alignment *= 2)
     for (size_t size = 250; size < 1300; size++) {
@@ -120,7 +116,6 @@ CHILD_TEST(aligned_requests) {
 }
 
 CHILD_TEST(a_forked_child_has_them_and_makes_more) {
-  start_library();
   take(264, 1500);
   REQUIRE(classes_made() == 1);
   pid_t id = fork();
@@ -135,7 +130,6 @@ CHILD_TEST(a_forked_child_has_them_and_makes_more) {
 
 /* A refusal of the system costs the class, and no more. */
 CHILD_TEST(tables_stay_closed) {
-  start_library();
   os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
   REQUIRE(!class_make_fitted(272) && !classes_made());
   os_fake_reset();
@@ -144,7 +138,6 @@ CHILD_TEST(tables_stay_closed) {
 
 /* A majority costs nothing where no class can be made for it. */
 CHILD_TEST(batches_are_whole_after_the_last) {
-  start_library();
   take(520, 320);
   struct bin *bin = &heap_of_thread->owner.bins[slab_class_of(520, 1)];
   REQUIRE(bin->lead && load_relaxed(&bin->slab_count) >= SLABS_TO_FIT && !classes_made());

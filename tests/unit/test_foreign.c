@@ -57,7 +57,6 @@ static bool is_used(uintptr_t chunk) {
 
 /* Every other one has a foreign page: the others serve, then new ones; those are left alone for good. */
 CHILD_TEST(superslabs) {
-  set_up();
   acquire_all(SUPERSLABS);
   release_all(SUPERSLABS);
   for (size_t index = 0; index < SUPERSLABS; index += 2)
@@ -77,7 +76,6 @@ CHILD_TEST(superslabs) {
 
 /* All of them, for good: one call tries a few and takes a new one. */
 CHILD_TEST(all_superslabs) {
-  set_up();
   acquire_all(SUPERSLABS);
   release_all(SUPERSLABS);
   for (size_t index = 0; index < SUPERSLABS; index++) map_foreign(bases[index]);
@@ -101,7 +99,6 @@ static size_t take_and_touch(size_t granules) {
 
 /* One page in the middle of a large range: all but its granule serves on. */
 CHILD_TEST(page_in_range) {
-  set_up();
   enum { WHOLE = 1000, FOREIGN = 777 };
   size_t range = take_and_touch(WHOLE);
   give(range);
@@ -134,7 +131,6 @@ CHILD_TEST(page_in_range) {
 
 /* Many: each call asks the system a bounded number of times, and nothing is lost for good. */
 CHILD_TEST(many_pages_in_ranges) {
-  set_up();
   enum { RANGES = 50, EACH = 64, EVERY = 7 };
   size_t ranges[RANGES];
   for (size_t index = 0; index < RANGES; index++) ranges[index] = take_and_touch(EACH);
@@ -159,7 +155,6 @@ CHILD_TEST(many_pages_in_ranges) {
 
 /* A chunk that was refused after it was mapped is given back once: a foreign mapping there then stays. */
 CHILD_TEST(refused_after_mapping) {
-  set_up();
   size_t range = take_and_touch(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
   os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);

@@ -17,7 +17,6 @@ static void give_all_back(bool give_addresses) {
 
 /* Of a chunk eight granules were used; all of it is unmapped, and taken again. */
 CHILD_TEST(unmap) {
-  set_up();
   range_give(take(8), 0, &counters);
   give_all_back(true);
   REQUIRE(given() == 8 && used_again() == 0);
@@ -27,7 +26,6 @@ CHILD_TEST(unmap) {
 
 /* What cannot be mapped again is not used again, however often that is tried. */
 CHILD_TEST(map_in_vain) {
-  set_up();
   range_give(take(CHUNK_GRANULES), 0, &counters);
   give_all_back(true);
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
@@ -39,7 +37,6 @@ CHILD_TEST(map_in_vain) {
 
 /* Pages that were moved in are mapped anew. */
 CHILD_TEST(remap) {
-  set_up();
   size_t granule = take(8);
   range_note_moved(granule);
   range_give(granule, 0, &counters);
@@ -49,7 +46,6 @@ CHILD_TEST(remap) {
 }
 
 CHILD_TEST(unmap_slabs) {
-  set_up();
   struct slab *slab = acquire_slab(0, POOL_ALL, &counters);
   REQUIRE(slab);
   uint32_t slots = slab->slot_count;

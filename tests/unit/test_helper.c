@@ -4,10 +4,11 @@
 #include "memory_use.h"
 #include "pool/purge.h"
 
+BEFORE(child) { start_library(); }
+
 static uint64_t starts(void) { return load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]); }
 
 CHILD_TEST(let_the_helper_do_it) {
-  start_library();
   options.helper_thread = 1;
   helper_start_when_worth();
   helper_start_when_worth(); /* one only */
@@ -22,7 +23,7 @@ CHILD_TEST(let_the_helper_do_it) {
 }
 
 /* By itself only in a program that has threads and has used memory; in a forked child a little later. */
-CHILD_TEST(start_when_worth) {
+BARE_TEST(start_when_worth) {
   os_fake.is_multi_threaded = false;
   start_library();
   options.helper_thread = 2;
@@ -39,14 +40,12 @@ CHILD_TEST(start_when_worth) {
 }
 
 CHILD_TEST(start_for_little) {
-  start_library_with_threads();
   options.helper_thread = 2;
   for (unsigned index = 0; index < 1000; index++) must_malloc(index);
   REQUIRE(starts() == 0);
 }
 
 CHILD_TEST(start_without_threads) {
-  start_library();
   options.helper_thread = 1;
   os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
   helper_start_when_worth();
@@ -58,7 +57,6 @@ CHILD_TEST(start_without_threads) {
 
 /* One that was refused is not asked for again; a forked child asks once more. */
 CHILD_TEST(refused_once) {
-  start_library();
   options.helper_thread = 1;
   os_fake_fail(1u << OS_CALL_THREAD_START, 1, 1);
   helper_start_when_worth();
@@ -72,7 +70,6 @@ CHILD_TEST(refused_once) {
 
 /* Nothing to give back, and one thread: it leaves, and comes again when it is wanted. */
 CHILD_TEST(leave_when_alone) {
-  start_library_with_threads();
   options.helper_thread = 2;
   hak_free(must_malloc(100));
   helper_note_thread(); /* a second one */
@@ -95,7 +92,6 @@ CHILD_TEST(leave_when_alone) {
 
 /* Told to end it does, and for good when it is said so. */
 CHILD_TEST(stop_the_helper) {
-  start_library();
   options.helper_thread = 1;
   helper_start_when_worth();
   REQUIRE(helper_stop(false));

@@ -40,7 +40,7 @@ CHILD_TEST(kinds_of_plain_mode) {
   hak_heap *heap = hak_heap_new("a heap");
   char *big = must_malloc(BIG);
   require_kind(big + GRANULE_BYTES, KIND_none);
-  require_kind(&unused, KIND_foreign);
+  require_kind(&heap, KIND_foreign);
   require_freed_once(must_malloc(SIZE), KIND_slab, SIZE);
   require_freed_once(must_malloc(LARGE), KIND_large, LARGE);
   require_freed_once(big, KIND_big, BIG);

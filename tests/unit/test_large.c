@@ -3,12 +3,13 @@
 #include "large/large.h"
 #include "map/window.h"
 
+BEFORE(child) { start_library(); }
+
 /* Large blocks begin anywhere in their first page, and neighbours in different lines of it. */
 CHILD_TEST(have_colours) {
   enum { BLOCKS = 32, STEP = COLOUR_STEP_BYTES };
   bool is_used[COLOUR_COUNT] = {false};
   unsigned colours = 0;
-  start_library();
   for (unsigned index = 0; index < BLOCKS; index++) {
     uintptr_t offset = (uintptr_t)must_malloc(150 << 10) % GRANULE_BYTES;
     REQUIRE(offset < COLOUR_ROOM_BYTES && offset % STEP == 0);
@@ -20,7 +21,6 @@ CHILD_TEST(have_colours) {
 
 /* Alignment beats colour, in magazines too. */
 CHILD_TEST(align_first) {
-  start_library();
   for (unsigned round = 0; round < 40; round++) {
     void *blocks[2] = {hak_aligned_alloc(4096, 300000), must_malloc(300000)};
     REQUIRE((uintptr_t)blocks[0] % 4096 == 0);
@@ -33,7 +33,6 @@ CHILD_TEST(align_first) {
 }
 
 CHILD_TEST(own_whole_granules) {
-  start_library();
   for (size_t size = MID_MAX_BYTES + 1; size <= 1 << 20; size += 9973) {
     unsigned char *block = must_malloc(size);
     REQUIRE((uintptr_t)block % GRANULE_BYTES < COLOUR_ROOM_BYTES);
@@ -47,7 +46,6 @@ CHILD_TEST(own_whole_granules) {
 
 CHILD_TEST(find_by_site) {
   void *blocks[3];
-  start_library();
   for (unsigned index = 0; index < 3; index++) blocks[index] = hak_malloc_site(200000, 40 + index);
   /* Straight into the shared cache: this thread's magazine is emptied. */
   for (unsigned index = 0; index < 3; index++) hak_free(blocks[index]);
@@ -58,7 +56,6 @@ CHILD_TEST(find_by_site) {
 }
 
 CHILD_TEST(read_as_zero) {
-  start_library();
   for (unsigned round = 0; round < 3; round++) {
     unsigned char *block = hak_calloc(1, 500000);
     for (size_t at = 0; at < 500000; at += 499) REQUIRE(block[at] == 0);
@@ -75,7 +72,6 @@ static void *free_it(void *block) {
 
 /* Whoever frees a Large block may keep it. */
 CHILD_TEST(change_threads) {
-  start_library();
   for (unsigned round = 0; round < 50; round++) on_a_thread(free_it, must_malloc(100000));
   hak_purge(true);
   struct snapshot snapshot = look();
@@ -88,7 +84,6 @@ CHILD_TEST(stay_whole) {
   enum { BLOCKS = 40, ROUNDS = 40 };
   uint64_t hits = 0;
   void *blocks[BLOCKS];
-  start_library();
   os_fake.untouched_parts = 250;
   for (unsigned round = 0; round < ROUNDS; round++) {
     if (round == ROUNDS / 2) hits = counted(COUNT_large_range_hits);
@@ -104,7 +99,6 @@ CHILD_TEST(stay_whole) {
 /* What touches just the ends of its blocks gets those again that ended there. */
 CHILD_TEST(end_where_they_did) {
   enum { BYTES = 300000, ELSEWHERE = 310000 };
-  start_library();
   os_fake.untouched_parts = 250;
   for (unsigned round = 0; round < 200; round++) {
     void *blocks[20];

@@ -6,6 +6,7 @@
 
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
 enum { BLOCKS = 3000 };
 
 static void *blocks[BLOCKS];
@@ -21,7 +22,6 @@ static void *free_blocks(void *unused) {
 }
 
 CHILD_TEST(recycle_heaps) {
-  start_library();
   uint64_t created = counted(COUNT_heaps_created);
   for (unsigned thread = 0; thread < 200; thread++)
     on_a_thread(make_blocks, NULL), free_blocks(NULL);
@@ -35,7 +35,6 @@ CHILD_TEST(recycle_heaps) {
 
 /* Blocks of an ended thread serve others (M5). */
 CHILD_TEST(reuse_orphans) {
-  start_library();
   on_a_thread(make_blocks, NULL);
   for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
   hak_purge(true); /* sends home what this thread's magazines hold */
@@ -67,7 +66,6 @@ static void *end_with_blocks(void *unused) {
 }
 
 CHILD_TEST(allocate_after_the_end) {
-  start_library();
   pthread_key_create(&late_key, allocate_late);
   for (unsigned thread = 0; thread < 20; thread++) {
     late_calls = 0;
@@ -86,7 +84,6 @@ static void *take_one(void *block) {
 
 /* A thread that waits keeps its live blocks only: its caches are empty, and another thread goes on in its slab. */
 CHILD_TEST(offer_what_is_free) {
-  start_library_with_threads();
   hak_thread_idle(); /* without a heap */
   void *kept = must_malloc(1024), *freed = must_malloc(1024);
   hak_free(freed);
@@ -101,7 +98,6 @@ CHILD_TEST(offer_what_is_free) {
 }
 
 CHILD_TEST(borrow) {
-  start_library();
   struct heap *first = heap_borrow(), *second = heap_borrow();
   REQUIRE(first && second && first != second && first->owner.tag != second->owner.tag);
   REQUIRE(first != heap_of_thread && second != heap_of_thread);
@@ -123,7 +119,6 @@ static void *wait_while_forking(void *unused) {
 }
 
 CHILD_TEST(go_on_in_the_child) {
-  start_library();
   heaps_at_fork();
   pthread_t thread;
   pthread_barrier_init(&barrier, NULL, 2);
@@ -154,7 +149,6 @@ static void *have_a_heap(void *unused) {
 /* Each heap that is parked costs copies of its pages: a call of the child parks few, however many the parent had. */
 CHILD_TEST(park_few_in_a_call) {
   enum { THREADS = 40 };
-  start_library();
   heaps_at_fork();
   pthread_t threads[THREADS];
   pthread_barrier_init(&barrier, NULL, THREADS + 1);
@@ -183,7 +177,6 @@ CHILD_TEST(park_few_in_a_call) {
 
 /* What a child finds that was made without handlers while another thread adopted from this one's heap. */
 CHILD_TEST(leave_a_heap_that_another_was_changing) {
-  start_library();
   heaps_at_fork();
   void *block = must_malloc(64);
   struct heap *own = heap_of_thread;
@@ -195,7 +188,7 @@ CHILD_TEST(leave_a_heap_that_another_was_changing) {
 }
 
 /* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before another asks. */
-CHILD_TEST(place_the_window_before_others_come) {
+BARE_TEST(place_the_window_before_others_come) {
   os_fake.occupied_places = 3;
   REQUIRE(library_ready() && load_relaxed(&window.granule_count));
   uintptr_t base = window.base;
@@ -204,7 +197,7 @@ CHILD_TEST(place_the_window_before_others_come) {
 }
 
 /* What is refused then is asked for again by the next. */
-CHILD_TEST(place_the_window_once_there_is_memory) {
+BARE_TEST(place_the_window_once_there_is_memory) {
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(!library_ready() && !hak_malloc(1));
   os_fake.failing_kinds = 0;

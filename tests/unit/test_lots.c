@@ -6,6 +6,7 @@
 #include "profile/control.h"
 #include "profiles.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, CLASS_1K = 20, CLASS_4K = 28 };
 
 /* ---- exact counts ------------------------------------------------------------------------------------------------- */
@@ -15,7 +16,6 @@ CHILD_TEST(count_each) {
   enum { TURNS = 20000 };
   static const unsigned classes[] = {CLASS_64, CLASS_1K, CLASS_4K};
   uint64_t random = 5, made[3] = {0};
-  start_library();
   switch_on(8192);
   hak_free(must_malloc(200)); /* looks */
   for (unsigned turn = 0; turn < TURNS; turn++) {
@@ -46,7 +46,6 @@ CHILD_TEST(count_each) {
 /* Whoever looked only where it knows that a lot has no sample, and dropped that for a new R, would draw twice for those. */
 CHILD_TEST(drop_lots_blindly) {
   enum { TURNS = 12000, BLOCKS = 500, R = 256 << 10 };
-  start_library();
   switch_on(R);
   hak_free(must_malloc(200));
   for (unsigned turn = 0; turn < TURNS; turn++) {
@@ -60,7 +59,6 @@ CHILD_TEST(drop_lots_blindly) {
 /* A class of which there are seldom blocks has its lot for long; one of which there are many does not draw for it. */
 CHILD_TEST(seldom_and_often) {
   enum { TURNS = 60000, OFTEN = 20 };
-  start_library();
   switch_on(4096);
   hak_free(must_malloc(200));
   for (unsigned turn = 0; turn < TURNS; turn++) {

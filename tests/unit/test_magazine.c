@@ -4,6 +4,7 @@
 #include "cache/heap.h"
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, CLASS_16K = 36, MANY = 4000, SLOTS_MAX = 2048 };
 
 static void *blocks[MANY];
@@ -29,7 +30,6 @@ static void require_laws(void) {
 }
 
 CHILD_TEST(last_in_first_out) {
-  start_library();
   take(64, 3);
   hak_free(blocks[0]);
   hak_free(blocks[2]);
@@ -56,7 +56,6 @@ CHILD_TESTS(settle, unsigned, live, 10, 100, 1000) {
 
 /* Growing once and shrinking once is no swing: the magazine stays small. */
 CHILD_TEST(keep_small) {
-  start_library();
   take(16384, 500);
   give(500);
   REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) * (size_t)16384 <= 256 << 10);
@@ -65,7 +64,6 @@ CHILD_TEST(keep_small) {
 
 /* Nothing is lost on the way through batches: each block is live or in a magazine. */
 CHILD_TEST(conserve) {
-  start_library();
   uint64_t random = 42;
   unsigned live = 0;
   for (unsigned step = 0; step < 200000; step++) {
@@ -84,7 +82,6 @@ CHILD_TEST(conserve) {
 /* A refill takes what came back to several slabs, and nothing fresh with it. */
 CHILD_TEST(gather_before_fresh) {
   enum { OF_TWO_SLABS = 2100, RETURNED = 10 };
-  start_library();
   take(64, OF_TWO_SLABS);
   for (unsigned index = 0; index < RETURNED; index++) hak_free(blocks[index * 200]);
   hak_purge(true);
@@ -98,7 +95,6 @@ CHILD_TEST(gather_before_fresh) {
 
 /* Idle blocks go back, and so do the slots. */
 CHILD_TEST(shrink_when_idle) {
-  start_library();
   for (unsigned round = 0; round < 40; round++) {
     take(64, 1000);
     give(1000);
@@ -130,7 +126,6 @@ static void *make_scattered(void *count) {
 /* Every block of a flush has another slab than the one before; some are another heap's. */
 CHILD_TEST(flush_scattered) {
   unsigned others = 1000;
-  start_library();
   on_a_thread(make_scattered, &others);
   for (unsigned index = 0; index < others; index += 2) {
     hak_free(blocks[index]);
@@ -159,7 +154,6 @@ static void give_in_runs(unsigned count, unsigned run) {
 /* Whether a group counts as scattered or not, all of it comes back. */
 CHILD_TEST(flush_in_runs) {
   enum { RUN_MAX = 20 };
-  start_library();
   for (unsigned run = 1; run <= RUN_MAX; run++) {
     unsigned count = MANY / 2 / run * run * 2; /* whole runs */
     take(SCATTERED_BYTES, count);
@@ -172,7 +166,6 @@ CHILD_TEST(flush_in_runs) {
 
 REPORT_TEST(double_free_scattered, "hakmem: double free of 0x",
             ": the block of 2048 bytes is free already") {
-  start_library();
   take(SCATTERED_BYTES, MANY);
   void *twice = blocks[0];
   give_scattered(MANY / 2);
@@ -182,7 +175,6 @@ REPORT_TEST(double_free_scattered, "hakmem: double free of 0x",
 
 /* A program that only grows: batches become larger with what the class has, up to a bound. */
 CHILD_TEST(grow_with_the_class) {
-  start_library();
   take(64, 500);
   REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 64);
   for (unsigned megabyte = 0; megabyte < 4; megabyte++)
@@ -200,7 +192,6 @@ static void *make_many_blocks(void *size) {
 /* The first goes home, the others are its own to use. */
 CHILD_TEST(keep_what_others_took) {
   size_t size = 64;
-  start_library();
   on_a_thread(make_many_blocks, &size);
   for (unsigned index = 0; index < 3; index++) hak_free(blocks[index]);
   REQUIRE(counted(COUNT_remote_freed_blocks) == 1);
@@ -236,7 +227,6 @@ static void *take_a_few(void *size) {
 
 /* The frees of an ended thread wait for the first thread, which sleeps. */
 static uint64_t borrowed_by_a_thread(size_t size) {
-  start_library();
   take(size, SWING);
   on_a_thread(free_all_of_main, NULL);
   on_a_thread(take_a_few, &size);
@@ -266,7 +256,6 @@ static void *swing_with_blocks_of_main(void *unused) {
 
 /* Its share of what all hold counts, too: most is out of the first thread's slabs. */
 CHILD_TEST(grow_with_what_others_own) {
-  start_library();
   take(16384, HELD);
   on_a_thread(swing_with_blocks_of_main, NULL);
 }
@@ -282,14 +271,12 @@ static void *swing_in_turn(void *others) {
 
 CHILD_TEST(keep_little_in_turn) {
   unsigned others = 8;
-  start_library();
   on_a_thread(swing_in_turn, &others);
 }
 
 /* The slab is given back to the pool between the two: it has no owner then. */
 REPORT_TEST(double_free_around_a_release, "hakmem: double free of 0x",
             "(mid class 40, of thread ") {
-  start_library();
   take(32 << 10, 64);
   void *twice = blocks[0];
   give(64);

@@ -3,8 +3,9 @@
 
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
+
 CHILD_TEST(overflowing_products_are_refused) {
-  start_library();
   errno = 0;
   REQUIRE(!family_calloc(SIZE_MAX / 2, 3, 0) && errno == ENOMEM);
   errno = 0;
@@ -18,7 +19,6 @@ CHILD_TEST(overflowing_products_are_refused) {
 
 CHILD_TEST(alignments) {
   void *block = NULL;
-  start_library();
   REQUIRE(family_posix_memalign(&block, 24, 100, 0) == EINVAL && !block);
   REQUIRE(family_posix_memalign(&block, 2, 100, 0) == EINVAL && !block); /* below a pointer's */
   REQUIRE(family_posix_memalign(&block, 64, 100, 0) == 0 && (uintptr_t)block % 64 == 0);
@@ -32,7 +32,6 @@ CHILD_TEST(alignments) {
 }
 
 CHILD_TEST(realloc_at_its_ends) {
-  start_library();
   void *block = family_realloc(NULL, 100, 0);
   REQUIRE(block && family_usable_size(block) == 112);
   REQUIRE(family_realloc(block, 112, 0) == block);
@@ -44,7 +43,6 @@ CHILD_TEST(realloc_at_its_ends) {
 
 CHILD_TEST(calloc_clears_used_memory) {
   static const size_t sizes[] = {8, 1000, 30000, 200000, 2 << 20};
-  start_library();
   for (unsigned each = 0; each < sizeof sizes / sizeof sizes[0]; each++) {
     memset(must_malloc(sizes[each]), 0xff, sizes[each]);
     char *used = must_malloc(sizes[each]);

@@ -8,6 +8,7 @@
 #include "pool/range.h"
 #include "slab/slab.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, MANY = 5000 };
 
 static void *blocks[MANY];
@@ -38,7 +39,6 @@ static uint64_t slabs_of(const struct hak_heap *heap) {
 /* Numbers beyond the first rows of the directory; records are used again. */
 CHILD_TEST(records) {
   static struct hak_heap *heaps[MANY];
-  start_library();
   for (unsigned index = 0; index < MANY; index++) {
     heaps[index] = make(NULL);
     REQUIRE(heaps[index]->owner.number == index + 1);
@@ -55,7 +55,6 @@ CHILD_TEST(records) {
 /* Pages of records that are not used go back, and a late look finds no heap; they are counted again when heaps need them. */
 CHILD_TEST(records_go_back) {
   static struct hak_heap *heaps[MANY];
-  start_library();
   hak_free(take(make("first"), 64));
   uint64_t before = look().metadata_bytes;
   for (unsigned index = 0; index < MANY; index++) heaps[index] = make("many");
@@ -79,7 +78,6 @@ CHILD_TEST(records_go_back) {
 
 /* No heap adopts its slabs, and it takes none with others' blocks: after its end all of them are free. */
 CHILD_TEST(apart) {
-  start_library();
   struct hak_heap *heap = make("apart");
   void *others[MANY];
   for (unsigned index = 0; index < MANY; index++) {
@@ -98,7 +96,6 @@ CHILD_TEST(apart) {
 CHILD_TEST(live_bytes_are_right) {
   uint64_t random = 3, bytes = 0, ranges = 0;
   size_t sizes[MANY / 10] = {0};
-  start_library();
   struct hak_heap *heap = make("counted");
   for (unsigned round = 0; round < 20000; round++) {
     size_t at = random_below(&random, MANY / 10);
@@ -121,7 +118,6 @@ CHILD_TEST(live_bytes_are_right) {
 
 /* Frees that find the latch taken go home by the queue. */
 CHILD_TEST(free_while_taken) {
-  start_library_with_threads();
   struct hak_heap *heap = make("busy");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
   uint64_t live = named_live_bytes(heap);
@@ -138,7 +134,6 @@ CHILD_TEST(free_while_taken) {
 
 /* Idle memory of the heap goes back to the system, and the heap goes on. */
 CHILD_TEST(sweep) {
-  start_library();
   struct hak_heap *heap = make("swept");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 1024);
   for (unsigned index = 0; index < MANY; index++)
@@ -154,7 +149,6 @@ CHILD_TEST(sweep) {
 
 /* Without memory for a heap, for a block, for the list of slabs: nothing is half done. */
 CHILD_TEST(without_memory) {
-  start_library();
   struct hak_heap *heap = make("poor");
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   unsigned taken = 0;
@@ -181,7 +175,6 @@ static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
 }
 
 CHILD_TEST(lanes) {
-  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *first = take(heap, 64), *second;
   struct hak_heap *lane = take_beside(heap, &second);
@@ -208,7 +201,6 @@ CHILD_TEST(lanes) {
 
 /* A lane takes over what the heap has of the class, and a thread that has read before whose the block is frees it all the same. */
 CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
-  start_library_with_threads();
   struct hak_heap *heap = make("met");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
   for (unsigned index = 0; index < MANY; index += 2) hak_free(blocks[index]);
@@ -227,7 +219,6 @@ CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
 
 /* Threads that meet at a lane's latch as well wait for it; a free does not. */
 CHILD_TEST(freed_while_lane_is_taken) {
-  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *block;
   struct hak_heap *lane = take_beside(heap, &block);
@@ -240,7 +231,6 @@ CHILD_TEST(freed_while_lane_is_taken) {
 
 /* A lane that another thread was changing is left as it is, and so is the heap. */
 CHILD_TEST(cut_off_lane) {
-  start_library_with_threads();
   struct hak_heap *heap = make("met");
   void *block = take(heap, 64), *second;
   struct hak_heap *lane = take_beside(heap, &second);
@@ -259,7 +249,6 @@ CHILD_TEST(cut_off_lane) {
 
 /* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
 CHILD_TEST(cut_off) {
-  start_library_with_threads();
   struct hak_heap *heap = make("cut off");
   void *block = take(heap, 64), *range = take(heap, 200000), *last = take(heap, 200000);
   hak_heap_set_tag(heap, 5);
@@ -281,7 +270,6 @@ CHILD_TEST(cut_off) {
 
 REPORT_TEST(use_after_destroy, "hakmem: invalid hak_heap_malloc of 0x",
             ": the heap was destroyed") {
-  start_library();
   struct hak_heap *heap = make("gone");
   REQUIRE(hak_heap_destroy(heap));
   hak_heap_malloc(heap, 1);

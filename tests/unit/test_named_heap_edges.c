@@ -6,6 +6,7 @@
 #include "profiles.h"
 #include "report/report.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, MANY = 5000, MIDDLE = 200000, LARGER = 400000 };
 
 static void *grow_in_place(hak_heap *heap) {
@@ -15,7 +16,6 @@ static void *grow_in_place(hak_heap *heap) {
 }
 
 CHILD_TEST(peak_of_resized) {
-  start_library();
   hak_heap *heap = hak_heap_new("grows");
   void *block = grow_in_place(heap);
   struct hak_figures figures = figures_of(heap);
@@ -27,7 +27,6 @@ CHILD_TEST(peak_of_resized) {
 
 /* All of a named heap's ranges are Big ones, whatever their size. */
 CHILD_TEST(profile_of_resized) {
-  start_library();
   hak_heap *heap = hak_heap_new("profiled");
   switch_on(1);
   void *block = grow_in_place(heap);
@@ -40,7 +39,7 @@ CHILD_TEST(profile_of_resized) {
 }
 
 /* Hardened mode rounds up to 16 bytes at least. */
-CHILD_TEST(profile_of_hardened) {
+BARE_TEST(profile_of_hardened) {
   options.harden = 1;
   start_library();
   hak_heap *heap = hak_heap_new("hardened");
@@ -52,7 +51,6 @@ CHILD_TEST(profile_of_hardened) {
 }
 
 CHILD_TEST(refused_once) {
-  start_library();
   hak_heap *heap = hak_heap_new("limited");
   REQUIRE(hak_set_limit(heap, 900000));
   void *block = hak_heap_malloc(heap, MIDDLE), *small = hak_heap_malloc(heap, 100);
@@ -71,7 +69,6 @@ static void cut_off(struct hak_heap *heap) {
 
 /* In a child's child, what stood for the heap in the child is left as it is as well. */
 CHILD_TEST(cut_off_twice) {
-  start_library_with_threads();
   hak_heap *heap = hak_heap_new("cut off twice");
   void *first = hak_heap_malloc(heap, 64);
   cut_off(heap);
@@ -89,7 +86,6 @@ CHILD_TEST(cut_off_twice) {
 
 /* Of two threads that free a block the first has let the slab go, and it is a thread's heap's by now. */
 REPORT_TEST(freed_too_late, "hakmem: double free of 0x") {
-  start_library();
   hak_heap *heap = hak_heap_new("early");
   void *block = hak_heap_malloc(heap, 64);
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -101,7 +97,6 @@ REPORT_TEST(freed_too_late, "hakmem: double free of 0x") {
 
 /* A block that another thread frees while it changes hands, as it was its own before, is not the heap's, and its lists stay whole. */
 CHILD_TEST(freed_between) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("whole");
   void *own = hak_heap_malloc(heap, MIDDLE), *freed = must_malloc((size_t)3 << 20);
   uint32_t first_range = heap->first_range;
@@ -116,7 +111,6 @@ CHILD_TEST(freed_between) {
 
 /* Said in every case, and in the figures nothing is left. */
 CHILD_TEST(freed_twice_beside) {
-  start_library_with_threads();
   struct hak_heap *heap = hak_heap_new("busy");
   void *first = hak_heap_malloc(heap, 64), *second = hak_heap_malloc(heap, 64);
   misuse_action = MISUSE_IGNORE;
@@ -131,7 +125,6 @@ CHILD_TEST(freed_twice_beside) {
 }
 
 CHILD_TEST(realloc_of_no_block) {
-  start_library();
   hak_heap *heap = hak_heap_new("careful");
   char *block = must_malloc(64);
   misuse_action = MISUSE_WARN;

@@ -24,7 +24,7 @@ static void *pass_on(void *seed) {
 TEST(share) {
   pthread_t threads[THREADS];
   struct hak_figures figures;
-  start_library_with_threads();
+  start_library();
   shared = hak_heap_new("shared");
   REQUIRE(shared);
   for (uintptr_t index = 0; index < THREADS; index++)
@@ -71,7 +71,7 @@ static void *make_and_destroy(void *seed) {
 /* Rounds visit heaps that are made and destroyed, and their figures are read. */
 TEST(make_beside_rounds) {
   pthread_t threads[THREADS];
-  start_library_with_threads();
+  start_library();
   shared = hak_heap_new("shared");
   for (uintptr_t index = 0; index < THREADS; index++)
     REQUIRE(!pthread_create(&threads[index], NULL, make_and_destroy, (void *)(index + 1)));

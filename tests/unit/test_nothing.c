@@ -6,11 +6,10 @@
 #include "map/window.h"
 #include "report/report.h"
 
-static void start_window(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+BEFORE(child) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 CHILD_TEST(each_has_an_address_of_its_own) {
   uintptr_t before = 0;
-  start_window();
   REQUIRE(!nothing_covers(0x1000));
   for (unsigned count = 0; count < 1000; count++) {
     uintptr_t address = nothing_take(16);
@@ -22,14 +21,12 @@ CHILD_TEST(each_has_an_address_of_its_own) {
 }
 
 CHILD_TEST(alignments_up_to_the_largest) {
-  start_window();
   for (size_t alignment = 16; alignment <= NOTHING_ALIGNMENT_MAX; alignment *= 2)
     REQUIRE(nothing_take(alignment) % alignment == 0);
 }
 
 /* What was given comes again as late as it can, and is reported when it is given twice. */
 CHILD_TEST(freed_ones_are_told) {
-  start_window();
   misuse_action = MISUSE_WARN;
   uintptr_t address = nothing_take(16);
   nothing_check(address, "free", true);
@@ -43,7 +40,6 @@ CHILD_TEST(freed_ones_are_told) {
 }
 
 CHILD_TEST(a_refused_region_is_no_address) {
-  start_window();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(nothing_take(16) == 0);
 }

@@ -4,10 +4,10 @@
 #include "heap/free.h"
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
 static const size_t sizes[] = {1, 100, 1000, 5000, 30000, 100000, 3 << 20};
 
 CHILD_TEST(every_byte_of_a_live_block) {
-  start_library();
   for (unsigned each = 0; each < sizeof sizes / sizeof sizes[0]; each++) {
     uintptr_t block = (uintptr_t)must_malloc(sizes[each]);
     size_t bytes = hak_malloc_usable_size((void *)block);
@@ -21,7 +21,7 @@ CHILD_TEST(every_byte_of_a_live_block) {
   }
 }
 
-CHILD_TEST(what_is_not_ours_is_unknown) {
+BARE_TEST(what_is_not_ours_is_unknown) {
   static char global;
   struct object object;
   REQUIRE(object_find((uintptr_t)&global, false, &object) ==
@@ -34,7 +34,6 @@ CHILD_TEST(what_is_not_ours_is_unknown) {
 
 CHILD_TEST(a_freed_big_block_is_none) {
   struct object object;
-  start_library();
   void *block = must_malloc(3 << 20);
   hak_free(block);
   REQUIRE(object_find((uintptr_t)block, false, &object) == OBJECT_NONE);
@@ -42,7 +41,6 @@ CHILD_TEST(a_freed_big_block_is_none) {
 
 CHILD_TEST(a_description_has_the_class) {
   struct object object;
-  start_library();
   uintptr_t block = (uintptr_t)must_malloc(100);
   REQUIRE(object_find(block + 5, false, &object) == OBJECT_LIVE);
   struct block_description said = object_describe(&object);

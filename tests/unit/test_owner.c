@@ -4,7 +4,6 @@
 #include "owners.h"
 
 CHILD_TEST(owners_are_found_by_their_tags) {
-  owners_set_up();
   REQUIRE(owner_of_tag(mine.tag) == &mine && owner_of_tag(other.tag) == &other);
   REQUIRE(!owner_of_tag(3u << MAP_TAG_SHIFT));
   REQUIRE(owners_first() == &other && other.next_of_all == &mine);
@@ -12,7 +11,6 @@ CHILD_TEST(owners_are_found_by_their_tags) {
 }
 
 CHILD_TEST(a_thread_is_told_while_there_is_one) {
-  owners_set_up();
   REQUIRE(owner_thread_id(NULL) == 0);
   REQUIRE(owner_thread_id(&mine) == os_process_id()); /* the first thread */
   store_relaxed(&mine.thread_id, 77);
@@ -22,7 +20,6 @@ CHILD_TEST(a_thread_is_told_while_there_is_one) {
 }
 
 CHILD_TEST(the_latch_is_held_by_one) {
-  owners_set_up();
   latch_take(&mine);
   REQUIRE(!latch_try(&mine));
   REQUIRE(latch_try(&other)); /* each has its own */
@@ -40,7 +37,6 @@ CHILD_TEST(the_latch_is_held_by_one) {
 
 /* The first work of a dormant owner wakes it. */
 CHILD_TEST(work_wakes_a_dormant_owner) {
-  owners_set_up();
   store_relaxed(&mine.state, OWNER_DORMANT);
   uint64_t before = load_relaxed(&mine.slow_paths);
   owner_begin_work(&mine);

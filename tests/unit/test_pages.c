@@ -45,7 +45,6 @@ static struct slab *slab_with_free_pages(unsigned pages) {
 }
 
 CHILD_TEST(give_what_is_old) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   memset((void *)slab->base, 1, GRANULE_BYTES);
   /* The first page lacks a block, the next two are free, the fourth lacks one. */
@@ -70,7 +69,6 @@ CHILD_TEST(give_what_is_old) {
 
 /* More is free than may be: pages go before they are old, where a call gives enough of them. */
 CHILD_TEST(give_early_what_pays) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(2);
   for (unsigned pages = 2; pages <= 3; put_blocks(slab, pages++ * PAGE_BLOCKS, PAGE_BLOCKS)) {
     struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
@@ -90,7 +88,6 @@ CHILD_TEST(give_early_what_pays) {
 
 /* Free blocks are taken again: the slab is in use, all of it. */
 CHILD_TEST(begin_anew_when_taken_from) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(3);
   void *block;
   REQUIRE(look() && slab->waiting_pages == 7);
@@ -103,7 +100,6 @@ CHILD_TEST(begin_anew_when_taken_from) {
 }
 
 CHILD_TEST(note_what_is_used_again) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(3);
   void *blocks[PAGE_BLOCKS + 1];
   look();
@@ -119,7 +115,6 @@ CHILD_TEST(note_what_is_used_again) {
 
 /* Blocks that cross the border of two pages keep both. */
 CHILD_TEST(keep_crossed_pages) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_96);
   REQUIRE(slab->block_bytes == 96);
   unsigned crossing = PAGE / 96;
@@ -132,7 +127,6 @@ CHILD_TEST(keep_crossed_pages) {
 
 /* The last page ends after the last block; and as many pages as a slab may have. */
 CHILD_TEST(know_the_last_page) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_96);
   unsigned first = 14 * PAGE / 96;
   put_blocks(slab, first, slab->capacity - first);
@@ -148,7 +142,6 @@ CHILD_TEST(know_the_last_page) {
 
 /* Remotely freed blocks are free only when they have been collected. */
 CHILD_TEST(wait_for_remote_blocks) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   free_remotely(slab, PAGE_BLOCKS);
   REQUIRE(!look());
@@ -165,7 +158,6 @@ static unsigned count_waiting(struct slab *const *slabs, unsigned count) {
 CHILD_TEST(go_on_where_it_ended) {
   enum { SLABS = 5 };
   struct slab *slabs[SLABS];
-  owners_set_up();
   for (unsigned index = 0; index < SLABS; index++) slabs[index] = slab_with_free_pages(1);
   REQUIRE(look_within(2, SIZE_MAX) && count_waiting(slabs, SLABS) == 2);
   struct slab *next = mine.page_cursor; /* leaves the list meanwhile */
@@ -180,7 +172,6 @@ CHILD_TEST(go_on_where_it_ended) {
 }
 
 CHILD_TEST(give_little_at_a_time) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   for (unsigned page = 0; page < 6; page += 2) put_blocks(slab, page * PAGE_BLOCKS, PAGE_BLOCKS);
   look();
@@ -191,7 +182,6 @@ CHILD_TEST(give_little_at_a_time) {
 
 /* Locked pages stay, and are not tried again before they have been used. */
 CHILD_TEST(bear_a_refusal) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(1);
   look();
   os_fake_fail(1u << OS_CALL_PURGE, 1, 1);
@@ -206,7 +196,6 @@ CHILD_TEST(bear_a_refusal) {
 
 /* An idle thread has had no use for them for as long. */
 CHILD_TEST(take_from_who_idles) {
-  owners_set_up();
   slab_with_free_pages(1);
   REQUIRE(sweep_owners(DECAY) && given_bytes() == 0);
   os_fake_advance_ms(DECAY);
@@ -216,7 +205,6 @@ CHILD_TEST(take_from_who_idles) {
 
 /* A new thread may come for them at any moment. */
 CHILD_TEST(wait_for_who_ended) {
-  owners_set_up();
   slab_with_free_pages(1);
   owner_park(&mine);
   REQUIRE(sweep_owners(DECAY) && given_bytes() == 0);
@@ -226,7 +214,6 @@ CHILD_TEST(wait_for_who_ended) {
 
 /* Pages are the slab's: its new owner finds them as they are. */
 CHILD_TEST(move_with_the_slab) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(2);
   look();
   owner_park(&mine);
@@ -238,7 +225,6 @@ CHILD_TEST(move_with_the_slab) {
 
 /* Released and taken again, a slab knows nothing of it. */
 CHILD_TEST(forget_when_released) {
-  owners_set_up();
   struct slab *slab = slab_with_free_pages(1);
   look();
   look_after_ms(DECAY);

@@ -6,7 +6,6 @@ static bool is_ready(const struct owner *owner) {
 }
 
 CHILD_TEST(the_edge) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   for (unsigned round = 1; round <= 3; round++) {
     slab_free_remote(slab, round, 1, &other.counters);
@@ -21,7 +20,6 @@ CHILD_TEST(the_edge) {
 }
 
 CHILD_TEST(budget) {
-  owners_set_up();
   for (unsigned index = 0; index < 6; index++) free_remotely(full_slab(&mine, CLASS_64), 3);
   REQUIRE(queued_in(&mine, CLASS_64) == 6 && pending_drain_class(&mine, CLASS_64, 4) == 4);
   REQUIRE(queued_in(&mine, CLASS_64) == 2 && is_ready(&mine));
@@ -31,7 +29,6 @@ CHILD_TEST(budget) {
 }
 
 CHILD_TEST(put_back) {
-  owners_set_up();
   free_remotely(full_slab(&mine, CLASS_64), 3);
   free_remotely(full_slab(&mine, CLASS_64), 3);
   struct slab *slab = pending_next(&mine, CLASS_64);
@@ -43,7 +40,6 @@ CHILD_TEST(put_back) {
 
 /* The slab changes hands while it waits in the old owner's queue: who drains it sends it on. */
 CHILD_TEST(sent_on_to_the_new_owner) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   free_remotely(slab, 3);
   slab_own(slab, &other);
@@ -55,7 +51,6 @@ CHILD_TEST(sent_on_to_the_new_owner) {
 
 /* The owner found the blocks by itself and released the slab before it could be queued. */
 CHILD_TEST(too_late) {
-  owners_set_up();
   struct slab *slab = acquire_slab(CLASS_64, POOL_ALL, &mine.counters);
   store_relaxed(&slab->queued, 1);
   pending_enqueue(slab, &other.counters);
@@ -63,7 +58,6 @@ CHILD_TEST(too_late) {
 }
 
 CHILD_TEST(cut_off_by_a_fork) {
-  owners_set_up();
   free_remotely(full_slab(&mine, CLASS_64), 3);
   store_relaxed(&mine.ready_mask, 0); /* as before the pusher sets the bit */
   pending_after_fork(&mine);

@@ -4,6 +4,8 @@
 #include "heaps.h"
 #include "map/window.h"
 
+BEFORE(child) { start_library(); }
+
 #define MIB ((size_t)1 << 20)
 
 #define FOREIGN "hakmem: foreign ", " of 0x", ": neither hakmem's nor libc's (class none)"
@@ -62,34 +64,26 @@ TEST(double) {
 
 REPORT_TEST(free_the_stack, FOREIGN) {
   int here = 0;
-  start_library();
   hak_free(&here);
 }
 
-REPORT_TEST(free_a_small_number, FOREIGN) {
-  start_library();
-  hak_free((void *)16);
-}
+REPORT_TEST(free_a_small_number, FOREIGN) { hak_free((void *)16); }
 
 REPORT_TEST(ask_the_size_of_the_stack, FOREIGN) {
   int here = 0;
-  start_library();
   hak_malloc_usable_size(&here);
 }
 
 REPORT_TEST(free_beyond_the_frontier, INVALID) {
-  start_library();
   hak_free((void *)chunk_address(window.chunk_limit - 1));
 }
 
 REPORT_TEST(free_unused_memory, INVALID) {
-  start_library();
   size_t chunk = granule_of((uintptr_t)must_malloc(64)) / GRANULES_PER_CHUNK;
   hak_free((void *)(chunk_address(chunk) + 20 * GRANULE_BYTES));
 }
 
 REPORT_TEST(free_own_records, INVALID) {
-  start_library();
   hak_free((void *)chunk_address(0)); /* the first chunk holds metadata */
 }
 
@@ -111,7 +105,6 @@ static void note_free(void *block) { freed = block; }
 CHILD_TEST(forward) {
   static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
                                     .next_size_and_flags = 32 | IN_USE};
-  start_library();
   os_fake.libc_malloc.free = note_free;
   REQUIRE(pointer_is_libc_block((uintptr_t)chunk.block));
   hak_free(chunk.block);
@@ -133,7 +126,6 @@ CHILD_TEST(forward) {
 REPORT_TEST(go_without_another_malloc, FOREIGN) {
   static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
                                     .next_size_and_flags = 32 | IN_USE};
-  start_library();
   os_fake.libc_malloc.free = NULL;
   hak_free(chunk.block);
 }
@@ -143,7 +135,6 @@ REPORT_TEST(go_without_another_malloc, FOREIGN) {
 CHILD_TEST(tell_what_is_ours) {
   static const size_t sizes[] = {1, 100, 5000, 100000, 3 * MIB};
   int here = 0;
-  start_library();
   REQUIRE(!hak_owns(&here) && !hak_owns(NULL));
   REQUIRE(!hak_owns((void *)chunk_address(window.chunk_limit - 1)));
   for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {

@@ -16,7 +16,6 @@ static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
 /* ---- split and merge -------------------------------------------------------------------------------- */
 
 CHILD_TEST(split_and_merge) {
-  set_up();
   size_t a = take(4), b = take(4), c = take(4), end = take(1);
   REQUIRE(b == a + 4 && c == b + 4 && end == c + 4); /* split from one fresh piece */
   give(a);
@@ -28,7 +27,6 @@ CHILD_TEST(split_and_merge) {
 }
 
 CHILD_TEST(tight_fit) {
-  set_up();
   size_t large = take(20), wall = take(1), small = take(6), end = take(1);
   REQUIRE(wall && end);
   give(large);
@@ -42,7 +40,6 @@ CHILD_TEST(tight_fit) {
 
 /* A freed range and the untouched one above it: only the missing part is fresh. */
 CHILD_TEST(joint_fit) {
-  set_up();
   size_t wall = take(1), last = take(8);
   give(last);
   size_t joint = take(12);
@@ -55,7 +52,6 @@ CHILD_TEST(joint_fit) {
 
 /* Growth is purged elsewhere, as far as time has earned it. */
 CHILD_TEST(offset_growth) {
-  set_up();
   size_t small = take(3), wall = take(1), large = take(8), end = take(1);
   REQUIRE(wall && end);
   give(small);
@@ -72,7 +68,6 @@ CHILD_TEST(offset_growth) {
 }
 
 CHILD_TEST(alignment) {
-  set_up();
   for (size_t alignment_granules = 1; alignment_granules <= 256; alignment_granules *= 2) {
     take(1); /* so that nothing is aligned by itself */
     size_t first = take_from(3, alignment_granules, 0);
@@ -84,7 +79,6 @@ CHILD_TEST(alignment) {
 /* ---- resizing ------------------------------------------------------------------------------------------ */
 
 CHILD_TEST(extend_and_shrink) {
-  set_up();
   size_t a = take(4), b = take(8), end = take(1);
   REQUIRE(end == b + 8);
   REQUIRE(!range_extend(a, 5, &counters)); /* the neighbour lives */
@@ -98,7 +92,6 @@ CHILD_TEST(extend_and_shrink) {
 
 /* Into a freed neighbour and the untouched one above it. */
 CHILD_TEST(extend_over_two) {
-  set_up();
   size_t a = take(4), b = take(4);
   give(b);
   REQUIRE(range_extend(a, 20, &counters) && range_info(a)->granules == 20);
@@ -107,7 +100,6 @@ CHILD_TEST(extend_over_two) {
 }
 
 CHILD_TEST(extend_over_old_pages) {
-  set_up();
   size_t a = take(4), b = take(4);
   REQUIRE(range_info(a)->is_zero);
   memset(bytes_of(b), 1, GRANULE_BYTES);
@@ -119,7 +111,6 @@ CHILD_TEST(extend_over_old_pages) {
 /* ---- purge ------------------------------------------------------------------------------------------------ */
 
 CHILD_TEST(purge_by_age) {
-  set_up();
   size_t a = take(4), wall = take(1), b = take(4), end = take(1);
   REQUIRE(wall && end);
   memset(bytes_of(a), 7, 4 * GRANULE_BYTES);
@@ -141,7 +132,6 @@ CHILD_TEST(purge_by_age) {
 CHILD_TEST(purge_in_parts) {
   enum { RANGES = 10, PART = 4 };
   size_t freed[RANGES];
-  set_up();
   for (unsigned index = 0; index < RANGES; index++) {
     freed[index] = take(1 + index % 3);
     REQUIRE(take(1)); /* a wall */
@@ -164,7 +154,6 @@ CHILD_TEST(purge_in_parts) {
 
 /* A range freed during a round has its own age. */
 CHILD_TEST(freed_since_the_round_began) {
-  set_up();
   size_t a = take(4);
   struct purge purge = {
       .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .calls_left = SIZE_MAX};
@@ -176,7 +165,6 @@ CHILD_TEST(freed_since_the_round_began) {
 
 /* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's where it merges. */
 CHILD_TEST(ages_in_order) {
-  set_up();
   size_t ranges[6];
   for (unsigned index = 0; index < 6; index++) {
     ranges[index] = take(4);
@@ -194,7 +182,6 @@ CHILD_TEST(ages_in_order) {
 }
 
 CHILD_TEST(purge_refused) {
-  set_up();
   size_t a = take(4);
   memset(bytes_of(a), 7, GRANULE_BYTES);
   give(a);
@@ -207,7 +194,6 @@ CHILD_TEST(purge_refused) {
 
 /* Purged granules that are used again are counted once each. */
 CHILD_TEST(use_after_purge) {
-  set_up();
   size_t first = take(40), end = take(1);
   REQUIRE(end == first + 40);
   give(first);
@@ -221,7 +207,6 @@ CHILD_TEST(use_after_purge) {
 }
 
 CHILD_TEST(addresses) {
-  set_up();
   size_t a = take(32);
   memset(bytes_of(a), 7, 32 * GRANULE_BYTES);
   give(a);
@@ -236,7 +221,7 @@ CHILD_TEST(addresses) {
   REQUIRE(again == a && range_info(a)->is_zero && *bytes_of(a) == 0);
 }
 
-CHILD_TEST(strict_overcommit) {
+BARE_TEST(strict_overcommit) {
   os_fake.is_overcommit_strict = true;
   set_up();
   size_t a = take(32);
@@ -247,7 +232,6 @@ CHILD_TEST(strict_overcommit) {
 }
 
 CHILD_TEST(moved_pages) {
-  set_up();
   size_t a = take(4);
   range_note_moved(a);
   give(a);
@@ -262,7 +246,6 @@ CHILD_TEST(moved_pages) {
 /* ---- arenas ------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(other_homes) {
-  set_up();
   size_t a = take_from(8, 1, 0);
   REQUIRE(load_relaxed(&arenas_in_use) == 1); /* the pages of others stay untouched */
   size_t b = take_from(8, 1, 1);
@@ -273,7 +256,6 @@ CHILD_TEST(other_homes) {
 }
 
 CHILD_TEST(refused) {
-  set_up();
   for (uint64_t call = 1; call <= 6; call++) {
     os_fake_fail(OS_CALLS_ALL, call, call);
     size_t a = take(64);
@@ -327,7 +309,6 @@ CHILD_TEST(model) {
   struct live live[LIVE_MAX];
   unsigned live_count = 0;
   uint64_t random = 20261120;
-  set_up();
   for (unsigned step = 0; step < STEPS; step++) {
     unsigned choice = (unsigned)random_below(&random, 100);
     unsigned which = live_count ? (unsigned)random_below(&random, live_count) : 0;
@@ -391,7 +372,6 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
 
 /* At a hard limit the pages of what is freed go at once; the system has lost some when it was to map them anew. */
 CHILD_TEST(lose_at_the_limit) {
-  set_up();
   limits.hard_bytes = UINT64_MAX;
   size_t range = take(16);
   range_note_moved(range);
@@ -407,7 +387,6 @@ CHILD_TEST(lose_at_the_limit) {
 }
 
 CHILD_TEST(set_aside_in_a_child) {
-  set_up();
   size_t live = take(8);
   REQUIRE(
       metadata_allocate(2 * os_page_bytes())); /* the records of the next one's ends are apart */

@@ -4,7 +4,6 @@
 #include "ranges.h"
 
 CHILD_TEST(keep_and_find) {
-  set_up();
   size_t own = fresh(8), others = fresh(7);
   range_cache_give(own, CLASS, &counters);
   range_cache_give(others, CLASS, &counters);
@@ -17,7 +16,6 @@ CHILD_TEST(keep_and_find) {
 /* Where ends count, ranges of other ends stay, the call site's too. */
 CHILD_TEST(find_by_ends) {
   size_t granules[2];
-  set_up();
   for (unsigned end = 0; end < RANGE_ENDS; end++) {
     size_t granule = fresh(8);
     range_info(granule)->end = (uint8_t)end;
@@ -38,7 +36,6 @@ CHILD_TEST(find_by_ends) {
 
 CHILD_TEST(find_some_at_once) {
   size_t granules[3];
-  set_up();
   for (unsigned index = 0; index < 5; index++) range_cache_give(fresh(7), CLASS, &counters);
   REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 3);
   REQUIRE(granules[0] != granules[1] && granules[1] != granules[2] && granules[0] != granules[2]);
@@ -48,7 +45,6 @@ CHILD_TEST(find_some_at_once) {
 
 /* What there is no room for goes to the arenas. */
 CHILD_TEST(hold_so_much) {
-  set_up();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
     uint64_t dirty = dirty_granules();
     size_t granules = large_granules_of_class(class), kept = 0;
@@ -61,7 +57,6 @@ CHILD_TEST(hold_so_much) {
 }
 
 CHILD_TEST(go_back_by_age) {
-  set_up();
   size_t old = fresh(7);
   range_cache_give(old, CLASS, &counters);
   os_fake_advance_ms(600);

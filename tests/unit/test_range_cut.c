@@ -36,7 +36,6 @@ static uint64_t records_of(size_t granules) {
 }
 
 CHILD_TEST(known_of_a_huge_range) {
-  set_up();
   uint64_t of_three_chunks = records_of(3 * GRANULES_PER_CHUNK);
   REQUIRE(of_three_chunks && records_of(WHOLE) == of_three_chunks);
   REQUIRE(records_of(16 * (size_t)WHOLE) == of_three_chunks);
@@ -45,7 +44,6 @@ CHILD_TEST(known_of_a_huge_range) {
 
 /* Where parts of many requests lie all chunks have records from the beginning. */
 CHILD_TEST(known_of_small_ones) {
-  set_up();
   for (unsigned index = 0; index < 2000; index++) {
     size_t granule = take(3);
     REQUIRE(has_records(granule) && has_records(granule + 2));
@@ -54,7 +52,6 @@ CHILD_TEST(known_of_small_ones) {
 
 /* In hardened mode few chunks without records lie between two that tell where the block begins. */
 CHILD_TEST(known_in_hardened_mode) {
-  set_up();
   window.hardened_class = MAP_CLASS_HARDENED;
   size_t first = take(WHOLE);
   owner_map_set(first, MAP_ENTRY_BIG_LIVE);
@@ -67,7 +64,6 @@ CHILD_TEST(known_in_hardened_mode) {
 /* The rest of a freed block does not hide a younger one that begins inside it. */
 CHILD_TEST(known_behind_a_freed_block) {
   enum { PART = 16 };
-  set_up();
   size_t live = take(1), before = take(1), first = before + 1;
   REQUIRE(take(PART) == first && live % PART == 0);
   give(first); /* its last record tells where it began */
@@ -87,7 +83,6 @@ CHILD_TEST(known_behind_a_freed_block) {
 
 /* Parts of it serve other requests, and it is whole again afterwards. */
 CHILD_TEST(cut_and_merge) {
-  set_up();
   size_t first = take(WHOLE);
   REQUIRE(!has_records(first + inside));
   give(first);
@@ -105,7 +100,6 @@ CHILD_TEST(cut_and_merge) {
 
 /* At a chunk's border two chunks get records. */
 CHILD_TEST(cut_between_chunks) {
-  set_up();
   size_t first = take(WHOLE);
   give(first);
   size_t border = (first / GRANULES_PER_CHUNK + 100) * GRANULES_PER_CHUNK;
@@ -117,7 +111,6 @@ CHILD_TEST(cut_between_chunks) {
 
 /* A place in its middle: both sides stay free. */
 CHILD_TEST(cut_for_an_alignment) {
-  set_up();
   size_t first = take(2 * WHOLE);
   give(first);
   size_t alignment = WHOLE / 2, aligned = take_from(7, alignment, 0);
@@ -130,7 +123,6 @@ CHILD_TEST(cut_for_an_alignment) {
 }
 
 CHILD_TEST(cut_refused) {
-  set_up();
   size_t first = take(WHOLE);
   memset(bytes_of(first), 7, GRANULE_BYTES);
   give(first);
@@ -149,7 +141,6 @@ CHILD_TEST(cut_refused) {
 
 /* Into a huge neighbour, of which the rest stays as it was. */
 CHILD_TEST(extend_into) {
-  set_up();
   size_t left = take(2 * GRANULES_PER_CHUNK), right = take(WHOLE);
   REQUIRE(right == left + 2 * GRANULES_PER_CHUNK);
   give(right);
@@ -178,7 +169,6 @@ static uint64_t refaulted_granules(void) {
 
 /* Purged memory counts once when it is used again, and untouched memory does not. */
 CHILD_TEST(used_again) {
-  set_up();
   size_t first = take(WHOLE);
   REQUIRE(range_shrink(first, inside, &counters));
   give(take(WHOLE - inside));
@@ -193,7 +183,6 @@ CHILD_TEST(used_again) {
 
 /* A foreign mapping lies in the middle of its addresses: halves serve on. */
 CHILD_TEST(occupied_in_the_middle) {
-  set_up();
   size_t first = take(WHOLE);
   give(first);
   purge(true);
@@ -206,7 +195,6 @@ CHILD_TEST(occupied_in_the_middle) {
 
 /* The map of owners gives its pages back with the blocks that began there. */
 CHILD_TEST(old_heads_are_forgotten) {
-  set_up();
   size_t first = take(WHOLE);
   const size_t heads[] = {first + 1, first + 4000, first + inside, first + WHOLE - 1};
   for (unsigned refused = 0; refused < 2; refused++) {
@@ -223,7 +211,7 @@ CHILD_TEST(old_heads_are_forgotten) {
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-CHILD_TEST(every_byte_is_known) {
+BARE_TEST(every_byte_is_known) {
   struct object object;
   start_library();
   options.big_cache_bytes = 2 * GIB; /* of a range that goes back in parts less is known */
@@ -241,14 +229,18 @@ CHILD_TEST(every_byte_is_known) {
   REQUIRE(object_find((uintptr_t)window.chunk_map_end, false, &object) == OBJECT_UNKNOWN);
 }
 
-REPORT_TEST(free_inside, "misaligned free", "inside the block of", "big") {
+CHILD(free_inside) {
   start_library();
   char *block = must_malloc(GIB);
   hak_free(block + GIB / 2);
 }
+TEST(free_inside) {
+  const char *const said[] = {"misaligned free", "inside the block of", "big", NULL};
+  assert_child_reports(free_inside, NULL, said);
+}
 
 /* Content follows; what cannot be cut off stays. */
-CHILD_TEST(resize) {
+BARE_TEST(resize) {
   start_library();
   char *block = must_malloc(2 * GIB);
   void *wall = must_malloc(3 << 20);
@@ -316,7 +308,6 @@ CHILD_TEST(model) {
   struct live live[LIVE_MAX];
   unsigned live_count = 0;
   uint64_t random = 20261122;
-  set_up();
   for (unsigned step = 0; step < STEPS; step++) {
     unsigned choice = (unsigned)random_below(&random, 100);
     struct live *which = live_count ? &live[random_below(&random, live_count)] : NULL;

@@ -11,7 +11,6 @@
 
 /* Before the process grows: the cache and the own magazines; those of others, but not for each little growth. */
 CHILD_TEST(merge_before_growth) {
-  set_up();
   struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
   for (unsigned turn = 0; turn < 2; turn++) {
     range_cache_give(fresh(7), CLASS, &counters);
@@ -26,7 +25,6 @@ CHILD_TEST(merge_before_growth) {
 /* ---- magazines ---------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(keep_in_a_magazine) {
-  set_up();
   os_fake.is_multi_threaded = false; /* so the barrier, which is refused, is not asked for */
   os_fake.is_confined = true;
   struct range_magazines *own = range_magazines_make();
@@ -44,7 +42,6 @@ CHILD_TEST(keep_in_a_magazine) {
 /* Where ends count, a range is taken for blocks that end where it did.  What was kept before is found by a round. */
 CHILD_TEST(keep_by_ends) {
   struct purge everything = PURGE_EVERYTHING;
-  set_up();
   struct range_magazines *own = range_magazines_make();
   for (unsigned kept = 0; kept < RANGE_MAGAZINE_SLOTS; kept++)
     REQUIRE(range_magazine_keep(own, CLASS, kept % RANGE_ENDS, fresh(7)));
@@ -67,7 +64,6 @@ CHILD_TEST(keep_by_ends) {
 /* While another thread is at them, or they are closed. */
 CHILD_TEST(leave_alone_what_is_in_use) {
   struct purge everything = PURGE_EVERYTHING;
-  set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)) && range_magazines_enter(own));
   range_magazines_purge(&everything, &counters);
@@ -86,7 +82,6 @@ CHILD_TEST(leave_alone_what_is_in_use) {
 /* A program that is confined since its threads were told that they need no barrier: one of them may be entering as it always did,
  * and what it has stored may not be seen yet. */
 CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
-  set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   if (!load_relaxed(&range_magazines_have_barrier)) return; /* this kernel has none */
@@ -106,7 +101,6 @@ CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
 /* A child of vfork is its parent's thread; if it is killed while it empties magazines, its parent goes on with them. */
 CHILD_TEST(go_on_after_a_child_of_vfork) {
   struct purge everything = PURGE_EVERYTHING;
-  set_up();
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   pid_t child = vfork();
@@ -139,7 +133,6 @@ static bool purge_step(void) {
 CHILD_TEST(empty_many) {
   enum { MANY = 100 };
   struct purge everything = PURGE_EVERYTHING;
-  set_up();
   struct range_magazines *all[MANY];
   for (unsigned index = 0; index < MANY; index++) all[index] = make_with_one(0);
   REQUIRE(purge_step() && dirty_granules() < MANY * GRANULES);
@@ -169,7 +162,6 @@ CHILD_TEST(pass_by_those_that_hold_nothing) {
   enum { MANY = 200 };
   struct range_magazines *all[MANY];
   size_t granules[MANY + 3];
-  set_up();
   for (unsigned index = 0; index < MANY + 3; index++) granules[index] = fresh(7);
   struct range_magazines *holder = range_magazines_make();
   for (unsigned index = 0; index < MANY; index++) {
@@ -198,7 +190,6 @@ CHILD_TEST(pass_by_those_that_hold_nothing) {
 CHILD_TEST(empty_all_from_the_middle) {
   enum { MANY = 200 };
   struct purge everything = PURGE_EVERYTHING;
-  set_up();
   struct range_magazines *all[MANY];
   for (unsigned index = 0; index < MANY; index++) all[index] = make_with_one(0);
   REQUIRE(purge_step());
@@ -213,7 +204,6 @@ CHILD_TEST(empty_all_from_the_middle) {
 /* Of a round in parts the first finds what is too young, the last one nothing of the kind: there is something left. */
 CHILD_TEST(tell_of_what_the_first_part_left) {
   enum { OLD = 10, YOUNG = 64, AGE_MS = 1000 };
-  set_up();
   for (unsigned index = 0; index < OLD; index++) make_with_one(AGE_MS);
   for (unsigned index = 0; index < YOUNG; index++) make_with_one(0); /* the first in the list */
   struct purge part = {
@@ -234,7 +224,7 @@ CHILD_TEST(tell_of_what_the_first_part_left) {
 
 /* ---- as malloc and free come by --------------------------------------------------------------------------------- */
 
-CHILD_TEST(serve_whoever_asks) {
+BARE_TEST(serve_whoever_asks) {
   start_library();
   hak_free(must_malloc(200000)); /* the thread has its magazines */
   void *block = must_malloc(200000);
@@ -244,7 +234,7 @@ CHILD_TEST(serve_whoever_asks) {
 }
 
 /* A program with one thread whose requests all come from its magazines gives back by age all the same. */
-CHILD_TEST(give_back_without_a_slow_path) {
+BARE_TEST(give_back_without_a_slow_path) {
   enum { BLOCKS = 24, TURNS = 40 }; /* too little to be excess */
   void *blocks[BLOCKS];
   os_fake.is_multi_threaded = false;
@@ -261,7 +251,7 @@ CHILD_TEST(give_back_without_a_slow_path) {
 }
 
 /* A thread that was called gives back what it frees: excess waits for it. */
-CHILD_TEST(keep_nothing_once_called) {
+BARE_TEST(keep_nothing_once_called) {
   start_library();
   hak_free(must_malloc(200000));
   REQUIRE(range_magazines_bytes() == class_bytes(class_of_size(200000)));
@@ -272,7 +262,7 @@ CHILD_TEST(keep_nothing_once_called) {
 }
 
 /* A call is answered once, by any slow path, and the divert ends with the next free of a small block. */
-CHILD_TEST(answer_a_call) {
+BARE_TEST(answer_a_call) {
   start_library();
   const struct magazine *magazine = &heap_of_thread->magazines[class_of_size(64)];
   for (unsigned is_free = 0; is_free < 2; is_free++) {
@@ -294,7 +284,7 @@ static void *free_and_end(void *block) {
   return NULL;
 }
 
-CHILD_TEST(serve_after_a_thread_ended) {
+BARE_TEST(serve_after_a_thread_ended) {
   start_library();
   void *block = must_malloc(200000);
   on_a_thread(free_and_end, block);
@@ -302,7 +292,7 @@ CHILD_TEST(serve_after_a_thread_ended) {
 }
 
 /* Blocks of one class that are cached, side by side, become one of another before the process grows. */
-CHILD_TEST(merge_for_another_class) {
+BARE_TEST(merge_for_another_class) {
   enum { BLOCKS = 64, TURNS = 8 };
   void *blocks[BLOCKS];
   start_library();
@@ -319,7 +309,7 @@ CHILD_TEST(merge_for_another_class) {
 }
 
 /* A freed block is nobody's until it is taken again: no free of it goes unnoticed. */
-CHILD_TEST(notice_a_second_free) {
+BARE_TEST(notice_a_second_free) {
   start_library();
   void *blocks[3];
   for (unsigned index = 0; index < 3; index++) blocks[index] = must_malloc(100000);
@@ -353,7 +343,7 @@ static void free_both(unsigned at) {
 }
 
 /* Of two threads that free a block at once one is told so: it is not given out twice. */
-CHILD_TEST(free_at_once) {
+BARE_TEST(free_at_once) {
   unsigned turns = 20000;
   pthread_t thread;
   start_library();
@@ -390,7 +380,6 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
 
 /* A thread is cut off after it has filled a slot, or emptied one. */
 CHILD_TEST(count_anew_in_a_child) {
-  set_up();
   struct range_magazines *one = make_with_one(0), *other = make_with_one(0);
   store_relaxed(&one->bytes, 0);
   store_relaxed(&one->is_used, 1);
@@ -404,7 +393,6 @@ CHILD_TEST(count_anew_in_a_child) {
 
 /* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
 CHILD_TEST(go_on_in_a_child) {
-  set_up();
   os_fake.is_multi_threaded = true;
   struct range_magazines *used = range_magazines_make();
   REQUIRE(range_magazine_keep(used, CLASS, 0, fresh(7)) && range_magazines_enter(used));

@@ -4,6 +4,7 @@
 
 #include "heaps.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, CLASS_96 = 6, BLOCKS = 1000 };
 
 static struct glibc_figures figures; /* too large for a stack */
@@ -18,7 +19,6 @@ static uint64_t require(unsigned class, uint64_t live_blocks) {
 
 CHILD_TEST(count_free_blocks) {
   void *blocks[BLOCKS];
-  start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
   uint64_t free_blocks = require(CLASS_64, BLOCKS);
   REQUIRE(BLOCKS + free_blocks <= GRANULE_BYTES / 64); /* of one slab */
@@ -29,7 +29,6 @@ CHILD_TEST(count_free_blocks) {
 }
 
 CHILD_TEST(count_large_blocks) {
-  start_library();
   void *one = must_malloc(100000), *other = must_malloc(90000);
   glibc_figures_take(&figures);
   REQUIRE(figures.in_use_bytes ==
@@ -52,7 +51,6 @@ static void *free_them(void *argument) {
 
 CHILD_TEST(count_what_another_thread_frees) {
   void *blocks[BLOCKS];
-  start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(96);
   on_a_thread(free_them, blocks);
   require(CLASS_96, 0);
@@ -66,7 +64,6 @@ static const struct class_counters *class_figures_of(unsigned class) {
 
 CHILD_TEST(count_what_passes) {
   void *blocks[BLOCKS];
-  start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
   const struct class_counters *counted = class_figures_of(CLASS_64);
   uint64_t refilled = load_relaxed(&counted->refilled_blocks);
@@ -80,7 +77,6 @@ CHILD_TEST(count_what_passes) {
 }
 
 CHILD_TEST(count_large_requests) {
-  start_library();
   void *block = must_malloc(100000);
   const struct class_counters *counted = class_figures_of(class_of_size(100000));
   REQUIRE(load_relaxed(&counted->refilled_blocks) == 1);
@@ -95,7 +91,4 @@ static void *take_a_few(void *unused) {
   return unused;
 }
 
-CHILD_TEST(spare_threads_of_the_starter) {
-  start_library();
-  on_a_thread(take_a_few, NULL);
-}
+CHILD_TEST(spare_threads_of_the_starter) { on_a_thread(take_a_few, NULL); }

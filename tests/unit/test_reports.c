@@ -9,6 +9,8 @@
 enum { REPORT_BYTES = 1 << 17 };
 static char report[REPORT_BYTES];
 
+BEFORE(child) { start_library(); }
+
 /* ---- a strict reader of JSON: returns where the value ends, NULL when it is none ------------------ */
 
 static const char *json_value(const char *at);
@@ -52,7 +54,6 @@ static uint64_t figure(const char *key) {
 }
 
 CHILD_TEST(write_json) {
-  start_library();
   void *big = must_malloc(3 << 20), *large = must_malloc(100000);
   for (unsigned index = 0; index < 1000; index++) must_malloc(100);
   size_t length = hak_stats_json(report, sizeof report);
@@ -75,7 +76,6 @@ CHILD_TEST(write_json) {
 
 /* A buffer of any size: never written past, always told how much is wanted. */
 CHILD_TEST(cut_json) {
-  start_library();
   size_t whole = hak_stats_json(NULL, 0);
   for (size_t bytes = 1; bytes < whole; bytes += 1 + bytes / 3) {
     memset(report, '#', sizeof report);
@@ -87,7 +87,6 @@ CHILD_TEST(cut_json) {
 }
 
 CHILD_TEST(write_text) {
-  start_library();
   must_malloc(100);
   hak_stats_print(2);
   REQUIRE(strncmp(os_fake.written, "hakmem 0.", 9) == 0);
@@ -96,7 +95,6 @@ CHILD_TEST(write_text) {
 }
 
 CHILD_TEST(write_acquisitions) {
-  start_library();
   must_malloc(100);
   options.shared_pool_lock_stats = true;
   reports_at_exit();
@@ -105,7 +103,6 @@ CHILD_TEST(write_acquisitions) {
 }
 
 CHILD_TEST(write_where_it_cannot) {
-  start_library();
   options.stats = "json:/nowhere/at/all.json";
   reports_at_exit();
   REQUIRE(strcmp(os_fake.written,
@@ -124,7 +121,6 @@ CHILD_TEST(write_where_it_cannot) {
 
 CHILD_TEST(write_a_file) {
   char path[] = "/tmp/hakmem-test-XXXXXX", option[64];
-  start_library();
   int file = mkstemp(path);
   snprintf(option, sizeof option, "json:%s", path);
   options.stats = option;
@@ -137,7 +133,6 @@ CHILD_TEST(write_a_file) {
 /* The text goes to standard error; the file says that it did. */
 CHILD_TEST(write_and_mark) {
   char path[64];
-  start_library();
   snprintf(path, sizeof path, "/tmp/hakmem-test-mark-%d", (int)getpid());
   REQUIRE(access(path, F_OK));
   options.stats = "1:/tmp/hakmem-test-mark-%p";

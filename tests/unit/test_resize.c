@@ -4,6 +4,8 @@
 #include "heaps.h"
 #include "large/large.h"
 
+BEFORE(child) { start_library(); }
+
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
@@ -21,7 +23,6 @@ static void require_filled(const unsigned char *block, size_t bytes) {
 
 /* With nobody behind it a block grows through all sizes without moving, and shrinks again. */
 CHILD_TEST(cross_the_tiers) {
-  start_library();
   hak_free(must_malloc(8 * MIB)); /* room */
   unsigned char *block = must_malloc(100 * KIB);
   fill(block, 100 * KIB);
@@ -45,7 +46,6 @@ CHILD_TEST(cross_the_tiers) {
 
 /* Who outgrew his place gets one with room behind it, though another fits more tightly. */
 CHILD_TEST(grow_on_after_a_move) {
-  start_library();
   hak_free(must_malloc(8 * MIB)); /* what follows lies side by side in it */
   unsigned char *block = must_malloc(500 * KIB);
   must_malloc(70 * KIB);
@@ -65,7 +65,6 @@ CHILD_TEST(grow_on_after_a_move) {
 }
 
 CHILD_TEST(stop_at_a_neighbour) {
-  start_library();
   unsigned char *block = must_malloc(300 * KIB), *wall = must_malloc(300 * KIB);
   REQUIRE(wall > block);
   REQUIRE(!hak_expand(block, 600 * KIB));
@@ -85,7 +84,6 @@ CHILD_TEST(stop_at_a_neighbour) {
 /* A block keeps its colour, whatever its size becomes: each has the room. */
 CHILD_TEST(keep_the_colour) {
   unsigned with_colour = 0;
-  start_library();
   for (unsigned index = 0; index < COLOUR_COUNT; index++) {
     unsigned char *block = must_malloc(256 * KIB);
     with_colour += (uintptr_t)block % GRANULE_BYTES != 0;
@@ -105,7 +103,6 @@ static void *grow_and_free(void *block) {
 
 /* Another thread's block, and one freed by a thread that is not its owner. */
 CHILD_TEST(change_threads) {
-  start_library();
   for (unsigned round = 0; round < 20; round++) on_a_thread(grow_and_free, must_malloc(100 * KIB));
   hak_purge(true);
   REQUIRE(live_bytes() <= MIB); /* what an ended thread's heap may still hold */
@@ -113,7 +110,6 @@ CHILD_TEST(change_threads) {
 
 /* Grown over memory that held something, it is not taken for zero. */
 CHILD_TEST(forget_that_it_was_zero) {
-  start_library();
   for (unsigned round = 0; round < 8; round++) {
     unsigned char *block = must_malloc(100 * KIB), *dirt = must_malloc(900 * KIB);
     memset(dirt, 0xff, 900 * KIB);
@@ -126,7 +122,6 @@ CHILD_TEST(forget_that_it_was_zero) {
 
 /* Between two slab classes: it moves once, and is large enough from then on. */
 CHILD_TEST(stay_in_a_larger_class) {
-  start_library();
   unsigned char *small = must_malloc(20 * KIB), *block = hak_realloc(small, 42 * KIB);
   REQUIRE(block && block != small);
   for (unsigned turn = 0; turn < 10; turn++)

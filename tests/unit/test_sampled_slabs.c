@@ -5,6 +5,7 @@
 #include "report/report.h"
 #include "slab/slab.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, MANY = 5000 };
 
 static void *blocks[MANY];
@@ -28,7 +29,6 @@ static unsigned slabs_of_samples(void) {
 
 /* Of each class: all blocks are others, and none is another class's. */
 CHILD_TEST(take_and_give) {
-  start_library();
   for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
     unsigned count = slab_shapes[class].capacity * 2u + 3;
     if (count > MANY) count = MANY;
@@ -49,7 +49,6 @@ CHILD_TEST(take_and_give) {
 /* What comes back is used again: the slabs do not grow in number. */
 CHILD_TEST(reuse) {
   uint64_t random = 5;
-  start_library();
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(CLASS_64);
   unsigned slabs = slabs_of_samples();
   for (unsigned round = 0; round < 200000; round++) {
@@ -62,7 +61,6 @@ CHILD_TEST(reuse) {
 
 /* A thread that was cut off inside by a fork is forgotten in the child. */
 CHILD_TEST(release_after_fork) {
-  start_library();
   void *block = take(CLASS_64);
   sampled_slabs_after_fork();
   REQUIRE(sampled_slabs_give(block, &counters));
@@ -87,7 +85,6 @@ static bool be_a_child_inside(void) {
 }
 
 CHILD_TEST(fork_inside) {
-  start_library();
   void *block = take(CLASS_64);
   other_block = take(CLASS_64);
   REQUIRE(sampled_slabs_give(block, &counters));
@@ -105,7 +102,6 @@ CHILD_TEST(fork_inside) {
 }
 
 REPORT_TEST(double_free, "hakmem: double free of 0x", ": the block of 64 bytes is free already") {
-  start_library();
   void *block = take(CLASS_64), *other = take(CLASS_64);
   sampled_slabs_give(block, &counters);
   REQUIRE(other);
@@ -113,7 +109,6 @@ REPORT_TEST(double_free, "hakmem: double free of 0x", ": the block of 64 bytes i
 }
 
 REPORT_TEST(misaligned, "hakmem: ", "64 bytes") {
-  start_library();
   sampled_slabs_give((char *)take(CLASS_64) + 16, &counters);
 }
 
@@ -143,7 +138,6 @@ static void *take_and_give_at_random(void *seed) {
 }
 
 CHILD_TEST(share) {
-  start_library_with_threads();
   on_threads(THREADS, take_and_give_at_random, (void *)1, 1); /* the seeds */
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);

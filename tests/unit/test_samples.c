@@ -3,6 +3,8 @@
 
 #include "profiles.h"
 
+BEFORE(child) { start_library(); }
+
 static uint64_t coin = 1;
 
 static uintptr_t address_of(unsigned number) { return 0x7f0000000000 + (uintptr_t)number * 48; }
@@ -17,7 +19,6 @@ CHILD_TEST(add_and_remove) {
   enum { MANY = 5000 };
   struct profile_sample sample;
   unsigned halvings;
-  start_library();
   REQUIRE(!samples_remove(address_of(0), &sample, &halvings));
   for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
   REQUIRE(load_relaxed(&profile_state.live_samples) == MANY);
@@ -32,7 +33,6 @@ CHILD_TEST(add_and_remove) {
 /* Beyond what the table may hold: what is left stands for all. */
 CHILD_TEST(halve) {
   enum { MANY = 2000000 };
-  start_library();
   for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
   REQUIRE(load_relaxed(&profile_state.halvings) >= 4 && load_relaxed(&profile_state.halvings) < 8);
   REQUIRE(load_relaxed(&profile_state.table_bytes) <=
@@ -55,7 +55,6 @@ CHILD_TEST(halve) {
 /* No call walks through the table, the one that finds it full neither: as many coins are thrown as there are places for its address. */
 CHILD_TEST(halve_in_pieces) {
   enum { MANY = 400000, MOST = SAMPLE_LEVELS * 16 + 8 };
-  start_library();
   for (unsigned number = 0; number < MANY; number++) {
     uint64_t live = load_relaxed(&profile_state.live_samples);
     REQUIRE(add(number));
@@ -67,7 +66,6 @@ CHILD_TEST(halve_in_pieces) {
 /* Nothing that a thread leaves undone keeps others from halving: one that a fork has cut off, or a child of vfork that was killed. */
 CHILD_TEST(halve_beside_one_that_was_cut_off) {
   struct sample_segment *segment;
-  start_library();
   REQUIRE(add(0));
   segment = load_relaxed(&profile_state.sample_segments[0]);
   for (unsigned index = 0; index < SEGMENT_SAMPLES; index += BUCKET_SAMPLES)
@@ -78,7 +76,6 @@ CHILD_TEST(halve_beside_one_that_was_cut_off) {
 }
 
 CHILD_TEST(do_without_memory) {
-  start_library();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   unsigned kept = 0;
   for (unsigned number = 0; number < 300000; number++) kept += add(number);

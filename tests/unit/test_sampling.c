@@ -5,6 +5,8 @@
 #include "profiles.h"
 #include "slab/slab.h"
 
+BEFORE(child) { start_library(); }
+
 /* ---- bias ------------------------------------------------------------------------------------------------------- */
 
 enum { KEPT = 20000, TURNS = 10 };
@@ -44,7 +46,6 @@ CHILD_TESTS(leaks, int, pattern, TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN) {
 
 /* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it must not be one. */
 CHILD_TEST(miss_only) {
-  start_library();
   unsigned misses[2] = {0, 0};
   for (unsigned index = 0; index < KEPT; index++) {
     uint64_t before = heap_of_thread->owner.counters.value[COUNT_refills];
@@ -63,7 +64,6 @@ CHILD_TEST(all_sizes) {
   enum { ROUNDS = 1500000 };
   uint64_t random = 11;
   double bytes = 0, blocks = 0;
-  start_library();
   store_relaxed(&profile_control.stack_depth, 1);
   switch_on(1024);
   hak_free(hak_malloc(8)); /* looks */
@@ -84,7 +84,6 @@ CHILD_TEST(all_sizes) {
 CHILD_TEST(grow) {
   enum { ROUNDS = 3000 };
   uint64_t random = 12;
-  start_library();
   switch_on(4096);
   for (unsigned round = 0; round < ROUNDS; round++) {
     void *block = NULL;
@@ -106,7 +105,6 @@ CHILD_TEST(grow) {
 
 CHILD_TEST(count_all) {
   enum { CLASS_64 = 4, CLASS_4K = 28, CLASS_LARGE = SLAB_CLASS_COUNT + 1, COUNT = 5000 };
-  start_library();
   for (unsigned index = 0; index < 100; index++) hak_free(must_malloc(64));
   switch_on(8192);
   hak_free(must_malloc(500)); /* a free is poked; a miss looks by itself */
@@ -134,7 +132,6 @@ CHILD_TEST(count_all) {
 
 /* With R = 64 nearly all are. */
 CHILD_TEST(are_blocks) {
-  start_library();
   switch_on(PERIOD);
   hak_free(must_malloc(100));
   for (size_t size = 1; size < 4 << 20; size += size / 3 + 1) {
@@ -174,7 +171,6 @@ static void *take_and_leave(void *unused) {
 
 /* Threads that end leave samples that others free; a heap that nobody has is not armed. */
 CHILD_TEST(threads_end) {
-  start_library();
   switch_on(256);
   os_fake.is_multi_threaded = true;
   for (unsigned thread = 0; thread < 50; thread++) {
@@ -188,7 +184,7 @@ CHILD_TEST(threads_end) {
 }
 
 /* Hardened mode keeps samples in the table alone. */
-CHILD_TEST(hardened) {
+BARE_TEST(hardened) {
   start_hardened(1);
   switch_on(256);
   hak_free(must_malloc(100));
@@ -203,7 +199,6 @@ CHILD_TEST(hardened) {
 /* ---- the control record ---------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(obey_lease) {
-  start_library();
   store_relaxed(&profile_control.lease_ms, os_now_coarse_ms() + 1000);
   switch_on(1024);
   hak_free(must_malloc(100));
@@ -215,7 +210,6 @@ CHILD_TEST(obey_lease) {
 }
 
 CHILD_TEST(purge_once) {
-  start_library();
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
   for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
   uint64_t before = look().purged_bytes;
@@ -225,7 +219,7 @@ CHILD_TEST(purge_once) {
   REQUIRE(load_relaxed(&profile_state.purges_done) == 7 && look().purged_bytes > before);
 }
 
-CHILD_TEST(refuse) {
+BARE_TEST(refuse) {
   static char *environment[] = {"HAKMEM_PROFILE=never", NULL};
   os_fake.environment = environment;
   start_library();
@@ -248,7 +242,6 @@ CHILD_TESTS(begin_at_once, char *, period, "HAKMEM_PROFILE=1", "HAKMEM_PROFILE=4
 /* Any values: the process works, and what is drawn stays within bounds. */
 CHILD_TEST(obey_anything) {
   uint64_t random = 99;
-  start_library();
   for (unsigned round = 0; round < 2000; round++) {
     uint64_t shift = random_below(&random, 64);
     store_relaxed(&profile_control.period_bytes, random_next(&random) >> shift);
@@ -284,7 +277,6 @@ static double samples_in(unsigned seconds) {
 
 /* Towards the wanted rate, and what it may cost: a tool may ask for ten times as much, until the program asks for itself. */
 CHILD_TEST(adapt) {
-  start_library();
   switch_on(0);
   hak_free(must_malloc(100));
   samples_in(4);

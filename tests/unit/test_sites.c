@@ -3,6 +3,7 @@
 
 #include "profiles.h"
 
+BEFORE(child) { start_library(); }
 enum { DEPTH = 30 };
 
 static uint32_t find(unsigned number, size_t depth) {
@@ -14,7 +15,6 @@ static uint32_t find(unsigned number, size_t depth) {
 CHILD_TEST(find_again) {
   enum { STACKS = 4000 };
   static uint32_t found[STACKS];
-  start_library();
   for (unsigned number = 0; number < STACKS; number++) {
     found[number] = find(number, number % DEPTH);
     REQUIRE(found[number] != SITE_LOST);
@@ -33,7 +33,6 @@ CHILD_TEST(find_again) {
 CHILD_TEST(lose_some) {
   enum { STACKS = 200000 };
   unsigned lost = 0;
-  start_library();
   for (unsigned number = 0; number < STACKS; number++) lost += find(number, DEPTH) == SITE_LOST;
   REQUIRE(lost > 0 && lost == load_relaxed(&profile_state.lost_stacks));
   REQUIRE(load_relaxed(&profile_state.table_bytes) <=
@@ -47,7 +46,6 @@ CHILD_TEST(lose_some) {
 CHILD_TEST(sum_weights) {
   struct profile_sample sample = {
       .block_bytes = 1000, .requested_bytes = 900, .period_bytes = 1000};
-  start_library();
   sample.site = find(1, 2);
   struct profile_site *site = sites_record(sample.site);
   double p = poisson_probability(1000, 1000);

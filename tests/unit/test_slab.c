@@ -3,7 +3,6 @@
 #include "report/report.h"
 
 CHILD_TEST(take_in_order) {
-  owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   void *blocks[100];
   REQUIRE(slab_take(slab, &mine, blocks, 100) == 100);
@@ -15,7 +14,6 @@ CHILD_TEST(take_in_order) {
 }
 
 CHILD_TEST(take_the_rest) {
-  owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_4K);
   void *blocks[64];
   REQUIRE(slab_take(slab, &mine, blocks, 10) == 10);
@@ -30,7 +28,6 @@ CHILD_TEST(take_the_rest) {
 
 /* What begins with this slab's blocks, in words in turn, is put; what does not stays. */
 CHILD_TEST(put_the_first) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64), *next = full_slab(&mine, CLASS_64);
   uintptr_t base = slab->base;
   void *blocks[] = {(void *)(base + 70 * 64), (void *)(base + 3 * 64), (void *)(base + 71 * 64),
@@ -47,7 +44,6 @@ CHILD_TEST(put_the_first) {
 
 /* One by one it comes to the same, from the first block, which lists the slab, to the last. */
 CHILD_TEST(put_one_by_one) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   REQUIRE(slab_put_one(slab, CLASS_64, 70, &mine) && slab_put_one(slab, CLASS_64, 3, &mine));
   REQUIRE(slab->local[0] == 8 && slab->local[1] == 64 && slab->first_word == 0);
@@ -63,7 +59,6 @@ CHILD_TEST(put_one_by_one) {
 
 /* Where misuse is let pass: what was free already changes no sum. */
 CHILD_TEST(put_twice) {
-  owners_set_up();
   misuse_action = MISUSE_WARN;
   struct slab *slab = full_slab(&mine, CLASS_64);
   for (unsigned index = 0; index < slab->capacity; index++)
@@ -75,7 +70,6 @@ CHILD_TEST(put_twice) {
 
 /* Blocks that came back go first; fresh ones are handed out few at a time. */
 CHILD_TEST(take_few_fresh) {
-  owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   void *blocks[500];
   REQUIRE(slab_reusable(slab) == 0 && slab_batch(slab, 500) == 64 && slab_batch(slab, 3) == 3);
@@ -91,7 +85,6 @@ CHILD_TEST(take_few_fresh) {
 }
 
 CHILD_TEST(collect) {
-  owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   slab_free_remote(slab, 0, 0xf0, &other.counters);
   slab_free_remote(slab, 5, 1, &other.counters);
@@ -104,7 +97,6 @@ CHILD_TEST(collect) {
 }
 
 CHILD_TEST(release) {
-  owners_set_up();
   struct slab *slab = owned_slab(&mine, CLASS_64);
   store_relaxed(&slab->queued, 1); /* somebody is queueing it at this moment */
   REQUIRE(!slab_try_release(slab, &mine));
@@ -119,7 +111,6 @@ CHILD_TEST(release) {
 
 CHILD_TEST(lists) {
   struct slab *slabs[5];
-  owners_set_up();
   for (unsigned index = 0; index < 5; index++) {
     slabs[index] = full_slab(&mine, CLASS_64);
     put_bits(slabs[index], &mine, 0, 1);

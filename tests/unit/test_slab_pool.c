@@ -12,6 +12,7 @@ static struct counters counters;
 static uint64_t counted(enum counter which) { return load_relaxed(&counters.value[which]); }
 
 static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+BEFORE(child) { set_up(); }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
   return (struct purge){
@@ -37,7 +38,6 @@ static enum slot_state state_of(const struct slab *slab) {
 /* ---- stages -------------------------------------------------------------------------------------- */
 
 CHILD_TEST(stages) {
-  set_up();
   struct slab *first = acquire_slab(CLASS_64, POOL_ALL, &counters);
   REQUIRE(first && counted(COUNT_acquire_os) == 1 && state_of(first) == SLOT_ACTIVE);
   struct slab *second = acquire_slab(CLASS_64, POOL_ALL, &counters);
@@ -57,7 +57,6 @@ CHILD_TEST(stages) {
 /* More EMPTY slots than a class keeps serve every class. */
 CHILD_TEST(a_class_keeps_a_few) {
   struct slab *slabs[EMPTY_KEPT + 1];
-  set_up();
   for (unsigned index = 0; index <= EMPTY_KEPT; index++)
     slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
   for (unsigned index = 0; index <= EMPTY_KEPT; index++) release_slab(slabs[index], 0, &counters);
@@ -73,7 +72,6 @@ CHILD_TEST(shapes_and_places) {
   enum { SLABS = 400 };
   struct slab *slabs[SLABS];
   uint64_t random = 7;
-  set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     unsigned class = (unsigned)random_below(&random, FITTED_CLASS_FIRST);
     struct slab *slab = slabs[index] = acquire_slab(class, POOL_ALL, &counters);
@@ -99,7 +97,6 @@ CHILD_TEST(shapes_and_places) {
 /* What a small process writes of the smallest classes' bitmaps is one page. */
 CHILD_TEST(wide_bitmaps) {
   enum { NEIGHBOURS = WIDE_ALIGNMENT / (WIDE_WORDS * 8) };
-  set_up();
   for (unsigned slot = 0; slot < NEIGHBOURS; slot++) {
     const struct slab *slab = acquire_slab(CLASS_8, POOL_ALL, &counters);
     REQUIRE((uintptr_t)slab->local % WIDE_ALIGNMENT == slot * WIDE_WORDS * sizeof(uint64_t));
@@ -111,7 +108,6 @@ CHILD_TEST(wide_bitmaps) {
 
 /* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
 CHILD_TEST(index_of_every_byte) {
-  set_up();
   for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
     const struct slab *slab = acquire_slab(class, POOL_ALL, &counters);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
@@ -166,7 +162,6 @@ TEST(purge_by_age) { assert_child_succeeds(age, NULL); }
 /* Slots of a SuperSlab that is still in use lose their pages too; the others keep theirs. */
 CHILD_TEST(purge_of_single_slots) {
   struct slab *slabs[EMPTY_KEPT + 3];
-  set_up();
   for (unsigned index = 0; index < EMPTY_KEPT + 3; index++) {
     slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
     memset((void *)slabs[index]->base, 0x55, GRANULE_BYTES);
@@ -182,7 +177,6 @@ CHILD_TEST(purge_of_single_slots) {
 
 /* What was given back and is used again is counted, once. */
 CHILD_TEST(use_after_purge) {
-  set_up();
   struct slab *stays = acquire_slab(CLASS_64, POOL_ALL, &counters),
               *goes = acquire_slab(CLASS_64, POOL_ALL, &counters);
   release_slab(goes, 0, &counters);
@@ -198,7 +192,6 @@ CHILD_TEST(use_after_purge) {
 }
 
 CHILD_TEST(purge_refused) {
-  set_up();
   use_and_release(CLASS_64);
   os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
   purge_older_than(0);
@@ -213,7 +206,6 @@ static uint32_t dirty_of(const struct slab *slab) {
 }
 
 CHILD_TEST(lru_budget) {
-  set_up();
   superslabs_kept_max = 1;
   struct slab *slabs[3 * SLOTS_PER_SUPERSLAB];
   for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)

@@ -29,7 +29,6 @@ static void use_up(struct slab *slab) {
 }
 
 CHILD_TEST(route_s_in_order) {
-  owners_set_up();
   options.route_p = false;
   struct slab *first = pass();
   REQUIRE(first && counted(&mine, COUNT_refill_new) == 1);
@@ -63,7 +62,6 @@ CHILD_TEST(route_s_in_order) {
 
 /* Then nobody has freed into the current slab, and it is not looked at. */
 CHILD_TEST(one_thread) {
-  owners_set_up();
   os_fake.is_multi_threaded = false;
   use_up(pass());
   REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2);
@@ -72,7 +70,6 @@ CHILD_TEST(one_thread) {
 
 /* While the current slab has fresh blocks only, everything that came back goes before them. */
 CHILD_TEST(fresh_blocks_last) {
-  owners_set_up();
   options.route_p = false;
   struct slab *fresh = pass();
   REQUIRE(pass() == fresh && counted(&mine, COUNT_refill_current) == 1);
@@ -89,7 +86,6 @@ CHILD_TEST(fresh_blocks_last) {
 
 /* What others freed into another owner's slabs goes before fresh blocks. */
 CHILD_TEST(borrow_before_fresh) {
-  owners_set_up();
   void *blocks[2];
   struct supply supply = {
       .owner = &mine, .class = CLASS_4K, .users = FOR_MAGAZINE, .blocks = blocks, .wanted = 2};
@@ -105,7 +101,6 @@ CHILD_TEST(borrow_before_fresh) {
 }
 
 CHILD_TEST(ended_before_fresh) {
-  owners_set_up();
   struct slab *own = pass(), *theirs = full_slab(&other, CLASS_64);
   put_bits(theirs, &other, 0, 1);
   REQUIRE(pass() == own && own->handed_out == 0); /* the other one runs */
@@ -117,7 +112,6 @@ CHILD_TEST(ended_before_fresh) {
 
 /* A queued slab may be the current one itself. */
 CHILD_TEST(the_current_slab_is_queued) {
-  owners_set_up();
   struct slab *current = pass();
   use_up(current);
   free_remotely(current, 7);
@@ -126,13 +120,11 @@ CHILD_TEST(the_current_slab_is_queued) {
 }
 
 CHILD_TEST(budget_of_one_visit) {
-  owners_set_up();
   for (unsigned index = 0; index < 7; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
   REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 4);
 }
 
 CHILD_TEST(no_memory) {
-  owners_set_up();
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   REQUIRE(!pass() && counted(&mine, COUNT_refill_new) == 0);
   os_fake_fail_none();
@@ -152,7 +144,6 @@ static void grow(unsigned class, unsigned slabs) {
 /* Of a class with many slabs, whose blocks are small, each fresh one gets its pages at once; a slab that was in use has them. */
 CHILD_TEST(populate_what_grows) {
   enum { MANY = 32 };
-  owners_set_up();
   grow(CLASS_64, MANY);
   grow(CLASS_4K, MANY + 2);
   REQUIRE(load_relaxed(&os_fake.populated_bytes) == 0);

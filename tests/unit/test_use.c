@@ -4,6 +4,7 @@
 #include "cache/divert.h"
 #include "profiles.h"
 
+BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, SOME = 200 };
 
 static uint32_t users_of(struct hak_heap *heap) { return load_relaxed(&heap->users); }
@@ -26,7 +27,6 @@ static bool are_all_armed(void) {
 }
 
 CHILD_TEST(arms) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("armed"), *other = hak_heap_new("other");
   REQUIRE(!are_all_armed() && hak_heap_use(heap, NULL) && are_all_armed());
   REQUIRE(users_of(heap) == 1 && !heap_is_armed_by(heap_of_thread, ARMED_BY_PROFILE));
@@ -39,7 +39,6 @@ CHILD_TEST(arms) {
 
 /* A profile begins and ends in every state; no lot outlives it, and blocks are counted exactly. */
 CHILD_TEST(beside_profile) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("profiled");
   uint64_t made = 0;
   for (unsigned round = 0; round < 16; round++) {
@@ -64,7 +63,6 @@ CHILD_TEST(beside_profile) {
 
 /* What realloc moves stays the thread's own, and is no lot's. */
 CHILD_TEST(move_beside_profile) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("in use");
   switch_on(1 << 20);
   void *blocks[SOME];
@@ -92,7 +90,6 @@ static void *find_own(void *unused) {
 }
 
 CHILD_TEST(end_thread) {
-  start_library_with_threads();
   shared = hak_heap_new("shared");
   for (unsigned thread = 0; thread < 3; thread++) {
     on_a_thread(use_and_end, NULL);
@@ -103,7 +100,6 @@ CHILD_TEST(end_thread) {
 }
 
 CHILD_TEST(without_memory) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("unused"), *before = heap;
   struct heap *own = heap_of_thread;
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
@@ -117,7 +113,7 @@ CHILD_TEST(without_memory) {
 
 /* Other threads' uses are gone; one's own goes on, in what stands for a heap that was cut off. */
 CHILD_TESTS(fork_in_use, bool, is_cut, false, true) {
-  start_library_with_threads();
+  start_library();
   struct hak_heap *heap = hak_heap_new("used"), *other = hak_heap_new("another's"), *before;
   REQUIRE(hak_heap_use(heap, NULL));
   store_relaxed(&heap->users, 3);
@@ -133,7 +129,6 @@ CHILD_TESTS(fork_in_use, bool, is_cut, false, true) {
 
 /* A thread was cut off between any two steps of its heap's arming: who gets it begins anew. */
 CHILD_TEST(parked_half_armed) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("half");
   for (unsigned step = 0; step < 3; step++) {
     store_relaxed(&heap_of_thread->armed, ARMED_BY_USE);
@@ -150,7 +145,6 @@ CHILD_TEST(parked_half_armed) {
 #define SAID "hakmem: invalid hak_heap_use of 0x", ": the heap was destroyed"
 
 REPORT_TEST(use_of_destroyed, SAID) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("gone");
   REQUIRE(hak_heap_destroy(heap));
   hak_heap_use(heap, NULL);
@@ -158,7 +152,6 @@ REPORT_TEST(use_of_destroyed, SAID) {
 
 /* Another thread is at it at this moment. */
 REPORT_TEST(use_of_closed, SAID) {
-  start_library();
   struct hak_heap *heap = hak_heap_new("going");
   REQUIRE(named_close(heap, 0));
   hak_heap_use(heap, NULL);

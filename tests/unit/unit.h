@@ -18,7 +18,7 @@ enum { UNIT_TESTS_MAX = 40, UNIT_FIRST_PRIORITY = 101 };
 static struct {
   struct CMUnitTest tests[UNIT_TESTS_MAX];
   size_t count;
-  void (*before_all)(void), (*before_each)(void), (*after_all)(void);
+  void (*before_all)(void), (*before_each)(void), (*before_child)(void), (*after_all)(void);
   const char *argument; /* the program's first; NULL: none */
 } unit;
 
@@ -27,7 +27,8 @@ static struct {
 #define UNIT_REGISTER(name) \
   __attribute__((constructor(UNIT_FIRST_PRIORITY + __LINE__))) static void name(void)
 
-/* BEFORE(all) { … }, BEFORE(each) { … } and AFTER(all) { … } are the file's set-up and tear-down. */
+/* BEFORE(all) { … }, BEFORE(each) { … } and AFTER(all) { … } are the file's set-up and tear-down, BEFORE(child) { … } that
+ * of a test in a process of its own (child.h). */
 #define UNIT_FIXTURE(when)                        \
   static void when(void);                         \
   UNIT_REGISTER(set_##when) { unit.when = when; } \
