@@ -1,8 +1,6 @@
 /* hak.c: hakmem's own API; include/hakmem/hakmem.h documents each function. */
 #include "hakmem/hakmem.h"
 
-#include <string.h>
-
 #include "api/malloc_family.h"
 #include "base/text.h"
 #include "cache/caches.h"

@@ -3,7 +3,6 @@
 #include "cache/caches.h"
 #include "cache/parked.h"
 #include "os/lock.h"
-#include "slab/adopt.h"
 #include "slab/pending.h"
 
 /* Set in a child until all heaps of the parent were visited. */

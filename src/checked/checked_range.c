@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cache/quarantine.h"
-#include "config/options.h"
 #include "foreign/pointer.h"
 #include "hardened/trailer.h"
 #include "large/big.h"

@@ -6,7 +6,6 @@
 #include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/fitted.h"
-#include "cache/flush.h"
 #include "cache/refill.h"
 #include "checked/checked.h"
 #include "config/options.h"

@@ -14,7 +14,6 @@
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "heap/tracing.h"
-#include "large/big.h"
 #include "large/large.h"
 #include "profile/control.h"
 #include "reclaim/due.h"

@@ -2,7 +2,6 @@
 
 #include "checked/checked.h"
 #include "checked/checked_range.h"
-#include "foreign/pointer.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -13,8 +12,6 @@
 #include "profile/profile.h"
 #include "profile/recording.h"
 #include "reclaim/due.h"
-#include "reclaim/feasible.h"
-#include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */

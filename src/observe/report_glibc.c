@@ -1,7 +1,5 @@
 #include "observe/report_glibc.h"
 
-#include <string.h>
-
 #include "base/bits.h"
 #include "cache/heap.h"
 #include "cache/quarantine.h"

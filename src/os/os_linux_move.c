@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/bits.h"
 #include "os/os.h"
 #include "os/os_linux.h"
 

@@ -3,7 +3,6 @@
 #include "cache/capacity.h"
 #include "cache/quarantine.h"
 #include "config/limits.h"
-#include "large/big.h"
 #include "large/range_magazine.h"
 #include "pool/slab_pool.h"
 
