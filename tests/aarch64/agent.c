@@ -3,7 +3,6 @@
  * A line `FOLDER SECONDS` on the port asks for a run; the folder, which both see, holds `argv` and `env` (each word ends with a
  * null byte), `cwd` and, perhaps, `stdin`.  The answer is a line `FOLDER STATUS`, as of waitpid, when the folder has
  * `stdout` and `stderr`; after SECONDS all processes of the run are killed, and STATUS is -1. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,5 @@
 /* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at once, and are exact
  * for the calling thread: blocks in its caches are free.  Threads that ended leave nothing behind in use. */
-#include <limits.h>
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"

@@ -2,7 +2,6 @@
 // time what hakmem stands before: nobody may wait for the dynamic linker there, whose lock the loading thread holds.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <threads.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* Sizes beyond any machine, with no limit set: a block or NULL with ENOMEM, and no harm either way. */
-#include "api/sizes.h"
 #include "failure/chain.h"
 
 int main(void) {

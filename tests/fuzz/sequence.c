@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 
 #include "config/options.h"
 #include "fake/os_fake.h"

@@ -3,7 +3,6 @@
  * every other block was freed, and a decay, it is in proportion to that.
  *   argv[1] seconds; argv[2], argv[3] the ratios, in percent, of the peak and after idleness
  * Prints mappings and both ratios.  The test sets HAKMEM_DECAY_MS=200. */
-#include <time.h>
 
 #include "concurrency/shadow.h"
 #include "memory/blocks.h"

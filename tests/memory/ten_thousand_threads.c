@@ -3,7 +3,6 @@
  *
  * Their stacks are this program's own and cost it the same without hakmem: it measures them by threads that
  * call nothing.  Exit status 77: the system does not allow so many threads. */
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

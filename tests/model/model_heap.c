@@ -3,7 +3,6 @@
 #include "cache/class_figures.h"
 #include "cache/parked.h"
 #include "cache/refill.h"
-#include "cache/starter.h"
 #include "heap/fast_path.h"
 #include "heap/free.h"
 #include "heap/lifecycle.h"

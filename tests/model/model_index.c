@@ -1,5 +1,4 @@
 /* src/pool/slot_index.c: the words above a SuperSlab's own, which searches go down (pair 5 of docs/MEMORY_ORDER.md, on each level). */
-#include "config/options.h"
 #include "model.h"
 #include "pool/slots.h"
 

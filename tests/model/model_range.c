@@ -1,6 +1,5 @@
 /* src/pool/range.c and src/large/range_cache.c: ranges that are freed, merged, found again and given back to the system. */
 #include "config/options.h"
-#include "large/big.h"
 #include "large/large.h"
 #include "large/range_cache.h"
 #include "os.h"

@@ -1,6 +1,5 @@
 /* src/large/big: very large blocks are cleared by giving their pages back: nobody writes zeros to what was never touched. */
 #include "heaps.h"
-#include "large/big.h"
 
 #define MIB ((size_t)1 << 20)
 static const size_t much = 300 * MIB;

@@ -1,8 +1,6 @@
 /* src/config/bytes: sizes as people write them. */
 #include "config/options.h"
 
-#include <string.h>
-
 #include "unit.h"
 
 #define K UINT64_C(1024)

@@ -1,6 +1,5 @@
 /* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit (vm.overcommit_memory=2). */
 #include "fill.h"
-#include "map/metadata.h"
 #include "workload.h"
 
 #define MIB ((size_t)1 << 20)

@@ -3,7 +3,6 @@
 #include "profile/sampler.h"
 
 #include "heap/sampling.h"
-#include "profile/control.h"
 #include "profiles.h"
 
 BEFORE(child) { start_library(); }

@@ -1,8 +1,6 @@
 /* src/map/metadata: records: zeroed, apart, counted, and refused without a loss. */
 #include "map/metadata.h"
 
-#include <pthread.h>
-
 #include "base/counters.h"
 #include "child.h"
 #include "fake/os_fake.h"

@@ -3,8 +3,6 @@
 
 #include "heap/in_named.h"
 #include "heaps.h"
-#include "named/named_ranges.h"
-#include "named/named_slabs.h"
 #include "pool/range.h"
 #include "slab/slab.h"
 

@@ -1,7 +1,6 @@
 /* src/heap/object: which block an address lies in. */
 #include "heap/object.h"
 
-#include "heap/free.h"
 #include "heaps.h"
 
 BEFORE(child) { start_library(); }

@@ -1,7 +1,6 @@
 /* src/pool/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
 #include "pool/range.h"
 
-#include "config/options.h"
 #include "ranges.h"
 
 static uint64_t purge(uint32_t decay_ms, bool give_addresses) {

@@ -2,7 +2,6 @@
 #include "slab/record.h"
 
 #include "child.h"
-#include "config/options.h"
 #include "fake/os_fake.h"
 
 enum { CLASS_8 = 0, CLASS_64 = 4, CLASS_1024 = 20, CLASS_12K = 35, CLASS_32K = 40, EMPTY_KEPT = 4 };

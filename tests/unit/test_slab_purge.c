@@ -2,7 +2,6 @@
 #include "pool/slab_pool.h"
 
 #include "child.h"
-#include "config/options.h"
 #include "fake/os_fake.h"
 #include "slab/record.h"
 

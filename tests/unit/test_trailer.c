@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/bits.h"
 #include "config/options.h"
 #include "unit.h"
 

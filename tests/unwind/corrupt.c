@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "frame_pointer.h"
 #include "stack/unwind.h"

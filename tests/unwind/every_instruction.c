@@ -3,7 +3,6 @@
  * resolver, in the C library's assembly, and in the unwinder itself, which is so called while it writes what it found.
  *
  * Prints how many stacks there were, and how many of them were not as backtrace had them or not complete. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <wchar.h>

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <search.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 /* Nothing wrong: all sizes, resized, aligned, cleared, of several threads; and malloc(0), an address of its own. */
 #include "concurrency/threads.h"
-#include "misuse/hide.h"
 
 static void *work(void *unused) {
   static void *_Atomic shared[64];

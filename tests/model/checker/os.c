@@ -1,6 +1,5 @@
 /* os.c: the contract of os.h in a world without chance: memory at fixed places, time that stands
  * still, waiting and waking in the hands of the checker. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

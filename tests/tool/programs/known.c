@@ -1,7 +1,6 @@
 /* Memory of every kind, in amounts that the test knows; then waits for its end. Prints one line "name bytes" per kind and "ready". */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
