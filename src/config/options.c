@@ -48,7 +48,6 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPTION_TEXTS_BYTES = 4096 };
 static const char *field_of(const struct option_row *row) {
   return (const char *)&texts + row->texts;
 }
-static const char *default_of(const struct option_row *row) { return scan_next(field_of(row)); }
 
 static void *target_of(const struct option_row *row) { return (char *)&options + row->target; }
 
@@ -174,7 +173,7 @@ static void print_row(struct text *text, const struct option_row *row) {
   text_string(text, "  ");
   write_name(text, row);
   while (text->wanted_bytes < begin + 2 + HELP_NAME_COLUMNS) text_char(text, ' ');
-  const char *value = default_of(row), *sentence = scan_next(value);
+  const char *value = scan_next(field_of(row)), *sentence = scan_next(value);
   text_format(text, "%s (default %s)\n", sentence, value);
 }
 

@@ -108,11 +108,6 @@ static uintptr_t place(unsigned index, size_t size, size_t alignment, bool is_at
   return round_down(last, alignment > USUAL_ALIGNMENT ? alignment : USUAL_ALIGNMENT);
 }
 
-static void fill_around(uintptr_t block, size_t size, struct pages pages) {
-  memset((void *)pages.begin, PATTERN, block - pages.begin);
-  memset((void *)(block + size), PATTERN, pages.end - (block + size));
-}
-
 bool guarded_fits(size_t size, size_t alignment) {
   if (!load_acquire(&guarded_region.begin)) return false; /* pairs with guarded_start */
   bool has_room = size <= guarded_region.slot_bytes && alignment <= os_page_bytes();
@@ -133,7 +128,8 @@ uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_
   slot->block = block;
   slot->size = size;
   slot->maker = maker;
-  fill_around(block, size, pages);
+  memset((void *)pages.begin, PATTERN, block - pages.begin);
+  memset((void *)(block + size), PATTERN, pages.end - (block + size));
   call_stack_note(&slot->allocated, 0);
   fetch_add_relaxed(&totals.guarded_live_bytes, size);
   store_release(&slot->phase, GUARD_LIVE); /* the record before; pairs with find_live */

@@ -28,15 +28,11 @@ static uintptr_t find_begin(void) {
   return LIKELY(begin) ? begin : start();
 }
 
-/* Bits of the units whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
-static uint64_t aligned_units(size_t alignment) {
-  unsigned stride = alignment > NOTHING_UNIT_BYTES ? (unsigned)(alignment / NOTHING_UNIT_BYTES) : 1;
-  return stride == 64 ? 1 : ~UINT64_C(0) / low_bits(stride);
-}
-
 uintptr_t nothing_take(size_t alignment) {
   uintptr_t begin = find_begin();
-  uint64_t aligned = aligned_units(alignment);
+  unsigned stride = alignment > NOTHING_UNIT_BYTES ? (unsigned)(alignment / NOTHING_UNIT_BYTES) : 1;
+  /* Bits of the units whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
+  uint64_t aligned = stride == 64 ? 1 : ~UINT64_C(0) / low_bits(stride);
   uint32_t at = load_relaxed(&cursor) % NOTHING_MAX;
   for (unsigned tries = 0; begin && tries <= WORDS; tries++) {
     uint32_t word = at / 64;

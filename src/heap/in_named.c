@@ -209,11 +209,6 @@ static uintptr_t give_slabs(struct hak_heap *named) {
   return refused;
 }
 
-/* Ends a block regardless of its maker. */
-static void end_written(struct heap *heap, uintptr_t block, const char *verb) {
-  checked_end(heap, block, owner_map_entry(block), checked_maker(block), verb);
-}
-
 /* A write past a block is reported without the latch, with the call stack: the report may wait for another thread. */
 static void free_slabs(struct hak_heap *named, const char *verb) {
   struct heap *heap = UNLIKELY(owner_is_hardened(&named->owner)) ? heap_of_this_thread() : NULL;
@@ -222,7 +217,8 @@ static void free_slabs(struct hak_heap *named, const char *verb) {
     if (heap) heap_enter(heap);
     written = give_slabs(named);
     if (heap) heap_leave(heap);
-    if (UNLIKELY(written)) end_written(heap, written, verb);
+    if (UNLIKELY(written)) /* ended regardless of its maker */
+      checked_end(heap, written, owner_map_entry(written), checked_maker(written), verb);
   } while (UNLIKELY(written));
 }
 

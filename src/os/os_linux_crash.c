@@ -65,12 +65,6 @@ static bool is_function(const struct sigaction *action) {
 
 static bool is_ours(const struct sigaction *action);
 
-/* A program that set its handler after ours may call ours as the previous one. The kernel's return to what ends a signal. */
-static bool is_called_by_kernel(uintptr_t return_address) {
-  static const unsigned char ending[] = SIGNAL_ENDING;
-  return memcmp((const void *)return_address, ending, sizeof ending) == 0;
-}
-
 /* The default action comes next: on running the instruction again, or on sending the signal again. */
 static void take_default(int signal, const siginfo_t *info) {
   struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -106,10 +100,12 @@ static void note_crash(int signal, const siginfo_t *info, void *context, bool is
 }
 
 static void on_crash(int signal, siginfo_t *info, void *context) {
+  static const unsigned char ending[] = SIGNAL_ENDING;
   unsigned index = signal != watched_signals[0];
   struct sigaction now;
   sigaction(signal, NULL, &now);
-  bool is_first = is_called_by_kernel(CALLER_ADDRESS());
+  /* A program that set its handler after ours may call ours as the previous one. The kernel's return to what ends a signal. */
+  bool is_first = memcmp((const void *)CALLER_ADDRESS(), ending, sizeof ending) == 0;
   const struct sigaction *next = is_first ? &handler_after[index] : &handler_at_first[index];
   /* A handler that is installed first and then calls ours has not been reported yet. */
   bool is_fault = info->si_code > 0;

@@ -48,11 +48,6 @@ static uint64_t bytes_out_of_reach(const struct heap *heap) {
   return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-static bool hard_limit_may_allow(const struct allocation *allocation, uint64_t out_of_reach) {
-  return !limits.hard_bytes || (allocation->size <= limits.hard_bytes &&
-                                out_of_reach <= limits.hard_bytes - allocation->size);
-}
-
 /* The bytes of hakmem's address space that could serve. */
 static uint64_t bytes_within_reach(uint64_t out_of_reach) {
   struct slab_pool_sizes slabs;
@@ -65,7 +60,9 @@ static uint64_t bytes_within_reach(uint64_t out_of_reach) {
 
 bool feasible_after_giving_back(const struct heap *heap, const struct allocation *allocation) {
   uint64_t out_of_reach = bytes_out_of_reach(heap);
-  if (!hard_limit_may_allow(allocation, out_of_reach)) return false;
+  if (limits.hard_bytes &&
+      (allocation->size > limits.hard_bytes || out_of_reach > limits.hard_bytes - allocation->size))
+    return false;
   size_t needed = needed_bytes(allocation);
   if (needed <= LARGE_MAX_BYTES) return true;
   if (needed > os_limit(OS_LIMIT_DATA))

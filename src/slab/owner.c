@@ -7,10 +7,6 @@ ATOMIC(struct owner *) all_owners;
 /* Slabs of a list that are checked: enough to find a fault of the last change. */
 enum { LAW_PROBES = 3 };
 
-static bool is_listed_rightly(const struct slab *slab, const struct slab *before) {
-  return slab->is_listed && slab->free_local && slab->previous == before && slab_is_valid(slab);
-}
-
 /* Exactly the wholly free slabs are last. */
 static bool is_end_valid(const struct bin *bin) {
   if (!bin->partial) return !bin->free_count;
@@ -27,7 +23,8 @@ static bool bin_is_valid(const struct bin *bin) {
   const struct slab *slab = bin->partial, *before = slab ? slab->previous : NULL;
   uint32_t listed = 0, wholly_free = 0;
   for (; slab && listed < LAW_PROBES; before = slab, slab = slab->next, listed++) {
-    if (slab == bin->current || !is_listed_rightly(slab, before)) return false;
+    if (slab == bin->current || slab->previous != before) return false;
+    if (!slab->is_listed || !slab->free_local || !slab_is_valid(slab)) return false;
     wholly_free += slab->free_local == slab->capacity;
   }
   bool are_sums_right = slab ? listed < bin->partial_count && wholly_free <= bin->free_count
