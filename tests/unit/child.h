@@ -106,7 +106,8 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   TEST(name) { assert_child_succeeds(name, NULL); } \
   static void name##_body(void)
 
-/* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child for each value. */
+/* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child for each value,
+ * which BEFORE(child) does not precede, as the value may have to be set first. */
 #define CHILD_TESTS(name, type, parameter, ...)                              \
   static void name##_with(type parameter);                                   \
   static void name(const void *value) { name##_with(*(type const *)value); } \
