@@ -137,10 +137,7 @@ def main(arguments: list[str]) -> int:
             continue
         try:
             if not (options.again and recording.exists()):
-                record(workload, length)
-                tries = campaign.TRIES if options.campaign else 1
-                while (tries := tries - 1) and read(recording).lost:
-                    record(workload, length)
+                (campaign.record_best if options.campaign else record)(workload, length)
             if options.campaign:
                 workload.prepare(length)
                 peaks.append(campaign.measure(workload, recording, length, options.rounds))
