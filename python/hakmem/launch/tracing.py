@@ -103,6 +103,7 @@ class Tracing:
                 answer()
                 try:
                     session.run(self._is_over, lambda *_: None)
+                    session.counted = session.memory.counted()
                 except (ProcessGoneError, UnreadableError):
                     session.ended = GONE
                 except HakmemError as error:  # a full disk: the program goes on

@@ -19,7 +19,7 @@ from hakmem.target.target import Target
 
 EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
-OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 4  # at most a fourth of the time, waiting for a processor included
+OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 6  # at most a sixth of the time, waiting for a processor included
 OWN_FILE = "/libhakmem"
 COUNTERS = ("refills", "remote_freed_blocks")
 

@@ -120,7 +120,6 @@ class Session:
             if (samples := self.memory.look(self.rings.bytes)) is not None:
                 self.writer.memory(samples)
             if is_last:
-                self.counted = self.memory.counted()
                 return
             if now_s - self._renewed_s > RENEW_EVERY_S:
                 self._switch.trace(LEASE_S)
@@ -190,6 +189,7 @@ def record(target: Target, path: Path, for_s: float, progress: Progress = lambda
                     session.run_until(time.monotonic() + FOLLOW_S, progress)
                     switch.wait_followed(FOLLOW_S)
                     session.drain()
+                    session.counted = session.memory.counted()
                     switch.trace(0)  # once more: rings that have been read give their memory back
             return session.write(path, ended, before)
         finally:
