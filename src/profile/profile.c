@@ -27,10 +27,10 @@ static bool may_take(enum profile_table table, size_t bytes) {
   return false;
 }
 
-/* Samples have a share of their own. */
-bool profile_tables_are_small(void) {
+bool profile_tables_are_below(unsigned eighths) {
   uint64_t all = load_relaxed(&profile_state.table_bytes), of_samples = load_relaxed(&sample_bytes);
-  return all < PROFILE_TABLE_BYTES / 4 * 3 || all - of_samples < PROFILE_TABLE_BYTES / 4;
+  return all < PROFILE_TABLE_BYTES / EIGHTHS * eighths ||
+         all - of_samples < PROFILE_TABLE_BYTES / EIGHTHS / 2 * (eighths - 2);
 }
 
 void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,

@@ -125,12 +125,11 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 /* Samples may take 5/8 of it; all others the rest. */
 enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_LIVES, TABLE_COUNT };
 
-/* Whether other tables than that of samples leave room for more. */
-bool profile_tables_are_small(void);
-
 /* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one that another thread has put there first.
  * NULL beyond that bound or without memory. */
 void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,
                          size_t bytes);
+/* The table of samples has a share of its own: others may also be below (eighths - 2) / 16 of the bound. */
+bool profile_tables_are_below(unsigned eighths);
 
 #endif

@@ -53,10 +53,13 @@ static uint32_t find_site(void) {
   bool is_complete = false;
   size_t count = unwind_stack(frames, profile_depth(), &is_complete);
   if (!is_complete) fetch_add_relaxed(&profile_state.incomplete_stacks, 1);
-  size_t python = find_python(frames + count);
-  if (python && !sites_have_room(frames, count + python, is_complete)) {
-    python = 0;
+  enum { WHOLE = 6, SHORT = 7, SHORT_WORDS = 4 * PYTHON_FRAME_WORDS };
+  size_t python = find_python(frames + count), few = python < SHORT_WORDS ? python : SHORT_WORDS;
+  if (python && !sites_have_room(frames, count + python, is_complete, WHOLE)) {
+    if (sites_have_room(frames + count, few, false, SHORT))
+      return sites_find(frames + count, few, false);
     fetch_add_relaxed(&profile_state.cut_stacks, 1);
+    python = 0;
   }
   return sites_find(frames, count + python, is_complete);
 }

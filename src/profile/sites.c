@@ -116,13 +116,13 @@ uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complet
   return SITE_LOST;
 }
 
-bool sites_have_room(const uintptr_t *frames, size_t frame_count, bool is_complete) {
-  if (profile_tables_are_small() &&
-      load_relaxed(&profile_state.site_count) < SITE_SEGMENTS * SEGMENT_SITES / 2)
+bool sites_have_room(const uintptr_t *frames, size_t count, bool is_complete, unsigned eighths) {
+  if (profile_tables_are_below(eighths) &&
+      load_relaxed(&profile_state.site_count) < SITE_SEGMENTS * SEGMENT_SITES / 8 * eighths)
     return true;
-  uint64_t hash = hash_of(frames, frame_count, is_complete);
+  uint64_t hash = hash_of(frames, count, is_complete);
   /* acquire: the records in the row; pairs with the release above. */
-  return find(load_acquire(&rows[hash % ROWS]), 0, hash, frames, frame_count);
+  return find(load_acquire(&rows[hash % ROWS]), 0, hash, frames, count);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */

@@ -53,8 +53,8 @@ struct site_segment {
 /* The site of a stack, made when it is new; SITE_LOST when there is no memory. */
 uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complete);
 struct profile_site *sites_record(uint32_t site);
-/* For stacks of which a program may make any number, by compiling code as it runs: whether it is known, or there is room for many more. */
-bool sites_have_room(const uintptr_t *frames, size_t frame_count, bool is_complete);
+/* For stacks of which a program may make any number, as with code that it compiles: whether it is known, or less of the room is taken. */
+bool sites_have_room(const uintptr_t *frames, size_t count, bool is_complete, unsigned eighths);
 
 void sites_note_allocated(const struct profile_sample *sample);
 void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t lived_ns);

@@ -67,14 +67,13 @@ static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word,
  * of the words, tells them apart: its size and, in compiled code, its hash stand in it. */
 static bool hash_code(struct reader *reader, const struct python_recipe *recipe, uintptr_t code,
                       uint64_t *hash) {
-  uintptr_t type, word = 0;
-  if (!read_word(reader, code + WORD, &type) || type != recipe->code_type) return false;
+  uintptr_t word = 0, other;
+  if (!read_word(reader, code + WORD, &other) || other != recipe->code_type) return false;
   *hash = code;
   for (uint32_t left = (uint32_t)recipe->code; left; left &= left - 1)
     if (!hash_word(reader, code + lowest_bit(left) * WORD, &word, hash)) return false;
-  uintptr_t table = word;
-  return hash_word(reader, table + TABLE_SIZE, &word, hash) &&
-         hash_word(reader, table + TABLE_HASH, &word, hash);
+  return hash_word(reader, word + TABLE_SIZE, &other, hash) &&
+         hash_word(reader, word + TABLE_HASH, &other, hash);
 }
 
 static uint64_t instruction_of(const struct python_recipe *recipe, uintptr_t code, uintptr_t word) {

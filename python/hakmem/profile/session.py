@@ -29,6 +29,7 @@ READING_SHARE = 0.1  # of the time, at most
 CAP_SHARE, CAP_SHARE_OF_IDLE = 0.005, 0.001  # of processor time, as src/profile/control.c has it
 CAPPED = "sampling takes at most 0.5 % of the process's processor time; --period BYTES has no such limit"
 SCARCE = "the process allocates too little for more"
+TOO_MANY = "there are too many different stacks; the process compiles ever more code, or --period is small"
 NEAR, STEP_S, NS_PER_S = 0.8, 0.01, 1e9
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
@@ -114,7 +115,7 @@ def python_notes(target: Target) -> list[str]:
     except HakmemError:
         return []
     cut = int(read_state(target)["cut_stacks"])
-    return [f"{cut:,} samples have no lines of Python: the process compiles ever more code"] if cut else []
+    return [f"{cut:,} samples have no lines of Python: {TOO_MANY}"] if cut else []
 
 
 def is_on(target: Target) -> bool:
