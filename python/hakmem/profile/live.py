@@ -86,8 +86,7 @@ def read_profile(
     with making_sense(target):
         state = read_state(target)
         maps = target.maps()
-        segments = list(_segments(target, state, "sample"))
-        # The sites after the samples: otherwise those of the newest would not be known.
+        segments = list(_segments(target, state, "sample"))  # before the sites: those of all are known
         stacks, weights, lifetimes = _read_sites(target, read_state(target), maps)
         profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
