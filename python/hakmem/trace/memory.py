@@ -21,6 +21,7 @@ EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
 OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 6  # at most a sixth of the time, waiting for a processor included
 OWN_FILE = "/libhakmem"
+OTHER_RARELY_NS, OTHER_CHANGE = 8 * OTHER_EVERY_NS, 0.01  # while it stays the same
 COUNTERS = ("refills", "remote_freed_blocks")
 
 
@@ -66,7 +67,7 @@ class Sampler:
         self._process, self._memory, self._target = target.process, target.memory, target
         self._committed = schema.root("totals") + schema.offset("totals", "committed_bytes")
         self._offset_ns = monotonic_offset_ns(target.process.memory_id)
-        self._next_ns = self._other_next_ns = 0
+        self._next_ns, self._other_next_ns, self._pause_ns = 0, 0, OTHER_EVERY_NS
         self._rows: list[tuple[int, ...]] = []
         self._others: list[tuple[int, int]] = [(0, 0)]
         self.libraries: dict[str, int] = {}  # resident bytes
@@ -110,8 +111,10 @@ class Sampler:
             own_end = high if is_own else 0  # the library's zero-initialised data follow
             others += 0 if is_own else rss_bytes
         ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        is_new = abs(others - self._others[-1][1]) > others * OTHER_CHANGE
+        self._pause_ns = OTHER_EVERY_NS if is_new else min(2 * self._pause_ns, OTHER_RARELY_NS)
         self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others))
-        self._other_next_ns = ended_ns + max(OTHER_EVERY_NS, OTHER_SHARE * (ended_ns - began_ns))
+        self._other_next_ns = ended_ns + max(self._pause_ns, OTHER_SHARE * (ended_ns - began_ns))
 
     def counted(self) -> dict[str, int]:
         """The program's refills and remote frees, since the beginning; and a last look at other memory."""
