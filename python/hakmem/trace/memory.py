@@ -76,9 +76,10 @@ class Sampler:
         self._before: dict[str, int] = {}
         self._before = self.counted()
 
-    def look(self, ring_bytes: int) -> Memory | None:
+    def look(self, ring_bytes: int, is_calm: bool = True) -> Memory | None:
         """Called often.  Returns the last samples when they fill a line of the file.  The rings' bytes do not
-        count, as they come with the recording."""
+        count, as they come with the recording.  Other memory is read rarely while many events come: it keeps
+        this thread from them."""
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if now_ns < self._next_ns:
             return None
@@ -86,7 +87,7 @@ class Sampler:
         anonymous, of_files = self._process.resident_bytes()
         self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS
-        if self._looks.done() and now_ns >= self._other_next_ns:
+        if self._looks.done() and now_ns >= self._other_next_ns + (0 if is_calm else OTHER_RARELY_NS):
             self._looks = self._pool.submit(self._look_at_others)
         is_full = len(self._rows) % SAMPLES_A_LINE == 0
         return self.memory(len(self._rows) - SAMPLES_A_LINE) if is_full else None

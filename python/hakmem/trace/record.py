@@ -32,6 +32,7 @@ from hakmem.trace.words import Events, Op
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
 PAUSE_S = 0.002  # a ring lasts 20 ms at 3 million events a second and thread
+FEW_WORDS = 1 << 10  # of one ring in a turn
 SHORT_PAUSE_S, MANY_WORDS = 0.0005, 1 << 13  # of one ring: the next turn may come late
 SHOWN_EVERY = 8  # pauses
 URGENT = -10  # a nice value
@@ -117,7 +118,7 @@ class Session:
             if turn % SHOWN_EVERY == 0:
                 progress(self.seconds, self.count)
             most = self.drain()
-            if (samples := self.memory.look(self.rings.bytes)) is not None:
+            if (samples := self.memory.look(self.rings.bytes, most < FEW_WORDS)) is not None:
                 self.writer.memory(samples)
             if is_last:
                 return
