@@ -24,7 +24,8 @@ from hakmem.trace.words import Op
 
 NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
 ALL_BYTES = 1 << 48
-WRITTEN_BYTES = (ALL_BYTES, 1 << 20, 1 << 16, 1 << 12, 1 << 6)
+USUAL_BYTES = 1 << 16
+WRITTEN_BYTES = (ALL_BYTES, 1 << 20, USUAL_BYTES, 1 << 12, 1 << 6)
 CLOSE_ENOUGH, TOO_MUCH = 0.03, 0.15
 WITHOUT_MALLOC = Contender("no malloc")
 
@@ -217,14 +218,19 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
 
 def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
     """How much of its blocks a program writes is not in the trace: the replay takes that with which hakmem's
-    memory comes closest to what was recorded, if it is far more with whole blocks."""
+    memory comes closest to what was recorded, if that halves the error of whole blocks.  Less than
+    USUAL_BYTES only if whole blocks are far more."""
     found: list[tuple[float, int]] = []
-    asked = replays.how
+    asked, least = replays.how, 0
     for written in WRITTEN_BYTES:
+        if written < least:
+            break
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
         found.append((max(abs(error.peak), abs(error.mean)) if error else 0.0, written))
-        is_first = written == ALL_BYTES and (not error or min(error.peak, error.mean) <= TOO_MUCH)
-        if is_first or found[-1][0] <= CLOSE_ENOUGH:
+        if not error or found[-1][0] <= CLOSE_ENOUGH or error.peak < 0:
             break
-    replays.how = replace(asked, written_bytes=min(found, key=lambda one: one[0])[1])
+        if written == ALL_BYTES and min(error.peak, error.mean) <= TOO_MUCH:
+            least = USUAL_BYTES
+    best = min(found, key=lambda one: one[0])
+    replays.how = replace(asked, written_bytes=best[1] if 2 * best[0] <= found[0][0] else ALL_BYTES)
