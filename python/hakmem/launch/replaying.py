@@ -218,7 +218,7 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
 
 def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
     """How much of its blocks a program writes is not in the trace: the replay takes that with which hakmem's
-    memory comes closest to what was recorded, if that halves the error of whole blocks.  Less than
+    peak comes closest to what was recorded, if that halves the error of whole blocks.  Less than
     USUAL_BYTES only if whole blocks are far more."""
     found: list[tuple[float, int]] = []
     asked, least = replays.how, 0
@@ -227,7 +227,7 @@ def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
             break
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
-        found.append((max(abs(error.peak), abs(error.mean)) if error else 0.0, written))
+        found.append((abs(error.peak) if error else 0.0, written))
         if not error or found[-1][0] <= CLOSE_ENOUGH or error.peak < 0:
             break
         if written == ALL_BYTES and min(error.peak, error.mean) <= TOO_MUCH:

@@ -93,10 +93,16 @@ class Sampler:
         return self.memory(len(self._rows) - SAMPLES_A_LINE) if is_full else None
 
     def memory(self, first: int = 0) -> Memory:
-        """The samples from this one on; of other memory, which is read less often, by straight lines."""
-        found = Memory.of(self._rows[first:])
+        """The samples from this one on.  Other memory is read less often.  Between two readings, and within
+        both, it is RSS less what hakmem has touched: all it has committed, but for a part that is steady."""
+        everything, found = Memory.of(self._rows), Memory.of(self._rows[first:])
         times, others = np.array(self._others[1:] or self._others).T
-        found.other_bytes = np.interp(found.times_ns, times, others).astype(np.int64)
+        beside = everything.rss_bytes - everything.committed_bytes
+        untouched = others - np.interp(times, everything.times_ns, beside)
+        guess = beside[first:] + np.interp(found.times_ns, times, untouched)
+        after = np.searchsorted(times, found.times_ns)
+        ends = others[np.maximum(after - 1, 0)], others[np.minimum(after, len(others) - 1)]
+        found.other_bytes = np.clip(guess, np.minimum(*ends), np.maximum(*ends)).astype(np.int64)
         return found
 
     def _look_at_others(self) -> None:
