@@ -112,7 +112,7 @@ def test_its_own_error(traced: Path) -> None:
         trace.memory = Memory.joined([{"times_ns": times, "anonymous_bytes": seen, "committed_bytes": seen}])
         error = fidelity(trace, plan, result)
         assert error is not None
-        assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 21e6 / seen[:4].mean() - 1), abs=1e-6)
+        assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 11e6 / seen[:4].mean() - 1), abs=1e-6)
 
 
 def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:

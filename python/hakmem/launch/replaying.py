@@ -204,14 +204,15 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     if inside.size < 2:
         return None
     seen = memory.rss_bytes[inside].astype(np.float64)
+    replayed = np.median([plan.at(one.curve, times[inside]) for one in result.rounds], axis=0)
     spans = np.diff(times[inside], append=plan.end_ns)
-    mean = float(np.average(seen, weights=spans)) if spans.any() else float(seen.mean())
+    weights = spans if spans.any() else None
     counts, offset = trace.end or {}, 0.0
     if (trace.lives.events.ops == Op.LIVE).any() or not memory.other_bytes.any():
-        offset = seen[0] - np.median([plan.at(one.curve, int(times[inside[0]])) for one in result.rounds])
+        offset = seen[0] - replayed[0]
     return Fidelity(
         (result.median("peak_bytes") + offset) / float(seen.max()) - 1,
-        (result.median("mean_bytes") + offset) / mean - 1,
+        (np.average(replayed, weights=weights) + offset) / np.average(seen, weights=weights) - 1,
         *(result.median(name) / counts[name] - 1 if counts.get(name) else None for name in COUNTERS),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hakmem.base.errors import HakmemError
-from hakmem.layout.memory import Integers, Records
+from hakmem.layout.memory import Doubles, Integers, Records
 from hakmem.trace.figures import NS_PER_S, live_bytes_of
 from hakmem.trace.lives import Lives
 from hakmem.trace.words import MOVED, Events, Op
@@ -57,9 +57,9 @@ class Plan:
         except OSError as error:
             raise HakmemError(f"{path} cannot be written: {error.strerror}; set TMPDIR") from None
 
-    def at(self, curve: list[float], time_ns: int) -> float:
-        """A figure read at each window's end, at the end of the window of that time."""
-        return curve[int(np.searchsorted(self.starts_ns[1:], time_ns, "right"))]
+    def at(self, curve: list[float], times_ns: Integers) -> Doubles:
+        """A figure read at each window's end, at the ends of the windows of these times."""
+        return np.asarray(curve, np.float64)[np.searchsorted(self.starts_ns[1:], times_ns, "right")]
 
     def mean(self, curve: Integers) -> float:
         """Over the recorded time, of a figure read at each window's end."""
