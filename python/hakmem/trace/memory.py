@@ -22,6 +22,7 @@ SAMPLES_A_LINE = 1000
 OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 6  # at most a sixth of the time, waiting for a processor included
 OWN_FILE = "/libhakmem"
 OTHER_RARELY_NS, OTHER_CHANGE = 8 * OTHER_EVERY_NS, 0.01  # while it stays the same
+EARLY_LOOKS = 4  # a program maps most when it begins
 COUNTERS = ("refills", "remote_freed_blocks")
 
 
@@ -87,7 +88,8 @@ class Sampler:
         anonymous, of_files = self._process.resident_bytes()
         self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS
-        if self._looks.done() and now_ns >= self._other_next_ns + (0 if is_calm else OTHER_RARELY_NS):
+        is_soon = is_calm or len(self._others) <= EARLY_LOOKS
+        if self._looks.done() and now_ns >= self._other_next_ns + (0 if is_soon else OTHER_RARELY_NS):
             self._looks = self._pool.submit(self._look_at_others)
         is_full = len(self._rows) % SAMPLES_A_LINE == 0
         return self.memory(len(self._rows) - SAMPLES_A_LINE) if is_full else None
