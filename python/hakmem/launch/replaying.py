@@ -229,7 +229,7 @@ def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
         replays.how = replace(asked, idle_s=0.0, written_bytes=written)
         error = fidelity(trace, replays.plan, Result(hakmem, [replays.round(hakmem, replays.empty())]))
         found.append((abs(error.peak) if error else 0.0, written))
-        if not error or found[-1][0] <= CLOSE_ENOUGH or error.peak < 0:
+        if not error or error.peak <= CLOSE_ENOUGH:
             break
         if written == ALL_BYTES and min(error.peak, error.mean) <= TOO_MUCH:
             least = USUAL_BYTES

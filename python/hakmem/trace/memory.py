@@ -70,7 +70,7 @@ class Sampler:
         self._offset_ns = monotonic_offset_ns(target.process.memory_id)
         self._next_ns, self._other_next_ns, self._pause_ns = 0, 0, OTHER_EVERY_NS
         self._rows: list[tuple[int, ...]] = []
-        self._others: list[tuple[int, int]] = [(0, 0)]
+        self._others: list[tuple[int, int, int]] = []  # when, how much, before which row
         self.libraries: dict[str, int] = {}  # resident bytes
         self._pool = ThreadPoolExecutor(1)  # the kernel takes milliseconds for a look
         self._looks = self._pool.submit(lambda: None)
@@ -88,7 +88,7 @@ class Sampler:
         anonymous, of_files = self._process.resident_bytes()
         self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS
-        is_soon = is_calm or len(self._others) <= EARLY_LOOKS
+        is_soon = is_calm or len(self._others) < EARLY_LOOKS
         if self._looks.done() and now_ns >= self._other_next_ns + (0 if is_soon else OTHER_RARELY_NS):
             self._looks = self._pool.submit(self._look_at_others)
         is_full = len(self._rows) % SAMPLES_A_LINE == 0
@@ -97,11 +97,11 @@ class Sampler:
     def memory(self, first: int = 0) -> Memory:
         """The samples from this one on.  Other memory is read less often.  Between two readings, and within
         both, it is RSS less what hakmem has touched: all it has committed, but for a part that is steady."""
-        everything, found = Memory.of(self._rows), Memory.of(self._rows[first:])
-        times, others = np.array(self._others[1:] or self._others).T
-        beside = everything.rss_bytes - everything.committed_bytes
-        untouched = others - np.interp(times, everything.times_ns, beside)
-        guess = beside[first:] + np.interp(found.times_ns, times, untouched)
+        found = Memory.of(self._rows[first:])
+        times, others, rows = np.array(self._others).T
+        near = Memory.of([self._rows[min(row, len(self._rows) - 1)] for row in rows.tolist()])
+        beside, then = (one.rss_bytes - one.committed_bytes for one in (found, near))
+        guess = beside + np.interp(found.times_ns, times, others - then)
         after = np.searchsorted(times, found.times_ns)
         ends = others[np.maximum(after - 1, 0)], others[np.minimum(after, len(others) - 1)]
         found.other_bytes = np.clip(guess, np.minimum(*ends), np.maximum(*ends)).astype(np.int64)
@@ -120,9 +120,9 @@ class Sampler:
             own_end = high if is_own else 0  # the library's zero-initialised data follow
             others += 0 if is_own else rss_bytes
         ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        is_new = abs(others - self._others[-1][1]) > others * OTHER_CHANGE
+        is_new = not self._others or abs(others - self._others[-1][1]) > others * OTHER_CHANGE
         self._pause_ns = OTHER_EVERY_NS if is_new else min(2 * self._pause_ns, OTHER_RARELY_NS)
-        self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others))
+        self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others, len(self._rows)))
         self._other_next_ns = ended_ns + max(self._pause_ns, OTHER_SHARE * (ended_ns - began_ns))
 
     def counted(self) -> dict[str, int]:

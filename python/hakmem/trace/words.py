@@ -106,10 +106,10 @@ def _with_moves(events: Events) -> Events:
     return events.at(np.delete(np.arange(len(events)), marks))
 
 
-def _last_of_slab(sizes: Integers, is_told: Numbers, slabs: Integers) -> Integers:
+def _last_of_slab(sizes: Integers, has_size: Numbers, slabs: Integers) -> Integers:
     """The size of each row, or where it has none that of the slab's row before."""
     order = np.argsort(slabs, kind="stable")
-    last = np.maximum.accumulate(np.where(is_told[order], np.arange(len(order)), 0))
+    last = np.maximum.accumulate(np.where(has_size[order], np.arange(len(order)), 0))
     found = np.empty_like(sizes)
     found[order] = sizes[order[last]]
     return found
