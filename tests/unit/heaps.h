@@ -31,11 +31,6 @@ static inline void start_library(void) {
   hak_purge(true);
 }
 
-static inline void start_library_with_threads(void) {
-  os_fake.is_multi_threaded = true;
-  start_library();
-}
-
 /* Before it starts. */
 static inline void be_hardened(uint64_t level) {
   static char setting[] = "HAKMEM_HARDEN=0";

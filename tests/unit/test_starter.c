@@ -71,12 +71,12 @@ static void require_own_slabs(struct life *lives) {
 }
 
 CHILD_TEST(share_the_first_blocks) {
-  start_library_with_threads();
+  start_library();
   hold(4, require_few_owners);
 }
 
 CHILD_TEST(own_what_is_more) {
-  start_library_with_threads();
+  start_library();
   hold(MOST + 24, require_own_slabs);
 }
 
@@ -91,7 +91,7 @@ static void *outgrow(void *first) {
 /* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
 CHILD_TEST(take_the_shared_slab_along) {
   void *first = NULL;
-  start_library_with_threads();
+  start_library();
   uint64_t slabs = counted(COUNT_refill_new);
   on_a_thread(outgrow, &first);
   REQUIRE(counted(COUNT_refill_new) == slabs + 1);
@@ -115,7 +115,7 @@ static void *take(void *block_for) {
 /* Classes that fit requests of threads' starts would cost each thread a slab; and a counter in a shared line would be slow. */
 CHILD_TESTS(share_slabs_and_no_line, size_t, size, 0, 1, 48, 80, 130, 224, 300, 700, 9000, 60000) {
   void *one = (void *)size, *other = one;
-  start_library_with_threads();
+  start_library();
   REQUIRE(class_make_fitted(304) && class_make_fitted(144));
   on_a_thread(take, &one);
   on_a_thread(take, &other);
@@ -127,7 +127,7 @@ CHILD_TEST(share_within_a_group_of_processors) {
   enum { AGAIN = 16 * 16 }; /* more processors than groups */
   const unsigned processors[] = {16, 31, 32, 0, AGAIN};
   void *blocks[5];
-  start_library_with_threads();
+  start_library();
   REQUIRE(!starter_is_there());
   for (unsigned index = 0; index < 5; index++) {
     os_fake.processor = processors[index];
@@ -150,7 +150,7 @@ static void *go_on_as(void *latch_of) {
 
 CHILD_TEST(go_on_beside_a_preempted_one) {
   void *block = NULL;
-  start_library_with_threads();
+  start_library();
   os_fake.processor = 255; /* of the last group, after which comes the first */
   on_a_thread(take_300, &block);
   on_a_thread(go_on_as, heap_of_owner(load_relaxed(&slab_of_block((uintptr_t)block)->owner)));
@@ -168,7 +168,7 @@ static void *be_handed(void *block) {
 }
 
 CHILD_TEST(send_the_first_home) {
-  start_library_with_threads();
+  start_library();
   void *block = must_malloc(64);
   home = owner_of(block);
   on_a_thread(be_handed, block);
@@ -188,7 +188,7 @@ static void *free_many(void *blocks) {
 
 CHILD_TEST(free_without_a_heap) {
   static void *blocks[MOST_FREES + 1];
-  start_library_with_threads();
+  start_library();
   for (unsigned index = 0; index <= MOST_FREES; index++) blocks[index] = must_malloc(64);
   on_a_thread(free_many, blocks);
   REQUIRE(counted(COUNT_remote_freed_blocks) == MOST_FREES + 1);
@@ -206,7 +206,7 @@ static void *take_over_an_open_magazine(void *unused) {
 
 /* The next free of the class is to see whether the block was freed just before. */
 CHILD_TEST(close_the_class_freed_last) {
-  start_library_with_threads();
+  start_library();
   on_a_thread(take_over_an_open_magazine, NULL);
 }
 
@@ -221,7 +221,7 @@ enum need { NEED_RANGE, NEED_GUARD, NEED_PROFILE, NEED_NOTHING };
 
 CHILD_TESTS(need_a_heap, enum need, need, NEED_RANGE, NEED_GUARD, NEED_PROFILE, NEED_NOTHING) {
   size_t size = need == NEED_RANGE ? MID_MAX_BYTES + 1 : 64;
-  start_library_with_threads();
+  start_library();
   options.guard = need == NEED_GUARD;
   if (need == NEED_PROFILE) hak_profile_start(0);
   if (need == NEED_NOTHING) caches_park(heap_borrow());
@@ -237,7 +237,7 @@ static void *free_only(void *blocks) {
 /* The C library frees while it holds a lock that starting a thread needs. */
 CHILD_TEST(start_no_thread_in_a_free) {
   static void *blocks[4];
-  start_library_with_threads();
+  start_library();
   for (unsigned index = 0; index < 4; index++) blocks[index] = must_malloc(64);
   options.helper_thread = 1;
   on_a_thread(free_only, blocks);
@@ -246,7 +246,7 @@ CHILD_TEST(start_no_thread_in_a_free) {
 
 /* The first thread, and a process of one thread, never share. */
 CHILD_TEST(leave_the_first_alone) {
-  start_library_with_threads();
+  start_library();
   for (unsigned index = 0; index < 100; index++) must_malloc(64);
   REQUIRE(counted(COUNT_refill_starter) == 0);
 }
@@ -258,7 +258,7 @@ static void *allocate_and_free(void *unused) {
 
 /* What comes back is used by the next one: nothing piles up, even when the heap that all take over has slabs of its own. */
 CHILD_TEST(reuse) {
-  start_library_with_threads();
+  start_library();
   for (unsigned round = 0; round < 20; round++) on_a_thread(allocate_and_free, NULL);
   uint64_t slabs = counted(COUNT_refill_new);
   for (unsigned round = 0; round < 100; round++) on_a_thread(allocate_and_free, NULL);
