@@ -4,7 +4,7 @@
 #include "slab/adopt.h"
 
 /* By group of processors, as the latch's line is every new thread's; the others serve while the latch's holder is preempted. */
-enum { STARTERS = 16, GROUP_PROCESSORS = 16, SPINS = 64, YIELDS = 8 };
+enum { STARTERS = 16, GROUP_PROCESSORS = 16, SPINS = 16 };
 RARE_DATA static ATOMIC(struct heap *) starters[STARTERS];
 
 static struct heap *make_starter(unsigned at) {
@@ -22,16 +22,16 @@ bool starter_is_there(void) {
   return at < STARTERS;
 }
 
-/* A holder needs less than a microsecond, or was preempted: then it gets this thread's processor a few times. */
+/* A holder needs less than a microsecond, or was preempted: then another serves. No thread yields: ten thousand threads yielded to each
+ * other for a minute, and the holder waited for all of them. */
 RESIDENT struct heap *starter_enter(void) {
-  for (unsigned group = os_processor() / GROUP_PROCESSORS, tried = 0; tried < STARTERS; tried++) {
-    unsigned at = (group + tried) % STARTERS;
+  unsigned group = os_processor() / GROUP_PROCESSORS;
+  for (unsigned attempt = 0; attempt < STARTERS * SPINS; attempt++) {
+    unsigned at = (group + attempt / SPINS) % STARTERS;
     struct heap *shared = starter_if_any(at);
-    if (!shared) shared = make_starter(at);
-    for (unsigned attempt = 0; shared && attempt < SPINS + YIELDS; attempt++) {
-      if (latch_try(&shared->owner)) return owner_note_work(&shared->owner), shared;
-      attempt < SPINS ? cpu_relax() : os_yield();
-    }
+    if (!shared && !(shared = make_starter(at))) return NULL;
+    if (latch_try(&shared->owner)) return owner_note_work(&shared->owner), shared;
+    cpu_relax();
   }
   return NULL;
 }
