@@ -194,6 +194,7 @@ static void after_fork_in_parent(void) {
 /* The memory of the child is that of one moment, each thread cut off between two of its stores.  Data whose lock or latch was held is
  * set aside or made anew; all other data is whole. */
 static void go_on_alone(void) {
+  window_after_fork();
   lock_reset_in_child(&start_lock); /* the next caller completes the start */
   arenas_after_fork();
   slab_pool_after_fork();

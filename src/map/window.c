@@ -1,6 +1,6 @@
 #include "map/window.h"
 
-#include "os/os.h"
+#include "os/lock.h"
 
 /* Until window_init has run the bound is 0 and every address is foreign. */
 struct window window;
@@ -16,9 +16,10 @@ static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.bas
 
 static struct {
   ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
-  ATOMIC(size_t) owner_chunks;    /* in the owner map, if more */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
-  ATOMIC(bool) are_walled_in;     /* more entries find no place */
+  ATOMIC(uint32_t) extender; /* the thread that extends the maps: a word (os/lock.h) for these: */
+  size_t owner_chunks;       /* with entries in the owner map, if more than reserved_chunks */
+  bool are_walled_in;        /* more entries find no place */
 } maps;
 
 /* Entries mapped at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), they count as well. They can be
@@ -91,48 +92,34 @@ static void keep_huge_out(struct pages pages) {
 
 /* Reserves entries for the chunks from `old` to `wanted` in both maps. The owner map's part stays if the other is refused. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
-  size_t has = load_acquire(&maps.owner_chunks), from = has > old ? has : old;
+  size_t from = maps.owner_chunks > old ? maps.owner_chunks : old;
   struct pages above = {owner_pages(0, from).end,
                         owner_pages(0, from > wanted ? from : wanted).end};
   struct pages below = {chunk_pages(0, wanted).first, chunk_pages(0, old).first};
   enum os_map_result result = reserve(above);
   if (result != OS_MAPPED) return result;
-  if (wanted > from) store_release(&maps.owner_chunks, wanted); /* pairs with the load */
+  if (wanted > from) maps.owner_chunks = wanted;
   keep_huge_out(above);
   result = reserve(below);
   if (result == OS_MAPPED) keep_huge_out(below);
   return result;
 }
 
-/* Whether another thread has just extended the maps: it needs microseconds if it runs. */
-static bool extended_by_another(size_t seen) {
-  for (unsigned millisecond = 0; millisecond < 20; millisecond++) {
-    if (load_acquire(&maps.reserved_chunks) != seen) return true; /* pairs with the CAS below */
-    os_sleep_ms(1);
-  }
-  return false;
+/* Makes entries for `needed` chunks readable: the reservation doubles in place. One thread does, and others wait: an occupied place is a
+ * wall then, and not what a thread has just reserved that is no longer running. */
+static NOINLINE bool reserve_entries(size_t needed) {
+  if (!word_try(&maps.extender, thread_number())) word_wait(&maps.extender);
+  size_t seen = load_relaxed(&maps.reserved_chunks), wanted = seen;
+  while (wanted < needed) wanted *= 2;
+  enum os_map_result result = OS_MAPPED;
+  if (wanted > seen) result = maps.are_walled_in ? OS_OCCUPIED : extend_maps(seen, wanted);
+  if (result == OS_MAPPED) store_release(&maps.reserved_chunks, wanted); /* pairs with cover */
+  maps.are_walled_in = result == OS_OCCUPIED;
+  word_give(&maps.extender);
+  return result == OS_MAPPED;
 }
 
-/* Makes entries for `needed` chunks readable: the reservation doubles in place. */
-static NOINLINE bool reserve_entries(size_t needed) {
-  size_t seen = load_acquire(&maps.reserved_chunks); /* pairs with the CAS below */
-  while (seen < needed) {
-    size_t wanted = seen;
-    while (wanted < needed) wanted *= 2;
-    if (load_relaxed(&maps.are_walled_in)) return false;
-    enum os_map_result result = extend_maps(seen, wanted);
-    if (result == OS_NO_MEMORY) return false;
-    if (result == OS_MAPPED) {
-      /* release: the entries are readable before another thread relies on it. */
-      cas_strong_acq_rel(&maps.reserved_chunks, &seen, wanted);
-      store_relaxed(&maps.are_walled_in, false);
-    } else if (!extended_by_another(seen)) {
-      store_relaxed(&maps.are_walled_in, true); /* relaxed: seeing it late costs a wait */
-    }
-    seen = load_acquire(&maps.reserved_chunks);
-  }
-  return true;
-}
+void window_after_fork(void) { word_reset_in_child(&maps.extender); }
 
 /* A stretch of chunks with writable entries; after a wall a new one begins, and entries between the two are not charged. */
 enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
@@ -178,7 +165,7 @@ void window_divert_operators(void) { store_relaxed(&diverts_operators, true); }
 
 /* Makes the map entries of these chunks writable, and those of all earlier chunks readable. */
 static bool cover(size_t first, size_t end) {
-  size_t reserved = load_acquire(&maps.reserved_chunks); /* pairs with the CAS in reserve_entries */
+  size_t reserved = load_acquire(&maps.reserved_chunks); /* pairs with reserve_entries */
   if (UNLIKELY(end > reserved) && !reserve_entries(end)) return false;
   if (!make_writable(first, end)) return false;
   size_t writable_end = (uint32_t)load_acquire(&maps.writable);

@@ -77,6 +77,9 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
+/* In a forked child: frees the word that threads wait for. */
+void window_after_fork(void);
+
 /* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (foreign/operators.h). Call
  * before the first chunk is taken. */
 void window_divert_operators(void);
@@ -131,7 +134,8 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
 struct window_piece {
   size_t count, guard_count, margin_bytes;
 };
-/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when any is refused. Lock-free. */
+/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when any is refused. Lock-free,
+ * unless the maps must be extended: at 2, 4, 8 ... GiB. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(struct window_piece piece);
 /* Unmaps chunks that window_grow has just taken and the caller has not published. */

@@ -5,8 +5,8 @@
  * keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock, which
  * also has a rank and is counted.
  *
- * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, rounds, the library's start. Only a round's lock is
- * held across system calls that map, unmap or purge memory. A process with one thread takes no lock. */
+ * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, rounds, the library's start, the maps' reservation.
+ * Only the last and a round's are held across system calls that map, unmap or purge memory. A process with one thread takes no lock. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 

@@ -271,6 +271,7 @@ enum os_map_result os_reserve_at(void *address, size_t bytes) {
     discharge(&os_fake.address_bytes, bytes);
   else if (!change_reserved(NULL, address))
     abort();
+  usleep((useconds_t)os_fake.preempted_ms * 1000);
   return result;
 }
 

@@ -42,6 +42,7 @@ struct os_fake {
   ATOMIC(uint64_t) occupied_places;
   /* The next calls of os_map_at end together: each when this number has come. */
   uint64_t maps_that_meet;
+  uint64_t preempted_ms; /* a thread after os_reserve_at */
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
   uint64_t data_limit_bytes;   /* as RLIMIT_DATA: reported, not enforced; UINT64_MAX for none */
