@@ -11,11 +11,13 @@ from .suite import SUITE
 from .workload import Workload
 
 ALL: tuple[Workload, ...] = (*SUITE, *CASES, *REAL_SUITE)
+NAMES = frozenset(each.name for each in ALL)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too."""
-    return fnmatch(name, pattern) or fnmatch(name, f"{pattern}-*")
+    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too.  A whole
+    name selects no other: real-perl is not real-perl-texts."""
+    return fnmatch(name, pattern) or (pattern not in NAMES and fnmatch(name, f"{pattern}-*"))
 
 
 def matches_any(name: str, patterns: Sequence[str]) -> bool:
