@@ -73,9 +73,9 @@ INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, stru
   *word |= bit;
   slab_note_freed(slab, owner, 1, shape->block_bytes);
   slab_note_word(slab, index / 64);
-  /* In one branch: which of a class's slabs the next block belongs to cannot be predicted. */
-  bool is_nowhere = !slab->is_listed & (slab != owner->bins[class].current);
-  if (UNLIKELY(is_nowhere | (slab->free_local == shape->capacity))) slab_place(slab, owner);
+  ASSERT(slab->is_listed || slab == owner->bins[class].current || slab->free_local == 1);
+  /* The first or the last to be free, in one branch: which of a class's slabs the next block belongs to cannot be predicted. */
+  if (UNLIKELY(slab->free_local - 2u >= shape->capacity - 2u)) slab_place(slab, owner);
   return true;
 }
 
