@@ -195,14 +195,7 @@ def test_address_in_use(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["--listen", "nowhere"],
-        ["--listen", "127.0.0.1:99999"],
-        ["--listen", ":0", "--textfile", "x"],
-        ["--listen", ":0", "--every", "1s"],
-    ],
+    "words", ["", "--listen x", "--listen :99999", "--listen :0 --textfile x", "--listen :0 --every 1s"]
 )
-def test_wrong_command_lines(words: list[str]) -> None:
-    hakmem("export", *words, status=2)
+def test_wrong_command_lines(words: str) -> None:
+    hakmem("export", *words.split(), status=2)
