@@ -24,9 +24,8 @@ enum {
 
 /* The word that a slow path compares with its last look. Kernel and tool change single bytes of it. */
 struct profile_word {
-  uint16_t alloc_semaphore,
-      free_semaphore; /* tracers that follow the probes (profile/recording.c) */
-  uint8_t generation; /* the control record has changed: written last */
+  uint16_t alloc_semaphore, free_semaphore; /* tracers that follow probes (profile/recording.c) */
+  uint8_t generation;                       /* the control record has changed: written last */
   uint8_t unused[3];
 };
 
@@ -48,31 +47,27 @@ struct profile_control {
   ATOMIC(uint64_t) python_thread;
   ATOMIC(uint64_t) python_frame;
   ATOMIC(uint64_t) python_code;
+  ATOMIC(uint64_t) python_holder;
 };
 extern struct profile_control profile_control;
 
+union profile_word_as {
+  uint64_t word;
+  struct profile_word parts;
+};
 INLINE struct profile_word profile_word_parts(uint64_t word) {
-  union {
-    uint64_t word;
-    struct profile_word parts;
-  } both = {word};
-  return both.parts;
+  return (union profile_word_as){.word = word}.parts;
 }
 INLINE uint64_t profile_word_of(struct profile_word parts) {
-  union {
-    struct profile_word parts;
-    uint64_t word;
-  } both = {parts};
-  return both.word;
+  return (union profile_word_as){.parts = parts}.word;
 }
 INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(word).generation; }
 
 enum {
   PROFILE_RATE = 1000,
   PROFILE_DEPTH_MAX = 128,
-  PROFILE_PYTHON_WORDS_MAX =
-      128, /* that follow a stack's return addresses (stack/unwind_python.h) */
-  PROFILE_PERIOD_FIRST = 524288, /* bytes: the first value of an adaptive period */
+  PROFILE_PYTHON_WORDS_MAX = 128, /* after a stack's addresses (stack/unwind_python.h) */
+  PROFILE_PERIOD_FIRST = 524288,  /* bytes: the first value of an adaptive period */
   PROFILE_PERIOD_PROBES = 524288 /* bytes: when tracers alone want samples, as OpenTelemetry says */
 };
 #define PROFILE_PERIOD_MIN UINT64_C(64)

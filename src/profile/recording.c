@@ -45,6 +45,7 @@ static size_t find_python(uintptr_t *words) {
   recipe.thread = load_relaxed(&profile_control.python_thread);
   recipe.frame = load_relaxed(&profile_control.python_frame);
   recipe.code = load_relaxed(&profile_control.python_code);
+  recipe.holder = load_relaxed(&profile_control.python_holder);
   return unwind_python(&recipe, is_in_slab, words, PROFILE_PYTHON_WORDS_MAX);
 }
 

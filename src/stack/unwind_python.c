@@ -16,6 +16,7 @@ enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX 
 
 /* Pages that this walk has found readable: the kernel is asked once for each. */
 struct reader {
+  const struct python_recipe *recipe;
   bool (*is_known)(uintptr_t address);
   uintptr_t pages[PAGES];
 };
@@ -36,25 +37,33 @@ static uintptr_t offset_of(uint64_t offsets, unsigned which) {
   return offsets >> which * OFFSET_BITS & ((1 << OFFSET_BITS) - 1);
 }
 
-/* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state itself shows: it has the thread's handle. */
-static uintptr_t find_thread(struct reader *reader, uint64_t offsets) {
-  static ATOMIC(unsigned) last_key;
-  unsigned first = load_relaxed(&last_key); /* relaxed: where to look first, no more */
-  for (unsigned step = 0; step < KEYS_MAX; step++) {
-    unsigned key = (first + step) % KEYS_MAX;
-    uintptr_t thread = os_thread_value(key), handle;
-    if (!thread || !read_word(reader, thread + offset_of(offsets, 0), &handle)) continue;
-    if (thread_pointer() - handle >= HANDLE_BYTES_MAX) continue;
-    if (key != first) store_relaxed(&last_key, key);
-    return thread;
-  }
-  return 0;
+/* The frame of a state of this thread: one with its handle, or, made by another thread, with a record on its stack. */
+static bool read_frame(struct reader *reader, uintptr_t thread, bool is_own, uintptr_t *frame) {
+  uint64_t offsets = reader->recipe->thread;
+  uintptr_t handle, inner = offset_of(offsets, 2);
+  if (!read_word(reader, thread + offset_of(offsets, 0), &handle)) return false;
+  if (!read_word(reader, thread + offset_of(offsets, 1), frame)) return false;
+  if (is_own ? thread_pointer() - handle >= HANDLE_BYTES_MAX : !inner || !unwind_knows(*frame))
+    return false;
+  return !inner || read_word(reader, *frame + inner - 1, frame);
 }
 
-static bool find_frame(struct reader *reader, uint64_t offsets, uintptr_t *frame) {
-  uintptr_t thread = find_thread(reader, offsets), inner = offset_of(offsets, 2);
-  if (!thread || !read_word(reader, thread + offset_of(offsets, 1), frame)) return false;
-  return !inner || read_word(reader, *frame + inner - 1, frame);
+/* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state itself shows. A thread has a state for
+ * each interpreter: until 3.11 the key keeps the first one, and only the lock's holder shows which one runs. */
+static bool find_frame(struct reader *reader, uintptr_t *frame) {
+  static ATOMIC(unsigned) last_key;
+  unsigned first = load_relaxed(&last_key); /* relaxed: where to look first, no more */
+  uintptr_t holder = reader->recipe->holder, thread;
+  if (holder && read_word(reader, holder, &thread) &&
+      (read_frame(reader, thread, true, frame) || read_frame(reader, thread, false, frame)))
+    return true;
+  for (unsigned step = 0; step < 2 * KEYS_MAX; step++) {
+    unsigned key = (first + step) % KEYS_MAX;
+    if (!read_frame(reader, os_thread_value(key), step < KEYS_MAX, frame)) continue;
+    if (key != first) store_relaxed(&last_key, key);
+    return true;
+  }
+  return false;
 }
 
 static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word, uint64_t *hash) {
@@ -65,8 +74,8 @@ static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word,
 
 /* False where there is none. A code object compiled in the place of another may consist of the same addresses. The table of lines, the last
  * of the words, tells them apart: its size and, in compiled code, its hash stand in it. */
-static bool hash_code(struct reader *reader, const struct python_recipe *recipe, uintptr_t code,
-                      uint64_t *hash) {
+static bool hash_code(struct reader *reader, uintptr_t code, uint64_t *hash) {
+  const struct python_recipe *recipe = reader->recipe;
   uintptr_t word = 0, other;
   if (!read_word(reader, code + WORD, &other) || other != recipe->code_type) return false;
   *hash = code;
@@ -92,10 +101,10 @@ static bool read_byte(struct reader *reader, uintptr_t frame, uintptr_t offset, 
 
 NOINLINE size_t unwind_python(const struct python_recipe *recipe, bool (*is_known)(uintptr_t),
                               uintptr_t *words, size_t max) {
-  struct reader reader = {.is_known = is_known};
+  struct reader reader = {.recipe = recipe, .is_known = is_known};
   uintptr_t frame, code, instruction, byte;
   uint64_t hash, offsets = recipe->frame;
-  if (!recipe->code_type || !find_frame(&reader, recipe->thread, &frame)) return 0;
+  if (!recipe->code_type || !find_frame(&reader, &frame)) return 0;
   size_t count = 0;
   for (size_t steps = 0; frame && steps < max && count + PYTHON_FRAME_WORDS <= max; steps++) {
     if (!read_word(&reader, frame + offset_of(offsets, 0), &code) ||
@@ -103,7 +112,7 @@ NOINLINE size_t unwind_python(const struct python_recipe *recipe, bool (*is_know
         !read_byte(&reader, frame, offset_of(offsets, 3), &byte))
       break;
     code &= ~(uintptr_t)TAG_BITS; /* CPython 3.14 marks references that it does not count */
-    if (hash_code(&reader, recipe, code, &hash)) {
+    if (hash_code(&reader, code, &hash)) {
       words[count++] = PYTHON_WORD | code;
       words[count++] = PYTHON_WORD | hash >> HASH_SHIFT << HASH_PLACE |
                        instruction_of(recipe, code, instruction) << INSTRUCTION_PLACE | byte;

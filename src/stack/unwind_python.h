@@ -17,8 +17,8 @@
 struct python_recipe {
   uint64_t code_type; /* the address of PyCode_Type; 0: there is no interpreter */
   uint64_t thread, frame;
-  uint64_t
-      code; /* a bit for each hashed word of a code object; PYTHON_BY_NUMBER; the tool's notes */
+  uint64_t code;   /* a bit for each hashed word of a code object; PYTHON_BY_NUMBER; notes */
+  uint64_t holder; /* where the state of the thread with the global lock stands; 0: the keys do */
 };
 #define PYTHON_BY_NUMBER (UINT64_C(1) << 32) /* the instruction is a number, else an address */
 

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -631,7 +632,7 @@ bool os_is_after_first_call(uintptr_t instruction) {
   return false;
 }
 
-uintptr_t os_first_stack_end(void) { return 0; }
+uintptr_t os_first_stack_end(void) { return getauxval(AT_EXECFN); }
 bool os_program_segment(unsigned number, struct os_segment *segment) {
   (void)number, (void)segment;
   return false;

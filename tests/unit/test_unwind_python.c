@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "stack/unwind.h"
 #include "unit.h"
 
 enum { LAYERS = 3, HASHED = 1 << 2 | 1 << 3, MAX = 16 };
@@ -83,16 +84,25 @@ TEST(end_in_a_circle_and_at_no_memory) {
 }
 
 TEST(keep_to_their_own_thread) {
+  uintptr_t here[4] = {[3] = (uintptr_t)frames[0]}, made_elsewhere[4] = {[2] = (uintptr_t)here};
+  uintptr_t holder = (uintptr_t)made_elsewhere;
+  struct python_recipe held = recipe();
+  bool is_complete;
+  unwind_stack(words, MAX, &is_complete);
   thread[1]++;
-  assert_int_equal(walk(recipe()), 0);
+  assert_int_equal(walk(held), 0);
+  held.holder = (uintptr_t)&holder;
+  assert_int_equal(walk(held), 2 * LAYERS);
+  thread[2] = (uintptr_t)here;
+  assert_int_equal(walk(recipe()), 2 * LAYERS);
 }
 
 TEST(survive_any_recipe) {
   uint64_t random = 13;
   for (unsigned round = 0; round < 20000; round++) {
     struct python_recipe any = recipe();
-    uint64_t *fields[] = {&any.code_type, &any.thread, &any.frame, &any.code};
-    *fields[round % 4] = random_next(&random) >> random_next(&random) % 64;
+    uint64_t *fields[] = {&any.code_type, &any.thread, &any.frame, &any.code, &any.holder};
+    *fields[round % 5] = random_next(&random) >> random_next(&random) % 64;
     assert_true(walk(any) <= MAX);
   }
 }

@@ -73,6 +73,9 @@ class Memory(ABC):
         size = np.array([count * dtype.itemsize], np.uint64)
         return self.gather(np.array([address], np.uint64), size).view(dtype)
 
+    def words(self, address: int, count: int) -> list[int]:
+        return [int(one) for one in self.array(address, np.dtype("<u8"), count)]
+
     def text(self, address: int) -> str:
         """The NUL-terminated text at an address; page by page, as the next page may not be mapped."""
         found = b""

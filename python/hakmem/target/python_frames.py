@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from hakmem.base.errors import HakmemError, UnreadableError
 from hakmem.layout.memory import Memory
 from hakmem.target.functions import Symbols, symbols_of
@@ -30,7 +28,7 @@ PYTHON_WORD, FRAME_WORDS, IS_PLACE = 1 << 63, 2, 1 << 62
 CALLED_BY_C, NOT_CODE = 1, 0x80  # of a frame's byte
 HASH_BITS, HASH_FACTOR, WORD_MASK = 31, 0xFF51AFD7ED558CCD, (1 << 64) - 1
 INSTRUCTION_UNKNOWN = (1 << 24) - 1
-CODE_BYTES, WORD_BYTES, TYPE_AT = 256, 8, 8
+CODE_BYTES, WORD_BYTES, TYPE_AT, REFERENCES = 256, 8, 8, 0xFFFFFFFF
 # In bytes and str: their length; then a hash; the content of bytes, the kind of str.
 SIZE_AT, BYTES_AT = 16, 32
 TEXT_AT = {False: (48, 72), True: (40, 56)}  # since 3.12: of a str in ASCII, and of others
@@ -109,7 +107,7 @@ class PythonFrames:
         if not target.schema.has(CONTROL, "python_code_type"):
             return None
         record = target.memory.array(target.schema.root(CONTROL), target.schema.dtype(CONTROL), 1)[0]
-        recipe = Recipe.of_words(*(int(record[f"python_{name}"]) for name in WORDS))
+        recipe = Recipe.of_words(*(int(record[f"python_{name}"]) for name in WORDS[:-1]))
         if not recipe.code_type:
             return None
         kept: PythonFrames | None = target.python
@@ -182,19 +180,19 @@ class PythonFrames:
             code = None
             with suppress(HakmemError, LookupError, OverflowError, ValueError):
                 if self._hash(address) == wanted:
-                    code = self._read(self._words(address, CODE_BYTES // WORD_BYTES))
+                    code = self._read(self.memory.words(address, CODE_BYTES // WORD_BYTES))
                     code = code if self._hash(address) == wanted else None  # it may be freed meanwhile
             self._codes[address, wanted] = code
         return self._codes[address, wanted]
 
     def _hash(self, address: int) -> int | None:
-        """As hash_code of src/stack/unwind_python.c; None where there is no code object."""
-        head = self._words(address, CODE_BYTES // WORD_BYTES)
-        if head[TYPE_AT // WORD_BYTES] != self.recipe.code_type:
+        """As hash_code of src/stack/unwind_python.c; None where there is no code object, or a freed one."""
+        head = self.memory.words(address, CODE_BYTES // WORD_BYTES)
+        if not head[0] & REFERENCES or head[TYPE_AT // WORD_BYTES] != self.recipe.code_type:
             return None
         words = [word for number, word in enumerate(head) if self.recipe.hashed >> number & 1]
         mixed = address
-        for word in (*words, *self._words(words[-1] + SIZE_AT, 2)):
+        for word in (*words, *self.memory.words(words[-1] + SIZE_AT, 2)):
             mixed ^= word
             mixed = (mixed ^ mixed >> 33) * HASH_FACTOR & WORD_MASK
             mixed ^= mixed >> 33
@@ -207,7 +205,7 @@ class PythonFrames:
 
     def _text(self, address: int) -> str:
         """A str in its compact form, as all names are."""
-        length, _, state = self._words(address + SIZE_AT, 3)
+        length, _, state = self.memory.words(address + SIZE_AT, 3)
         bits = state >> (2 if state >> 2 & 7 else 16)  # 3.14 widens the part below
         kind, is_compact, is_ascii = bits & 7, bits >> 3 & 1, bits >> 4 & 1
         codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(kind)
@@ -216,11 +214,8 @@ class PythonFrames:
         start = TEXT_AT[self.recipe.version >= 0x30C][0 if is_ascii else 1]
         return self.memory.read(address + start, length * kind).decode(codec, "replace")
 
-    def _words(self, address: int, count: int) -> list[int]:
-        return [int(one) for one in np.frombuffer(self.memory.read(address, count * WORD_BYTES), "<u8")]
-
     def _bytes(self, address: int) -> bytes:
-        length = self._words(address + SIZE_AT, 1)[0]
+        length = self.memory.words(address + SIZE_AT, 1)[0]
         if length > LINES_MAX:
             raise UnreadableError(address)
         return self.memory.read(address + BYTES_AT, length)
@@ -230,10 +225,8 @@ def _mappings(target: Target, code_type: int) -> Iterator[tuple[Mapping, Symbols
     """The interpreter's code: of the file in which the type of code objects lies."""
     maps = target.maps()
     path = next((one.path for one in maps if one.start <= code_type < one.end), "")
-    for mapping in maps:
-        loaded = (
-            target.loaded(mapping) if path and mapping.path == path and "x" in mapping.permissions else None
-        )
+    for mapping in [one for one in maps if path and one.path == path and "x" in one.permissions]:
+        loaded = target.loaded(mapping)
         symbols = symbols_of(loaded[0]) if loaded else None
         if loaded and symbols:
             yield mapping, symbols, loaded[1]

@@ -9,17 +9,16 @@ recipe (UnknownPythonError): stacks have its C functions then."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
 
 from hakmem.base.errors import HakmemError
 from hakmem.target.elf import ElfFile
 from hakmem.target.target import Target
 
 CONTROL = "profile_control"
-WORDS = ("code_type", "thread", "frame", "code")  # of struct python_recipe
+WORDS = ("code_type", "thread", "frame", "code", "holder")  # of struct python_recipe
 COOKIE, OFFSETS_MAX = b"xdebugpy", 64
 NAMES_AT_MAX = 224  # in a code object, of which 256 bytes are hashed at most
 THREAD_LINKS = [0, 8, 16]  # previous, next, interpreter: then come the frame and the handle
@@ -53,6 +52,7 @@ class Recipe:
     filename: int  # in a code object; its name, qualified name (3.11) and lines follow
     first_line: int
     code: int  # where its instructions begin, from 3.11 on
+    holder: int = 0  # address of the state of the thread with the lock, before 3.12
 
     @property
     def names(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Recipe:
             self.hashed | (0 if self.is_by_address else BY_NUMBER) | _packed(notes, NOTE_BITS) << NOTES_SHIFT
         )
         thread = _packed(self.thread, OFFSET_BITS) | self.version << VERSION_SHIFT
-        return self.code_type, thread, _packed(self.frame, OFFSET_BITS), code
+        return self.code_type, thread, _packed(self.frame, OFFSET_BITS), code, self.holder
 
     @classmethod
     def of_words(cls, code_type: int, thread: int, frame: int, code: int) -> Recipe:
@@ -108,12 +108,12 @@ def _unpacked(word: int, bits: int, count: int) -> tuple[int, ...]:
     return tuple(word >> bits * place & (1 << bits) - 1 for place in range(count))
 
 
-# Version → size of a code object without its instructions, thread, frame, file name, first line.
+# Version → size of a code object without its instructions, thread, frame, file name, first line, holder.
 _LAYOUTS = {
-    0x309: (176, (176, 24, 0), (32, 24, 104, 0), 104, 40),
-    0x30A: (176, (176, 24, 0), (32, 24, 96, 0), 104, 40),
-    0x30B: (184, (152, 56, 9), (32, 48, 56, CALLED_BY_C), 112, 72),
-    0x30C: (192, (136, 56, 1), (0, 8, 56, 0), 112, 68),
+    0x309: (176, (176, 24, 0), (32, 24, 104, 0), 104, 40, 568),
+    0x30A: (176, (176, 24, 0), (32, 24, 96, 0), 104, 40, 568),
+    0x30B: (184, (152, 56, 9), (32, 48, 56, CALLED_BY_C), 112, 72, 576),
+    0x30C: (192, (136, 56, 1), (0, 8, 56, 0), 112, 68, 0),
 }
 
 
@@ -123,11 +123,9 @@ def recipe_of(target: Target) -> Recipe | None:
     files = {one.path: one for one in maps if one is maps[0] or "python" in one.file_name}
     for mapping in files.values():
         loaded = target.loaded(mapping)
-        try:
+        with suppress(HakmemError):  # damaged, or it cannot be read now
             if loaded is not None and loaded[0].symbol("PyCode_Type") is not None:
                 return _Interpreter(target, *loaded).recipe()
-        except HakmemError:
-            continue  # damaged, or it cannot be read now
     return None
 
 
@@ -139,9 +137,10 @@ class _Interpreter:
         version, code_type = self._version(), self._address("PyCode_Type") or 0
         found = self._described(version, code_type) if version <= NEWEST else None
         if version in _LAYOUTS:
-            size, thread, frame, filename, first_line = _LAYOUTS[version]
-            found = Recipe(version, code_type, thread, frame, filename, first_line, size)
-        if found is None or self._words(code_type + BASIC_SIZE_OF_TYPE, 1)[0] != found.code:
+            size, thread, frame, filename, first_line, at = _LAYOUTS[version]
+            holder = (self._address("_PyRuntime") or 0) + at if at else 0
+            found = Recipe(version, code_type, thread, frame, filename, first_line, size, holder)
+        if found is None or self._memory.words(code_type + BASIC_SIZE_OF_TYPE, 1)[0] != found.code:
             raise UnknownPythonError(version)
         return found
 
@@ -149,7 +148,7 @@ class _Interpreter:
         """By its own number; before 3.11 by functions that were new."""
         place = self._address("Py_Version")
         if place is not None:
-            return self._words(place, 1)[0] >> 16 & 0xFFFF
+            return self._memory.words(place, 1)[0] >> 16 & 0xFFFF
         news = {0x30A: "PyIter_Send", 0x309: "PyFrame_GetBack"}
         return next((version for version, name in news.items() if self._address(name) is not None), 0)
 
@@ -157,7 +156,7 @@ class _Interpreter:
         place = self._address("_PyRuntime") if version >= SELF_DESCRIBED else None
         if place is None or self._memory.read(place, len(COOKIE)) != COOKIE:
             return None
-        told, is_free_threaded, *offsets = self._words(place + len(COOKIE), OFFSETS_MAX)
+        told, is_free_threaded, *offsets = self._memory.words(place + len(COOKIE), OFFSETS_MAX)
         state = _place_of(offsets, lambda at: offsets[at : at + 3] == THREAD_LINKS)
         frame = _place_of(offsets, lambda at: at > state and offsets[at : at + 2] == FRAME_LINKS)
         names = _place_of(offsets, lambda at: at > frame and _follow(offsets[at : at + 4]))
@@ -172,6 +171,3 @@ class _Interpreter:
     def _address(self, symbol: str) -> int | None:
         value = self._file.symbol(symbol)
         return None if value is None else value + self._bias
-
-    def _words(self, address: int, count: int) -> list[int]:
-        return [int(one) for one in np.frombuffer(self._memory.read(address, count * WORD_BYTES), "<u8")]

@@ -103,7 +103,8 @@ class Switch(AbstractContextManager["Switch"]):
         with suppress(UnknownPythonError):
             if self.target.schema.has(CONTROL, "python_code_type") and (found := recipe_of(self.target)):
                 for name, word in reversed(list(zip(WORDS, found.words, strict=True))):
-                    self._set(f"python_{name}", word)
+                    if self.target.schema.has(CONTROL, f"python_{name}"):
+                        self._set(f"python_{name}", word)
 
     def _lease(self, lease_s: float) -> None:
         end_ms = monotonic_ms(self._process.memory_id) + int(lease_s * MS_PER_S) if lease_s else 0
@@ -113,6 +114,7 @@ class Switch(AbstractContextManager["Switch"]):
         """The lease ends `lease_s` from now; 0: never.  Threads that saw it end are asked to go on."""
         now_ms, end_ms = monotonic_ms(self._process.memory_id), int(self._record()["lease_ms"])
         self._lease(lease_s)
+        self.tell_python()  # an interpreter may have been loaded since
         if end_ms and end_ms <= now_ms + RENEWAL_MS:
             self._announce()
 
