@@ -17,6 +17,7 @@ from hakmem.target.switch import Settings, Switch, read_state
 from hakmem.target.target import open_process
 from mirrors import CannotFetchError
 from results import Compile, Tally
+from tool.dumps import dumped, needs_gcore
 from tool.processes import PROGRAMS, hakmem, hakmem_json, running, wait_until
 from tool.pythons import python_of
 
@@ -99,6 +100,7 @@ SAMPLES = int(os.environ.get("PROFILE_SAMPLES", 20_000))
 EMBEDDED = "kept = []\ndef remember():\n    kept.extend(bytearray(40000) for _ in range(20))\nremember()"
 OF_THE_REST = 30_000  # bytes of embeds.c's blocks while there is no interpreter
 OLD = "3.9 to 3.14 with the global lock, and the process runs an older one"
+FROM_THE_START = {"PYTHONMALLOC": "malloc", "HAKMEM_PROFILE": "4096"}
 BEGUN_BEFORE = "samples so far have no lines of Python"
 HIDDEN = "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem"
 VERSIONS = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
@@ -198,17 +200,21 @@ def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> Non
 @pytest.mark.parametrize(
     ("python", "variables", "words", "note"),
     [
-        ("3.8", {"PYTHONMALLOC": "malloc"}, ["profile", "--for", "300ms"], OLD),
-        ("3.11", {"PYTHONMALLOC": "malloc", "HAKMEM_PROFILE": "4096"}, ["profile"], BEGUN_BEFORE),
-        ("3.11", {}, ["what"], HIDDEN),
-        ("3.11", {}, ["leaks", "--for", "300ms"], HIDDEN),
+        ("3.8", {"PYTHONMALLOC": "malloc"}, "profile PID --for 300ms", OLD),
+        ("3.11", FROM_THE_START, "profile PID", BEGUN_BEFORE),
+        ("3.11", FROM_THE_START, "top PID --once", BEGUN_BEFORE),
+        ("3.11", FROM_THE_START, "export --textfile -", BEGUN_BEFORE),
+        pytest.param("3.11", FROM_THE_START, "core CORE", BEGUN_BEFORE, marks=needs_gcore),
+        ("3.11", {}, "what PID", HIDDEN),
+        ("3.11", {}, "leaks PID --for 300ms", HIDDEN),
     ],
     indirect=["python"],
 )
 def test_missing_lines_have_a_reason(
-    python: Path, variables: dict[str, str], words: list[str], note: str, lib: Path
+    python: Path, variables: dict[str, str], words: str, note: str, lib: Path, tmp_path: Path
 ) -> None:
     program = "import time\nprint('ready', flush=True)\nwhile 1: x = [0] * 9000; time.sleep(0.001)"
     with running([python, "-c", program], lib, variables) as process:
-        ended = hakmem(words[0], process.pid, *words[1:])
+        core = dumped(process.pid, tmp_path) if "CORE" in words else tmp_path
+        ended = hakmem(*words.replace("CORE", str(core)).replace("PID", str(process.pid)).split())
     assert note in " ".join((ended.stdout + ended.stderr).split())

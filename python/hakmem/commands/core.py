@@ -87,7 +87,7 @@ def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
     """The profile with names.  None if none was on, or, with a message, if the dump holds too little."""
     from hakmem.profile.live import is_known, read_profile
     from hakmem.profile.names import Sources, name_addresses
-    from hakmem.profile.session import is_on
+    from hakmem.profile.session import is_on, python_notes
 
     try:
         with making_sense(target):
@@ -95,6 +95,8 @@ def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
                 return None
         profile = read_profile(target)
         name_addresses(profile, Sources(complain=warn, moved=moved))
+        for note in python_notes(target):
+            warn(note)
     except HakmemError as error:
         warn(f"the heap profile in {target.command[0]}'s dump cannot be read: {error}")
         return None

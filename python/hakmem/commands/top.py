@@ -10,7 +10,7 @@ import click
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import counted
-from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options
+from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options, say
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target, open_process
 
@@ -123,4 +123,6 @@ def print_sites(target: Target) -> None:
         if watch.is_on:
             profile = watch.read()
             watch.names.find(profile)
+            for note in watch.notes:
+                say(note)
             show_profile(profile, rows_max=ROWS_SHOWN)

@@ -107,7 +107,7 @@ def python_notes(target: Target) -> list[str]:
         if recipe_of(target) is None:
             return []
         if PythonFrames.of(target) is None:
-            with Switch(target) as switch:
+            with suppress(HakmemError), Switch(target) as switch:  # not in a core
                 switch.tell_python()
             return ["samples so far have no lines of Python: the profile was begun without this command"]
     except UnknownPythonError as error:

@@ -20,7 +20,7 @@ from hakmem.census.figures import Snapshot
 from hakmem.profile.live import Start, read_profile, read_start
 from hakmem.profile.model import Frame, Mapping, Mode, Profile
 from hakmem.profile.names import Sources, name_addresses
-from hakmem.profile.session import LEASE_S, READING_SHARE, is_on, require_profiles
+from hakmem.profile.session import LEASE_S, READING_SHARE, is_on, python_notes, require_profiles
 from hakmem.target.process import Process
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, making_sense
@@ -40,6 +40,7 @@ class SiteWatch(AbstractContextManager["SiteWatch"]):
         self.target = target
         self.names = Names(target.process)
         self.took_s = 0.0  # of processor time, the last reading
+        self.notes: list[str] = []  # on the last reading
         self._start: Start | None = None
         self._switch: Switch | None = None
         self._changing = threading.Lock()
@@ -105,6 +106,7 @@ class SiteWatch(AbstractContextManager["SiteWatch"]):
             self.target, Mode.LIVE, self._start, with_counts=with_counts, is_merged=True, snapshot=snapshot
         )
         self.names.use(profile)
+        self.notes = python_notes(self.target)
         self.took_s = time.thread_time() - began_s
         return profile
 
@@ -119,7 +121,6 @@ class Names:
 
     def __init__(self, process: Process) -> None:
         self.known: dict[int, tuple[Frame, ...]] = {}  # nothing: there is no name
-        self.warnings: list[str] = []  # each once
         self.rounds = 0  # of looking up: with each there are more names
         self._process = process
         self._mappings: set[Mapping] = set()
@@ -178,13 +179,7 @@ class Names:
         found: dict[int, tuple[Frame, ...]] = {}
         part = Profile(mappings=profile.mappings, names=found)
         part.samples = [replace(one, stack=tuple(wanted)) for one in profile.samples[:1]]
-        try:
-            name_addresses(part, Sources.of_process(self._process, complain=self._warn))
-        except (HakmemError, OSError, ValueError) as error:
-            self._warn(f"{error}; functions stay without names")
+        with suppress(HakmemError, OSError, ValueError):  # functions stay without names
+            name_addresses(part, Sources.of_process(self._process))
         self.known.update({address: found.get(address, ()) for address in wanted})
         self.rounds += 1
-
-    def _warn(self, what: str) -> None:
-        if what not in self.warnings:
-            self.warnings.append(what)

@@ -32,6 +32,7 @@ from hakmem.profile.sites import SiteTable, site_table
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target
 from hakmem.views.profile_text import CALLER
+from hakmem.views.screen import console
 
 SITES_SHOWN = 20
 SITES_KNOWN_MAX = 200
@@ -45,6 +46,7 @@ Name = tuple[str, str, str]  # site, function, file
 class _Followed:
     watch: SiteWatch
     known: set[Name] = field(default_factory=set)  # that had a metric
+    is_noted: bool = False
 
 
 class SiteMetrics:
@@ -86,6 +88,9 @@ class SiteMetrics:
         if self._waits:
             names.find(profile)
         names.find_soon(profile)
+        for note in () if followed.is_noted else followed.watch.notes:
+            console(stderr=True).print(f"hakmem: process {profile.header.pid}: {note}", soft_wrap=True)
+            followed.is_noted = True
         add(catalogue.LOST_SAMPLES, labels, profile.header.lost_samples)
         table = site_table(profile)
         shown, other_bytes = self._chosen(table, profile, followed)

@@ -189,6 +189,7 @@ class Sites:
             parts.append(f"{counted(count, 'sample')}, one in {bytes_text(header.rate_bytes)} now.")
             since = duration_text(round(time.monotonic() - self._first_s))
             parts.append(f"Growth is that of the last {since}; z: from now.")
-        if self._watch is not None and self._watch.names.is_busy:
-            parts.append("Names are being looked up.")
+        if self._watch is not None:
+            parts += [f"{one[0].upper()}{one[1:]}." for one in self._watch.notes]
+            parts += ["Names are being looked up."] if self._watch.names.is_busy else []
         return " ".join(parts)
