@@ -119,9 +119,9 @@ def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: p
     """The recorded memory tells how much of each block was written, if that is much less than all."""
     monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
     trace, hakmem = read(traced), Contender("hakmem", lib)
-    trace.lives = lives(*((Op.TAKE, number, MAIN, 256 << 10, 0) for number in range(200)))
+    trace.lives = lives(*((Op.TAKE, number, MAIN, 3 << 20, 0) for number in range(20)))
     with replayer(plan_of(trace.lives, MAIN), How(0.001, False)) as replays:
-        for written, share in (1 << 16, 1), (replaying.ALL_BYTES, 0.9):
+        for written, share in (1 << 16, 1), (1 << 21, 1), (replaying.ALL_BYTES, 0.9):
             replays.how = How(0.001, False, written)
             seen = share * replays.raw(hakmem, replaying.AT_ONCE).curve[1:]
             trace.memory = Memory(replays.plan.starts_ns[1:], seen, *np.zeros((3, len(seen))))

@@ -25,7 +25,7 @@ from hakmem.trace.words import Op
 NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
 ALL_BYTES = 1 << 48
 USUAL_BYTES = 1 << 16
-WRITTEN_BYTES = (ALL_BYTES, 1 << 20, USUAL_BYTES, 1 << 12, 1 << 6)
+WRITTEN_BYTES = (ALL_BYTES, 1 << 21, 1 << 20, USUAL_BYTES, 1 << 12, 1 << 6)
 CLOSE_ENOUGH, TOO_MUCH = 0.03, 0.15
 WITHOUT_MALLOC = Contender("no malloc")
 
