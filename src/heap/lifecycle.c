@@ -195,6 +195,7 @@ static void after_fork_in_parent(void) {
  * set aside or made anew; all other data is whole. */
 static void go_on_alone(void) {
   window_after_fork();
+  metadata_after_fork();
   lock_reset_in_child(&start_lock); /* the next caller completes the start */
   arenas_after_fork();
   slab_pool_after_fork();

@@ -2,7 +2,7 @@
 
 #include "base/counters.h"
 #include "map/commit.h"
-#include "os/os.h"
+#include "os/lock.h"
 
 /* cursor: the next free byte of the current chunk, or its end; 0 when there is none yet. */
 static ATOMIC(uintptr_t) cursor;
@@ -10,68 +10,43 @@ static ATOMIC(uintptr_t) cursor;
 static uintptr_t first_chunk; /* its address; ordered by `cursor` */
 
 static size_t room_at(uintptr_t address) {
+  if (!address) return 0;
   uintptr_t used = (address - window.base) & (CHUNK_BYTES - 1);
   bool is_first = address - first_chunk < CHUNK_BYTES;
   return CHUNK_BYTES - (is_first ? RECORD_FIRST_MARGIN_BYTES : RECORD_MARGIN_BYTES) - used;
 }
 
-/* No thread waits for another: a thread that needs a chunk makes one, and the losers of the race keep theirs untouched for the next.
- * Otherwise, whenever a chunk is used up, thousands of threads would each map a chunk and give it back, all waiting for the kernel's lock
- * of the address space. Starts of chunks; 0: none. */
-enum { SPARES_MAX = 16 };
-static ATOMIC(uintptr_t) spares[SPARES_MAX];
+static ATOMIC(uint32_t) maker; /* the thread that makes a chunk: a word (os/lock.h) */
 
-/* acquire: pairs with keep_spare; the chunk is mapped before. */
-static uintptr_t take_spare(void) {
-  for (unsigned place = 0; place < SPARES_MAX; place++) {
-    uintptr_t start = load_relaxed(&spares[place]);
-    if (start && cas_strong_acq_rel(&spares[place], &start, 0)) return start;
-  }
-  return 0;
-}
-
-/* Resident though untouched: the memory is locked. */
-static bool is_unused_memory_charged(uintptr_t start) {
-  return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX ||
-         os_limit(OS_LIMIT_DATA) != UINT64_MAX ||
-         os_resident_bytes((void *)start, os_page_bytes()); /* NOLINT: made of addresses */
-}
-
-/* release: pairs with take_spare. */
-static bool keep_spare(uintptr_t start) {
-  for (unsigned place = 0; place < SPARES_MAX; place++) {
-    if (load_relaxed(&spares[place])) continue;
-    uintptr_t none = 0;
-    if (cas_strong_acq_rel(&spares[place], &none, start)) return true;
-  }
-  return false;
-}
-
-RESIDENT static bool grow(uintptr_t seen) {
+RESIDENT static bool grow(void) {
+  uintptr_t seen = load_relaxed(&cursor);
   const struct window_piece piece = {1, window.hardened_class ? 1 : 0,
                                      seen ? RECORD_MARGIN_BYTES : RECORD_FIRST_MARGIN_BYTES};
-  uintptr_t start = take_spare();
-  bool is_new = !start;
-  if (is_new) {
-    size_t chunk = window_grow(piece);
-    if (chunk == NO_CHUNK) return false;
-    if (!seen) first_chunk = chunk_address(chunk); /* one thread alone */
-    start = chunk_address(chunk) + piece.margin_bytes;
-  }
+  size_t chunk = window_grow(piece);
+  if (chunk == NO_CHUNK) return false;
+  if (!seen) first_chunk = chunk_address(chunk); /* one thread alone */
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (cas_strong_acq_rel(&cursor, &seen, start)) return true;
-  if ((is_new && is_unused_memory_charged(start)) || !keep_spare(start))
-    window_give_back((start - window.base) >> CHUNK_SHIFT, piece);
+  store_release(&cursor, chunk_address(chunk) + piece.margin_bytes);
   return true;
 }
 
-RESIDENT bool metadata_start(void) { return load_relaxed(&cursor) || grow(0); }
+/* One thread makes a chunk, and others wait: thousands would each map one and give it back, and wait for the kernel's lock meanwhile. */
+static NOINLINE bool grow_together(size_t bytes) {
+  if (!word_try(&maker, thread_number())) word_wait(&maker);
+  bool has_room = room_at(load_relaxed(&cursor)) >= bytes || grow();
+  word_give(&maker);
+  return has_room;
+}
+
+void metadata_after_fork(void) { word_reset_in_child(&maker); }
+
+RESIDENT bool metadata_start(void) { return load_relaxed(&cursor) || grow(); }
 
 static void *bump(size_t bytes) {
   for (;;) {
     uintptr_t at = load_acquire(&cursor);
-    if (!at || room_at(at) < bytes) {
-      if (!grow(at)) return NULL;
+    if (room_at(at) < bytes) {
+      if (!(os_is_multi_threaded() ? grow_together(bytes) : grow())) return NULL;
     } else if (cas_weak_acq_rel(&cursor, &at, at + bytes)) {
       fetch_add_relaxed(&totals.metadata_bytes, bytes);
       return (void *)at; /* NOLINT: memory comes from addresses */

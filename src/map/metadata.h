@@ -2,7 +2,7 @@
  *
  * A bump pointer over chunks of the window, whose ends are unmapped: writing past a neighbouring block raises SIGSEGV there. Records are
  * never unmapped, only recycled by their owners, so a pointer to one never dangles: lock-free readers may read a record that has changed
- * hands, or zeros. Lock-free; growth maps a chunk first and publishes it afterwards. */
+ * hands, or zeros. Lock-free, but for the next chunk: one thread maps it, and publishes it afterwards. */
 #ifndef HAK_MAP_METADATA_H
 #define HAK_MAP_METADATA_H
 
@@ -31,5 +31,7 @@ void *metadata_allocate(size_t bytes);
 size_t metadata_purge(void *records, size_t bytes);
 /* Call before `bytes` that went back are written again. False when the hard limit forbids it. */
 bool metadata_take_again(size_t bytes);
+
+void metadata_after_fork(void); /* in the child: no thread makes a chunk */
 
 #endif

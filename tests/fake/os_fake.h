@@ -40,8 +40,7 @@ struct os_fake {
   bool does_half;
   /* os_map_at finds this number of places occupied. */
   ATOMIC(uint64_t) occupied_places;
-  /* The next calls of os_map_at end together: each when this number has come. */
-  uint64_t maps_that_meet;
+  uint64_t map_ms;       /* the time that os_map_at takes */
   uint64_t preempted_ms; /* a thread after os_reserve_at */
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
@@ -67,7 +66,6 @@ struct os_fake {
 
   /* What happened. */
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];
-  ATOMIC(uint64_t) maps_met;
   ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
   ATOMIC(uint64_t) refused_calls;
   ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */
