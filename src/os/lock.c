@@ -20,9 +20,9 @@ enum {
   YIELDS_BEFORE_SLEEP = 64
 };
 
-/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a waiter,
- * so waiters in the kernel check again. The interval grows: thousands that check every 50 ms would leave the holder no processor time. */
-enum { CHECK_AGAIN_MS = 50, CHECK_AGAIN_MAX_MS = 3200 };
+/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a thread in
+ * the kernel's queue: these check again. Sleeping ones are woken, unless the process has been confined meanwhile. */
+enum { CHECK_AGAIN_MS = 50, SLEEP_MS = 3200 };
 
 /* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the sleep grows with the wait. */
 static void wait_without_the_kernel(unsigned attempt) {
@@ -33,14 +33,9 @@ static void wait_without_the_kernel(unsigned attempt) {
     os_yield();
 }
 
-/* True when this thread itself has held the word for half a second, so that the wait cannot end. A single look does not suffice: a thread
- * that asked for its number as a child of vfork may share it with another thread. */
-static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigned *attempts) {
-  enum { ATTEMPTS = 300 }; /* half a second */
-  bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
-  *attempts = is_own ? *attempts + 1 : 0;
-  return *attempts == ATTEMPTS;
-}
+/* Looks in a row that show this thread itself as the holder, in half a second: then the wait cannot end. A single one does not suffice: a
+ * thread that asked for its number as a child of vfork may share it with another thread. */
+enum { OWN_LOOKS_MAX = 300 };
 
 void report_endless_wait(void) {
   OS_FATAL(
@@ -48,28 +43,54 @@ void report_endless_wait(void) {
       "vfork)");
 }
 
+/* Bits of a word beside its holder's number: the kernel's, for threads in its queue, and one for threads that sleep until they are woken.
+ * The kernel refuses its queue while any sleep. */
+#define WORD_QUEUED UINT32_C(0x80000000)
+#define WORD_AWAITED UINT32_C(0x40000000)
+
+/* Takes the word, or sleeps until it was given back. A thread that has slept says that others may still sleep. */
+static bool take_or_sleep(ATOMIC(uint32_t) *word, uint32_t seen, uint32_t self) {
+  if (!seen) return word_try(word, self | WORD_AWAITED);
+  /* acq_rel: orders nothing. */
+  if (seen & WORD_AWAITED || cas_strong_acq_rel(word, &seen, seen | WORD_AWAITED))
+    os_wait(word, seen | WORD_AWAITED, SLEEP_MS);
+  return false;
+}
+
+/* Only real-time threads queue: the kernel hands them the word, and until the next one runs, perhaps after thousands of others, no thread
+ * has it. */
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   os_settle_copy(); /* in a copy, the holder may not exist */
   uint32_t self = thread_number();
-  unsigned own_attempts = 0;
-  uint64_t most_ms = CHECK_AGAIN_MS;
+  unsigned own_looks = 0;
   for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
     cpu_relax();
     if (word_try(word, self)) return;
   }
-  for (unsigned attempt = 0; !os_take_word(word, most_ms); attempt++) {
-    if (word_try(word, self)) return;
-    if (is_own_for_good(word, self, &own_attempts)) report_endless_wait();
-    wait_without_the_kernel(attempt);
-    if (most_ms < CHECK_AGAIN_MAX_MS) most_ms *= 2;
+  bool may_sleep = !os_is_confined() && !os_is_real_time();
+  for (unsigned attempt = 0;; attempt++, cpu_relax()) {
+    uint32_t seen = load_relaxed(word);
+    own_looks = (seen & WORD_HOLDER_MASK) == self ? own_looks + 1 : 0;
+    if (own_looks == OWN_LOOKS_MAX) report_endless_wait();
+    if (may_sleep && !own_looks && !(seen & WORD_QUEUED)) {
+      if (take_or_sleep(word, seen, self)) return;
+    } else {
+      if (os_take_word(word, CHECK_AGAIN_MS) || word_try(word, self | WORD_AWAITED)) break;
+      wait_without_the_kernel(attempt);
+    }
   }
   (void)load_acquire(word); /* see the last holder's writes; pairs with the OR in word_give */
 }
 
 RESIDENT void word_give(ATOMIC(uint32_t) *word) {
-  uint32_t self = thread_number();
+  uint32_t held = thread_number();
   /* release: our writes before the word is free; pairs with word_try. */
-  if (LIKELY(cas_strong_acq_rel(word, &self, 0))) return;
+  if (LIKELY(cas_strong_acq_rel(word, &held, 0))) return;
+  while (!(held & WORD_QUEUED)) {
+    if (!cas_strong_acq_rel(word, &held, 0)) continue; /* release: as above */
+    if (!os_is_confined()) os_wake_one(word);
+    return;
+  }
   fetch_or_seq(word, 0); /* release: for a waiter in the kernel; pairs with word_wait */
   if (!os_give_word(word)) store_release(word, 0);
 }

@@ -1,12 +1,13 @@
 /* lock.h: waiting for another thread, where it cannot be avoided.
  *
  * A word is free (0) or holds the kernel's number of the thread that has it. A thread that finds it taken spins for a moment and then
- * waits in the kernel, which lends the holder the waiter's priority (futex(2), FUTEX_LOCK_PI): a real-time thread that only yielded would
- * keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock, which
- * also has a rank and is counted.
+ * sleeps until it is free. For a real-time thread the kernel lends the holder its priority (futex(2), FUTEX_LOCK_PI): if it only yielded
+ * it would keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock,
+ * which also has a rank and is counted.
  *
- * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, rounds, the library's start, the maps' reservation.
- * Only the last and a round's are held across system calls that map, unmap or purge memory. A process with one thread takes no lock. */
+ * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, rounds, the library's start, the maps' reservation,
+ * chunks of records. Only the last two and a round's are held across system calls that map, unmap or purge memory. A process with one
+ * thread takes no lock. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 

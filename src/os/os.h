@@ -137,6 +137,7 @@ void os_sleep_ms(uint64_t milliseconds);
 /* Sleeps while *word == expected, at most timeout_ms (0 = for ever); may wake without cause. */
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
+bool os_is_real_time(void); /* the calling thread: it runs before all that are not */
 /* Waits for a word that holds the number of its holder thread (os/lock.h), lending that thread this thread's priority; afterwards the
  * word holds this thread's number. False when the kernel cannot do so, and after most_ms: the caller must check the word. */
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms);

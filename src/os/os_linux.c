@@ -228,6 +228,12 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+bool os_is_real_time(void) {
+  KEEP_ERRNO();
+  long policy = syscall(SYS_sched_getscheduler, 0);
+  return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   if (os_is_confined()) return false; /* filters list what futex may do */
   KEEP_ERRNO();
@@ -290,9 +296,7 @@ static void settle(const char *name) {
   struct sched_param no_priority = {0};
   cpu_set_t own = {0};
   syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
-  long policy = syscall(SYS_sched_getscheduler, 0);
-  if (policy == SCHED_FIFO || policy == SCHED_RR)
-    syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
+  if (os_is_real_time()) syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
   syscall(SYS_sched_getaffinity, 0, sizeof own, &own);
   if (knows_processors && !CPU_EQUAL(&own, &processors_at_load))
     syscall(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);

@@ -104,7 +104,7 @@ INLINE bool latch_is_held(const struct owner *owner) {
   return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
 }
 
-/* Waits for a thread that sweeps or adopts; the kernel lends them this thread's priority. */
+/* Waits for a thread that sweeps or adopts; in real time the kernel lends them its priority. */
 void latch_wait(struct owner *owner);
 
 /* Only for the owner's own thread (and for a thread that is about to become it). */

@@ -150,6 +150,7 @@ void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   model_wait(word, expected);
 }
 void os_wake_one(ATOMIC(uint32_t) *word) { model_wake(word); }
+bool os_is_real_time(void) { return false; }
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   (void)word, (void)most_ms;
   return false; /* who waits pauses */
