@@ -22,18 +22,18 @@ bool starter_is_there(void) {
   return at < STARTERS;
 }
 
-/* A holder needs less than a microsecond, or was preempted: then another serves. No thread yields: ten thousand threads yielded to each
- * other for a minute, and the holder waited for all of them. */
+/* A holder needs less than a microsecond, or was preempted: then another serves, and if all were, the thread waits. */
 RESIDENT struct heap *starter_enter(void) {
   unsigned group = os_processor() / GROUP_PROCESSORS;
-  for (unsigned attempt = 0; attempt < STARTERS * SPINS; attempt++) {
+  for (unsigned attempt = 0;; attempt++) {
     unsigned at = (group + attempt / SPINS) % STARTERS;
     struct heap *shared = starter_if_any(at);
     if (!shared && !(shared = make_starter(at))) return NULL;
-    if (latch_try(&shared->owner)) return owner_note_work(&shared->owner), shared;
+    bool has_tried_all = attempt == STARTERS * SPINS;
+    if (has_tried_all) word_wait(&shared->owner.latch);
+    if (has_tried_all || latch_try(&shared->owner)) return owner_note_work(&shared->owner), shared;
     cpu_relax();
   }
-  return NULL;
 }
 
 RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
