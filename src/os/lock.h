@@ -5,9 +5,8 @@
  * it would keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock,
  * which also has a rank and is counted.
  *
- * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, rounds, the library's start, the maps' reservation,
- * chunks of records. Only the last two and a round's are held across system calls that map, unmap or purge memory. A process with one
- * thread takes no lock. */
+ * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, the library's start; and, held across system calls
+ * that map, unmap or purge memory, rounds, the maps' reservation and chunks of records. A process with one thread takes no lock. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 

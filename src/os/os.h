@@ -62,10 +62,8 @@ void *os_reserve_closed(size_t bytes);
 
 /* ---- process and machine ---------------------------------------------------------------------- */
 
-/* The limits of address space; of private writable memory. */
-enum os_limit { OS_LIMIT_ADDRESS_SPACE, OS_LIMIT_DATA };
-/* In bytes; UINT64_MAX if unlimited or unknown. */
-uint64_t os_limit(enum os_limit which);
+/* The limit of private writable memory, in bytes; UINT64_MAX if unlimited or unknown. */
+uint64_t os_data_limit(void);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept. Read once, at the first call. */
 bool os_overcommit_is_strict(void);
 /* When the kernel gives transparent huge pages; ALWAYS too when it does not say. Read once, at the first call. */

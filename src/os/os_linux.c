@@ -50,11 +50,10 @@ static int open_file(const char *path, int flags) {
 
 int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
-RESIDENT uint64_t os_limit(enum os_limit which) {
+uint64_t os_data_limit(void) {
   KEEP_ERRNO();
   struct rlimit limit;
-  if (os_is_confined() || getrlimit(which == OS_LIMIT_DATA ? RLIMIT_DATA : RLIMIT_AS, &limit) != 0)
-    return UINT64_MAX;
+  if (os_is_confined() || getrlimit(RLIMIT_DATA, &limit) != 0) return UINT64_MAX;
   return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 

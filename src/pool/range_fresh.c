@@ -171,7 +171,8 @@ RESIDENT size_t range_take_clean(const struct range_request *request, struct cou
   size_t first = range_take_kind(RANGE_CLEAN, request, counters);
   if (first == NO_GRANULE && (arenas_bytes_of(RANGE_UNMAPPED) || arenas_bytes_of(RANGE_OCCUPIED)))
     first = take_unmapped(request, counters);
-  while (first == NO_GRANULE && grow_arena(request, counters)) /* others may have taken it */
+  /* Other threads may take what was added. */
+  for (unsigned tries = 16; first == NO_GRANULE && tries && grow_arena(request, counters); tries--)
     first = range_take_kind(RANGE_CLEAN, request, counters);
   return first;
 }

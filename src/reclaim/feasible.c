@@ -65,7 +65,7 @@ bool feasible_after_giving_back(const struct heap *heap, const struct allocation
     return false;
   size_t needed = needed_bytes(allocation);
   if (needed <= LARGE_MAX_BYTES) return true;
-  if (needed > os_limit(OS_LIMIT_DATA))
+  if (needed > os_data_limit())
     return false; /* closed pages may not count there: the bytes within reach do not decide */
   uint64_t reach = bytes_within_reach(out_of_reach);
   return needed <= reach || os_could_map(round_up(needed - reach, os_page_bytes()));

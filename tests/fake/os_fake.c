@@ -138,7 +138,8 @@ enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
 enum advice { NO_ADVICE, REQUESTED, REFUSED };
 static struct place {
   ATOMIC(char) advice;
-  ATOMIC(bool) has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
+  ATOMIC(bool)
+      has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
 } huge_places[HUGE_PAGES_TOLD_APART];
 
 static struct place *place_of(uintptr_t address) {
@@ -423,9 +424,7 @@ bool os_close_by_mapping(void *address, size_t bytes) {
 
 /* ---- process and machine ------------------------------------------------------------------------ */
 
-uint64_t os_limit(enum os_limit which) {
-  return which == OS_LIMIT_DATA ? os_fake.data_limit_bytes : os_fake.address_space_limit_bytes;
-}
+uint64_t os_data_limit(void) { return os_fake.data_limit_bytes; }
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
 
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {

@@ -112,10 +112,7 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
 
 /* ---- process, time, waiting -------------------------------------------------------------------------------- */
 
-uint64_t os_limit(enum os_limit which) {
-  (void)which;
-  return UINT64_MAX;
-}
+uint64_t os_data_limit(void) { return UINT64_MAX; }
 bool os_overcommit_is_strict(void) { return false; }
 enum os_huge_mode os_huge_mode(void) { return OS_HUGE_NEVER; }
 uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 46; }
@@ -221,8 +218,8 @@ size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   *is_complete = false;
   return 0;
 }
-size_t unwind_python(const struct python_recipe *recipe, bool (*knows)(uintptr_t),
-                     uintptr_t *words, size_t max) {
+size_t unwind_python(const struct python_recipe *recipe, bool (*knows)(uintptr_t), uintptr_t *words,
+                     size_t max) {
   (void)words;
   (void)knows;
   (void)recipe;
