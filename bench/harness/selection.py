@@ -15,8 +15,8 @@ NAMES = frozenset(each.name for each in ALL)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too.  A whole
-    name selects no other: real-perl is not real-perl-texts."""
+    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too.
+    A whole name selects no other: real-perl is not real-perl-texts."""
     return fnmatch(name, pattern) or (pattern not in NAMES and fnmatch(name, f"{pattern}-*"))
 
 
