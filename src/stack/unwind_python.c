@@ -53,11 +53,11 @@ static bool read_frame(struct reader *reader, uintptr_t thread, bool is_own, uin
 static bool find_frame(struct reader *reader, uintptr_t *frame) {
   static ATOMIC(unsigned) last_key;
   unsigned first = load_relaxed(&last_key); /* relaxed: where to look first, no more */
-  uintptr_t holder = reader->recipe->holder, thread;
+  uintptr_t inner = offset_of(reader->recipe->thread, 2), holder = reader->recipe->holder, thread;
   if (holder && read_word(reader, holder, &thread) &&
       (read_frame(reader, thread, true, frame) || read_frame(reader, thread, false, frame)))
     return true;
-  for (unsigned step = 0; step < 2 * KEYS_MAX; step++) {
+  for (unsigned step = 0; step < (inner ? 2 : 1) * KEYS_MAX; step++) {
     unsigned key = (first + step) % KEYS_MAX;
     if (!read_frame(reader, os_thread_value(key), step < KEYS_MAX, frame)) continue;
     if (key != first) store_relaxed(&last_key, key);
