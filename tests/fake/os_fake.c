@@ -138,8 +138,7 @@ enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
 enum advice { NO_ADVICE, REQUESTED, REFUSED };
 static struct place {
   ATOMIC(char) advice;
-  ATOMIC(bool)
-      has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
+  ATOMIC(bool) has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
 } huge_places[HUGE_PAGES_TOLD_APART];
 
 static struct place *place_of(uintptr_t address) {
@@ -273,13 +272,13 @@ enum os_map_result os_reserve_at(void *address, size_t bytes) {
     discharge(&os_fake.address_bytes, bytes);
   else if (!change_reserved(NULL, address))
     abort();
-  usleep((useconds_t)os_fake.preempted_ms * 1000);
+  if (os_fake.preempted_ms) usleep((useconds_t)os_fake.preempted_ms * 1000);
   return result;
 }
 
 enum os_map_result os_map_at(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  usleep((useconds_t)os_fake.map_ms * 1000);
+  if (os_fake.map_ms) usleep((useconds_t)os_fake.map_ms * 1000);
   if (is_refused(OS_CALL_MAP_AT)) return OS_NO_MEMORY;
   if (find_occupied()) return OS_OCCUPIED;
   if (!charge_address_space(bytes)) return OS_NO_MEMORY;
