@@ -229,7 +229,7 @@ CHILD_TEST(profiled_program) {
   begin();
   switch_on(4096);
   work();
-  REQUIRE(estimate_sites(false).blocks > STEPS / 2.0);
+  REQUIRE(2 * estimate_sites(false).blocks > (double)STEPS);
 }
 
 static void *in_a_thread(void *unused) {
