@@ -118,6 +118,13 @@ def test_commands_are_one_line_and_harmless() -> None:
     assert cell_len(one_line(["漢字漢字漢字"], 8)) <= 8
 
 
+def test_a_long_path_leaves_the_programs_name() -> None:
+    program = f"/home/{'a_folder/' * 20}server"
+    assert one_line([program, "--port", "1"], 60) == "server --port 1"
+    assert one_line([program, "--port", "1"], 10) == "server --…"
+    assert one_line([program]) == program, "where there is room, the path is there"
+
+
 def test_a_commands_escapes_do_not_reach_the_terminal(lib: Path) -> None:
     evil = ["sh", "-c", "echo ready; sleep 60; true", "\x1b]0;evil\x07\x1b[2J"]
     with running(evil, lib) as process:

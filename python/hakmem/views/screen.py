@@ -119,12 +119,20 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text
 
 
 def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
-    """Words on one line, whatever they contain: without control characters; truncation is marked."""
-    text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
-    text = " ".join(text.split())
+    """Words on one line, whatever they contain: without control characters.  A command that is too long
+    loses its program's folder first, as the name says more than the path; truncation is marked."""
+    text = without_control_signs(words)
     if columns_max is None or cell_len(text) <= columns_max:
         return text
+    text = without_control_signs([words[0].rpartition("/")[2], *words[1:]])
+    if cell_len(text) <= columns_max:
+        return text
     return set_cell_size(text, columns_max - 1).rstrip() + "…"
+
+
+def without_control_signs(words: Sequence[str]) -> str:
+    text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
+    return " ".join(text.split())
 
 
 def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON value
