@@ -4,7 +4,8 @@ unpacked, never installed.
 
 apt does it, with lists and a cache of its own: what it downloads is signed, and the machine's packages are
 left alone.  As a program, for tests/fresh/run: `mirrors.py SUITE FOLDER` prints what mmdebstrap makes a root
-of that suite from, the keyring first and then the line of the sources."""
+of that suite from, the keyring first and then the line of the sources.  The machine's own Python runs it, so
+it imports nothing but the standard library."""
 
 import fcntl
 import re
@@ -13,8 +14,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from results import captured
 
 TIMEOUT_S = 120
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -31,7 +30,9 @@ class CannotFetchError(Exception):
 def run(*words: str | Path, cwd: Path | None = None, timeout_s: float = TIMEOUT_S) -> str:
     command = [str(word) for word in words]
     try:
-        step = captured(command, cwd=cwd, timeout=timeout_s)
+        step = subprocess.run(
+            command, cwd=cwd, timeout=timeout_s, capture_output=True, text=True, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotFetchError(f"{command[0]}: {error}") from error
     if step.returncode != 0:

@@ -59,10 +59,10 @@ class Repo:
         self("git", "commit", "-q", "-m", "more")
 
     def results(self, tests: tuple[str, ...] = ("tests.api.test_calls",), outcome: str = "") -> None:
-        """As `make test` leaves them."""
+        """As `make test-all` leaves them."""
         cases = "".join(f'<testcase classname="{name}" name="{name}">{outcome}</testcase>' for name in tests)
         for suite in SUITES:
-            self.write(f"build/test-results/{suite}.xml", f"<testsuites>{cases}</testsuites>")
+            self.write(f"build/test-results/all/{suite}.xml", f"<testsuites>{cases}</testsuites>")
 
     def __call__(self, *words: str, status: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
         if words[0].startswith("scripts/"):
@@ -318,13 +318,13 @@ def unready(repo: Repo, how: str) -> None:
         repo.replace("CHANGELOG.md", dated, f"## 99.0.0 – unreleased\n\n{dated}")
         repo.commit()
     elif how == "no result":
-        (repo.folder / "build/test-results/unit-thread.xml").unlink()
+        (repo.folder / "build/test-results/all/unit-thread.xml").unlink()
     elif how == "failed":
         repo.results(outcome="<failure/>")
     elif how == "few":
         repo.results(tests=("tests.api.test_others",))
     elif how == "old":
-        os.utime(repo.folder / "build/test-results/pytest.xml", (0, 0))
+        os.utime(repo.folder / "build/test-results/all/pytest.xml", (0, 0))
 
 
 @pytest.mark.parametrize(
@@ -335,10 +335,10 @@ def unready(repo: Repo, how: str) -> None:
         ("undated", "CHANGELOG.md has a section with the day", "write the day, as 20"),
         ("no section", "CHANGELOG.md has a section with the day", "write a section"),
         ("not first", "CHANGELOG.md has a section with the day", "belongs first"),
-        ("no result", "make test has passed", "there is no result of unit-thread"),
-        ("failed", "make test has passed", "5 tests have failed: tests.api.test_calls"),
-        ("few", "make test has passed", "the last run had nothing of tests.api.test_calls"),
-        ("old", "make test has passed", "the results of pytest are older than the commit"),
+        ("no result", "make test-all has passed", "there is no result of unit-thread"),
+        ("failed", "make test-all has passed", "5 tests have failed: tests.api.test_calls"),
+        ("few", "make test-all has passed", "the last run had nothing of tests.api.test_calls"),
+        ("old", "make test-all has passed", "the results of pytest are older than the commit"),
     ],
 )
 def test_what_is_not_ready_is_said_with_what_to_do(repo: Repo, how: str, what: str, words: str) -> None:
