@@ -60,15 +60,15 @@ run: release ## hakmem compiles itself, against glibc's malloc, about a minute; 
 	@scripts/run
 
 test-all: export ALL := 1
-test-all: test ## and those that are long, half an hour
+test-all: test ## all tests, in 30 minutes; .ci/run runs them
 
-test: plain-path tools-tests build $(VENV)/ready ## the tests, 11 minutes (QUICK=1: a first look, 90 seconds; ARGS='tests/api -k name': some)
+test: plain-path tools-tests build $(VENV)/ready ## the most telling tests, 5 minutes (QUICK=1: a first look, 75 seconds; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: plain-path build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
-test-compilers: plain-path build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
+test-compilers: plain-path build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; ONLY=regex; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
 
 test-musl: plain-path build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.2 to 1.2.6; Node and cmake as built for Alpine, preloaded
@@ -77,7 +77,7 @@ test-musl: plain-path build $(VENV)/ready | tools-test tools-wheels ## the wheel
 test-aarch64: plain-path build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
 	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
-test-programs: plain-path build $(VENV)/ready | tools-test tools-root ## 64 programs of Debian 13, preloaded, in four modes, beside their run without (an hour, 10 GB; needs root)
+test-programs: plain-path build $(VENV)/ready | tools-test tools-root ## 64 programs of Debian 13, preloaded, in four modes, beside their run without (an hour, 10 GB; ONLY=regex; needs root)
 	@PROGRAMS=all $(VENV)/bin/python -m pytest -q tests/programs $(ARGS)
 
 test-wheels: plain-path build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
@@ -90,7 +90,8 @@ soak: plain-path build $(VENV)/ready | tools-test ## mixed loads with every asse
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
 	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py \
 	    tests/tool/test_what.py -k "fuzz or middle or damaged"
-	@PROFILE_SAMPLES=1000000 PROFILE_INTERVALS=20000 PROFILE_SWITCHES=1000000 $(VENV)/bin/python -m pytest -q -s \
+	@PROFILE_SAMPLES=$${PROFILE_SAMPLES:-1000000} PROFILE_INTERVALS=$${PROFILE_INTERVALS:-20000} \
+	    PROFILE_SWITCHES=$${PROFILE_SWITCHES:-1000000} $(VENV)/bin/python -m pytest -q -s \
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
 
 mutate: plain-path tools-test build $(VENV)/ready ## what each unit test brings: which notice a changed line of src/ (COUNT=300 mutants, hours; SEED=1)
@@ -114,8 +115,8 @@ lab: plain-path release $(VENV)/ready | tools-bench ## the experiments that fail
 tune-self: plain-path release $(VENV)/ready | tools-bench ## hakmem's own constants, judged on recordings of programs, 7 minutes (QUICK=1: 3; ARGS='--build LIB')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/traces/run --tune $(ARGS)
 
-fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 30 minutes (SUITE=trixie, noble; QUICK=1: 5; needs root)
-	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/run
+fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 15 minutes (SUITE=trixie, noble; QUICK=1: 5; MATRIX=.: a table of paths, users, locales, compilers, load, two hours; needs root)
+	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/$(if $(MATRIX),matrix,run)
 
 install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
 	@DESTDIR='$(DESTDIR)' scripts/install build '$(PREFIX)'

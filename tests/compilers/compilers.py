@@ -1,8 +1,11 @@
 """Compilers that this machine may not have, each in a root of the release that has it, kept in
 build/compilers/SUITE.
 
-`make_root(suite)` returns a Root with all compilers of that suite."""
+`make_root(suite)` returns a Root with the chosen compilers of that suite: all, or those that match ONLY, a
+regular expression, which have a root of their own."""
 
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +40,13 @@ COMPILERS = (
     Compiler("clang-21", "questing"),
     Compiler("clang-22", "resolute"),
 )
+ONLY = os.environ.get("ONLY", "")
+CHOSEN = [one for one in COMPILERS if re.search(ONLY, one.name)]
 
 
 def make_root(suite: str) -> Root:
     """CannotFetchError says why it cannot be had."""
-    names = [one.name for one in COMPILERS if one.suite == suite]
+    names = [one.name for one in CHOSEN if one.suite == suite]
     # clang takes the newest gcc's libraries, and warns where those of C++ are missing.
     libraries = [f"libstdc++-{name[4:]}-dev" for name in names if name.startswith("gcc-")]
-    return root_with(STORE / suite, suite, [*TOOLS, *names, *libraries])
+    return root_with(STORE / (f"some-{suite}" if ONLY else suite), suite, [*TOOLS, *names, *libraries])

@@ -1,26 +1,21 @@
 """The library as other compilers make it: no warning, the unit tests of its debug build pass, programs run on
 it, and its fast paths have about as many instructions as gcc 12's.
 
-`make test-compilers` takes all of compilers.py, a few minutes each; `make test` those in the PATH that are
-called gcc-N or clang-N and are not of the version that builds everything else."""
+`make test-compilers` takes all of compilers.py, a few minutes each (ONLY=regex for some of them), each in a
+root of a release that has it: which compilers this machine has makes no difference."""
 
 import os
 import platform
 import re
-import shutil
-import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import fast_path
 import pytest
-from compilers.compilers import COMPILERS, Compiler, make_root
+from compilers.compilers import CHOSEN, Compiler, make_root
 from mirrors import CannotFetchError
-from results import Find, captured
+from roots import Root
 
-ROOT = Path(__file__).resolve().parents[2]
-IS_FULL = os.environ.get("COMPILERS") == "all"
 # What one more instruction may be: see docs/RELIABILITY.md.
 MOST_INSTRUCTIONS = 1.15
 NOT_QUICK_UNIT_TESTS = "^(model|fuzz|test_failure|test_sampling)"
@@ -34,39 +29,20 @@ PROGRAMS = {
 FLAGS = ("-std=gnu17", "-O2", "-U_FORTIFY_SOURCE", "-fno-builtin", "-Iinclude", "-Itests", "-pthread")
 TIMEOUT_S = 900
 
+if os.environ.get("COMPILERS") != "all":
+    pytest.skip("make test-compilers runs it", allow_module_level=True)
 pytestmark = pytest.mark.timeout(TIMEOUT_S * 2)
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def own() -> list[Compiler]:
-    """Those that this machine has beside its usual ones."""
-    usual = {f"{name}-{fast_path.compiler_version(name)}" for name in ("gcc", "clang") if shutil.which(name)}
-    names = {
-        path.name
-        for folder in os.environ["PATH"].split(":")
-        for path in Path(folder).glob("*-[1-9][0-9]")
-        if re.fullmatch(r"(gcc|clang)-\d+", path.name)
-    }
-    oldest = {"gcc": 12, "clang": 14}
-    found = (Compiler(name, "this machine") for name in sorted(names - usual))
-    return [one for one in found if one.version >= oldest[one.name.partition("-")[0]]]
-
-
-TRIED = [*COMPILERS] if IS_FULL else own()
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A compiler, how a command is run where it is, and where its files are, seen from here."""
+    """A compiler, and where it is."""
 
     compiler: Compiler
-    run: Run
-    folder: Path
-    file: Find
+    root: Root
 
     def must(self, *words: str, **variables: str) -> str:
-        step = self.run(*words, timeout_s=TIMEOUT_S, **variables)
+        step = self.root.run(*words, timeout_s=TIMEOUT_S, **variables)
         said = step.stdout + step.stderr
         assert step.returncode == 0, f"{' '.join(words)}\n{said[-6000:]}"
         return said
@@ -80,24 +56,14 @@ class Tried:
         return tree
 
 
-def run_here(*words: str, timeout_s: float, **variables: str) -> subprocess.CompletedProcess[str]:
-    return captured(words, cwd=ROOT, env=os.environ | variables, timeout=timeout_s)
-
-
-@pytest.fixture(
-    scope="module",
-    params=TRIED or [pytest.param(None, marks=pytest.mark.skip("this machine has one gcc and one clang"))],
-    ids=lambda one: one.name if one else "none",
-)
+@pytest.fixture(scope="module", params=CHOSEN, ids=lambda one: one.name)
 def tried(request: pytest.FixtureRequest) -> Tried:
     compiler: Compiler = request.param
-    if not IS_FULL:
-        return Tried(compiler, run_here, ROOT, ROOT.joinpath)
     try:
         root = make_root(compiler.suite)
     except CannotFetchError as error:
         pytest.skip(f"{compiler.name} cannot be had: {error}")
-    return Tried(compiler, root.run, root.path, root.file)
+    return Tried(compiler, root)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +90,9 @@ def test_program(how: str, program: str, tried: Tried, product: str) -> None:
     archive = [f"{product}/libhakmem.a"] if how == "static" else []
     tried.must(tried.compiler.name, *FLAGS, f"tests/{program}", *archive, "-o", binary)
     variables = {"LD_PRELOAD": f"./{product}/libhakmem.so"} if how == "preloaded" else {}
-    step = tried.run(*(f"./{binary}", *PROGRAMS[program]), timeout_s=TIMEOUT_S, HAKMEM_STATS="1", **variables)
+    step = tried.root.run(
+        *(f"./{binary}", *PROGRAMS[program]), timeout_s=TIMEOUT_S, HAKMEM_STATS="1", **variables
+    )
     assert (step.returncode, step.stdout) == (0, "")
     assert "hakmem" in step.stderr
 
@@ -138,7 +106,7 @@ def instructions_of_gcc_12() -> dict[str, int]:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="fast_path reads x86-64's instructions")
 def test_fast_paths(tried: Tried, product: str) -> None:
-    library = tried.file(f"{product}/libhakmem.so")
+    library = tried.root.file(f"{product}/libhakmem.so")
     usual = instructions_of_gcc_12()
     counts = {name: len(fast_path.disassemble(library, name).hit_path()) for name in fast_path.FUNCTIONS}
     print(f"\n{tried.compiler.name}:", *(f"{name} {counts[name]} ({usual[name]})" for name in counts))
