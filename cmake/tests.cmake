@@ -77,16 +77,16 @@ foreach(source ${unit_tests})
   endif()
 endforeach()
 
-# Once more, with every block that can be guarded guarded, and the ticker beside it.
-add_test(NAME test_concurrency_guarded COMMAND test_concurrency ${rounds})
-set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
+# A test that is called TARGET.WAY runs the program once more.  Here with every block that can be guarded guarded, and the ticker beside it.
+add_test(NAME test_concurrency.guarded COMMAND test_concurrency ${rounds})
+set_tests_properties(test_concurrency.guarded PROPERTIES ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
 
-# And with a profile on, in which one block in a few is a sample.
-add_test(NAME test_concurrency_profiled COMMAND test_concurrency ${rounds})
-set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
+# And here with a profile on, in which one block in a few is a sample.
+add_test(NAME test_concurrency.profiled COMMAND test_concurrency ${rounds})
+set_tests_properties(test_concurrency.profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
 
 # The long ones come first, longest first: no processor is left alone at the end.
-set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled
+set_tests_properties(test_concurrency test_concurrency.guarded test_concurrency.profiled
   PROPERTIES TIMEOUT 400 COST 8 LABELS real_system)
 if(NOT HAK_SANITIZE STREQUAL "thread")
   set_tests_properties(test_failure fuzz_sequence test_guarded PROPERTIES COST 9)

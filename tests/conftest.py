@@ -26,8 +26,9 @@ from compiling import Compiler
 from modes import run_program
 from preload import clean_environment, json_stats_option, preload_environment, read_reports
 from results import Compile, Result, Run, Tally
+from tiers import keep_few, pytest_runtest_makereport, pytest_runtest_setup
 
-__all__ = ["run_program"]
+__all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "run_program"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / target.FOLDER
@@ -87,7 +88,17 @@ def run_there(
     return Result(ended.returncode, ended.stdout, ended.stderr)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--few", action="store_true", help="only the cases that `make test` runs (tests/tiers.py)"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("few"):
+        kept = set(keep_few(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     for item in items:
         for mark in item.iter_markers("long"):
             assert mark.args[0], f"{item.nodeid}: why is it not in make test?"

@@ -18,7 +18,7 @@ BUILD = ROOT / "build" / "aarch64" / "debug"
 TIMEOUT_S = 120
 # How much those do that try something at random: here a twentieth, or less.
 SHORTER = {"fuzz_sequence": "5", "fuzz_options": "100", "test_concurrency": "5000"}
-SHORTER |= {f"test_concurrency_{how}": "2500" for how in ("guarded", "profiled")}
+SHORTER |= {f"test_concurrency.{how}": "2500" for how in ("guarded", "profiled")}
 
 pytestmark = pytest.mark.skipif(not target.NAME, reason="runs in another machine: make test-aarch64")
 
