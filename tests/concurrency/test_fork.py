@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and option")
 
 
+@pytest.mark.long("5 seconds each", keep=1)
 @pytest.mark.parametrize(
     ("mode", "forks", "function", "options"),
     [
@@ -45,6 +46,7 @@ FORKING = {
 CASES = [(name, *way, "0") for name, ways in FORKING.items() for way in ways.items()]
 
 
+@pytest.mark.long("a second each", keep=3)
 @pytest.mark.parametrize(
     ("name", "mode", "forks", "harden"), [*CASES, ("fork_named_heaps", "linked", "20", "1")]
 )
@@ -53,6 +55,7 @@ def test_program(name: str, mode: str, forks: str, harden: str, run_program: Run
     assert_silent(run_program(HERE / f"{name}.c", mode, args=[forks], env=env, stats=False, timeout=100))
 
 
+@pytest.mark.long("a second each", keep=1)
 @pytest.mark.parametrize(
     ("name", "args", "env"),
     [("fork_generations", [], {}), ("fork_while_swept", ["600"], {"HAKMEM_DECAY_MS": "0"})],

@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 EXIT_ROUNDS = 20
 
 
+@pytest.mark.long("5 seconds; test_program has shorter rows of threads")
 @pytest.mark.parametrize("mode", ["preload", "static"])
 def test_100000_threads_in_a_row(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "threads_in_a_row.c", mode)
@@ -20,6 +21,7 @@ def test_100000_threads_in_a_row(mode: str, run_program: Run) -> None:
     assert counters["unstable_heaps_recycled"] > 90000
 
 
+@pytest.mark.long("2 seconds each", keep=3)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 @pytest.mark.parametrize(
     "program",

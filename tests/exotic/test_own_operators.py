@@ -77,6 +77,7 @@ def test_the_archive_gives_way(
     assert_clean(run_program(EARLY, "static", *FLAGS, *forms, linked, *files, compiler=compiler))
 
 
+@pytest.mark.long("compiled in each way", keep=1)
 @pytest.mark.parametrize("linked", ["-static", "-static-libstdc++", "-pie"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_program_with_none_has_those_of_the_archive(

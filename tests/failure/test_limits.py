@@ -28,12 +28,14 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
     assert report["totals"]["limit_hard_refusals"] > 0
 
 
+@pytest.mark.long("3 seconds each", keep=1)
 @pytest.mark.parametrize(("mode", "mib"), [("preload", "100"), ("preload-debug", "32"), ("static", "32")])
 def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": f"{mib}M"}
     assert_silent(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @pytest.mark.parametrize("limit", ["32MiB", "33.554432MB", "0.03125G", "32768k"])
 def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": limit}
@@ -144,6 +146,7 @@ def cgroup() -> Iterator[Cgroup]:
         place.rmdir()
 
 
+@pytest.mark.long("a second each", keep=1)
 @target.not_there
 @pytest.mark.parametrize("what", ["percent", "keen"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])

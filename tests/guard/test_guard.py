@@ -196,6 +196,7 @@ select count(*), sum(length(hex(n))) from numbers;
 """
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @target.not_there
 @pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", PYTHON], ["sqlite3", ":memory:", SQL]])
 def test_real_programs(command: list[str], preload: Run) -> None:

@@ -52,6 +52,7 @@ def compile_only(compiler: str, *words: str | Path, text: str | None = None) -> 
     assert step.returncode == 0, step.stderr
 
 
+@pytest.mark.long("2 seconds of compilation each", keep=1)
 @pytest.mark.parametrize("program", [CONTAINERS, HEAPS, IN_USE], ids=lambda path: path.stem)
 @pytest.mark.parametrize("standard", ["c++11", "c++17", "c++20"])
 def test_it_compiles_without_a_warning(compiler: str, standard: str, program: Path) -> None:
@@ -67,6 +68,7 @@ def test_it_compiles_without_exceptions_and_type_information(compiler: str, stan
     compile_only(compiler, f"-std={standard}", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-", text=text)
 
 
+@pytest.mark.long("3 seconds of compilation each", keep=1)
 @pytest.mark.parametrize(("standard", "library"), [("c++11", "lib"), ("c++20", "static_lib")])
 @pytest.mark.parametrize(
     ("program", "said"),
@@ -95,6 +97,7 @@ def test_it_does_what_it_says(
         assert re.match(WRONG_SIZE, wrong.stderr)
 
 
+@pytest.mark.long("8 seconds of compilation; without it the same program runs")
 def test_it_is_clean_under_the_address_sanitizer(
     compile_c: Callable, plain: Callable, core_lib: Path
 ) -> None:
@@ -105,6 +108,7 @@ def test_it_is_clean_under_the_address_sanitizer(
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "containers and std::pmr\n", "")
 
 
+@pytest.mark.long("a second of compilation each", keep=1)
 @pytest.mark.parametrize(
     ("section", "language", "said"),
     [

@@ -41,6 +41,7 @@ def site(profile: Profile, number: int = 0) -> Site:
     return next((one for one in site_table(profile).sites if one.stack[0] == want), Site((), ()))
 
 
+@pytest.mark.long("2 seconds of draws each", keep=1)
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize(
     "draw",

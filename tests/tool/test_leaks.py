@@ -480,6 +480,7 @@ def test_a_long_list_and_a_wide_tree() -> None:
     assert is_marked.all()
 
 
+@pytest.mark.long("4 seconds of random graphs")
 def test_every_lost_block_is_in_the_group_of_a_head_that_reaches_it() -> None:
     chance = random.Random(SEED)
     for _ in range(300):
@@ -548,6 +549,7 @@ def test_scans_go_on_until_one_takes_nothing_away(
     assert verdict.is_settled == is_settled
 
 
+@pytest.mark.long("8 seconds in which threads come and go")
 def test_the_tool_waits_for_no_thread_that_ends(compiled: Compile, stepper: Start, tool: Tool) -> None:
     """Threads come and go while they are stopped one by one."""
     program = stepper([compiled("crowd"), 50], "ready")

@@ -77,6 +77,7 @@ def test_fifos_are_written_into(words: list[str], tool: Tool, tmp_path: Path) ->
     assert stat.S_ISFIFO(path.lstat().st_mode)
 
 
+@pytest.mark.long("2 seconds of recording each", keep=2)
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output(words: list[str], name: str, tool: Tool, tmp_path: Path) -> None:
     """Nothing else is printed there."""

@@ -114,6 +114,7 @@ def python(request: pytest.FixtureRequest) -> Path:
         pytest.skip(str(error))
 
 
+@pytest.mark.long("5 seconds for each version of Python", keep=2)
 def test_sites_are_lines_of_the_program(python: Path, lib: Path, tmp_path: Path) -> None:
     program, file = tmp_path / "x.py", tmp_path / "x.pb.gz"
     program.write_text(PROGRAM)
@@ -144,6 +145,7 @@ def samples_of(process: subprocess.Popen[str], count: int) -> Iterator[tuple[int
     assert process.poll() is None
 
 
+@pytest.mark.long("15 seconds for each version of Python; the others read its lines at rest")
 def test_a_storm_yields_no_wrong_line(python: Path, lib: Path, tally: Tally) -> None:
     """All of the code that is still there has its line."""
     right = 0
@@ -161,6 +163,7 @@ def test_a_storm_yields_no_wrong_line(python: Path, lib: Path, tally: Tally) -> 
     assert right > 100
 
 
+@pytest.mark.long("6 seconds; the lines of one interpreter are those of the others")
 def test_each_interpreter_has_its_own_lines(python: Path, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = set()
     with running([python, "-c", INTERPRETERS], lib, {"PYTHONMALLOC": "malloc"}) as process:

@@ -66,6 +66,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.long("a second each", keep=1)
 @pytest.mark.parametrize("how", ENDS)
 def test_the_last_state_is_kept(tool: Tool, ends: Path, tmp_path: Path, how: str) -> None:
     """It ends just after its last malloc: no reading but the last can have all of it."""

@@ -125,6 +125,7 @@ def test_python_objects(lib: Path) -> None:
     assert {"str", "dict", "tuple", "function", "code", "type"} <= names.keys()
 
 
+@pytest.mark.long("3 seconds to write a core; test_core reads one")
 @needs_gcore
 def test_a_core_says_the_same(contents: subprocess.Popen[str], tmp_path: Path) -> None:
     core = dumped(contents.pid, tmp_path)

@@ -43,6 +43,7 @@ def test_stacks_are_those_of_backtrace(compiler: str, flags: str, program: Compi
     assert numbers_of(run(plain, program("stacks.c", *flags.split(), compiler=compiler)))[0] > 300
 
 
+@pytest.mark.long("2 seconds to compile each", keep=1)
 @pytest.mark.parametrize("flags", CODE[:3])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_stacks_while_cxx_unwinds(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
@@ -83,6 +84,7 @@ def test_system_calls(stack: str, program: Compile, plain: Plain) -> None:
     run(plain, program("silent.c"), stack)
 
 
+@pytest.mark.long("4 seconds to link each", keep=1)
 @pytest.mark.parametrize("flags", ["", "-ffunction-sections -Os"])
 def test_a_large_static_program_without_a_table(flags: str, program: Compile, plain: Plain) -> None:
     """Its records are found piece by piece, and until then no frame is made up."""
