@@ -62,6 +62,7 @@ CASES = {
 }
 
 
+@pytest.mark.long("a second on all processors each", keep=2)
 @pytest.mark.parametrize("case", CASES)
 def test_fuzz(case: str, run_program: Run, tally: Tally) -> None:
     mode, arguments, options = CASES[case]

@@ -21,6 +21,7 @@ def test_100000_threads_in_a_row(mode: str, run_program: Run) -> None:
     assert counters["unstable_heaps_recycled"] > 90000
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @pytest.mark.long("2 seconds each", keep=3)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def run(command: Sequence[str | Path], report: Path, **environment: str) -> None
     assert served(json.loads(report.read_text())) > 0
 
 
+@pytest.mark.long("3 seconds each", keep=1)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_static_program(program: str, whole_object: Path, tmp_path: Path) -> None:
     binary = tmp_path / "program"
@@ -78,6 +79,7 @@ def test_static_program_with_operators_of_its_own(whole_object: Path, tmp_path: 
     run([binary], tmp_path / "report.json")
 
 
+@pytest.mark.long("a second each", keep=2)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_preloaded(program: str, whole_object: Path, tmp_path: Path) -> None:
     library, binary = whole_object.with_name("libhakmem.so"), tmp_path / "program"

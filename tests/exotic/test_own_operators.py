@@ -25,6 +25,7 @@ NOT_PLAIN = [["-DNO_PLAIN", "-DARRAYS"], ["-DNO_PLAIN", "-DALIGNED"]]
 FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
 
 
+@pytest.mark.long("compiled in each way", keep=2)
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
 @pytest.mark.parametrize("forms", FORMS + NOT_PLAIN, ids="".join)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static", "static-debug"])
@@ -64,6 +65,7 @@ def test_a_library_is_initialised_before_hakmem(mode: str, compile_c: Compile, r
     assert_clean(run_program(PROGRAM, mode, *FLAGS, "-Wl,--no-as-needed", library))
 
 
+@pytest.mark.long("compiled in each way", keep=2)
 @pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
 @pytest.mark.parametrize("linked", ["-static", "-pie"])
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])

@@ -48,6 +48,7 @@ def test_program(name: str, preload: Run, plain: Run, tally: Tally) -> None:
     tally(1, "programs")
 
 
+@pytest.mark.long("2 seconds under valgrind each", keep=1)
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_every_tier_and_many_threads(
     build: str, request: pytest.FixtureRequest, compile_c: Compile, preload: Run

@@ -20,6 +20,7 @@ def _built() -> None:
     build()
 
 
+@pytest.mark.long("15 seconds in the simulated machine")
 @pytest.mark.parametrize(("threads", "across"), [(2, False), (128, True)])
 def test_threads_that_write_one_line(threads: int, across: bool) -> None:
     found = run("one-line", threads, 500)

@@ -94,6 +94,7 @@ def test_wrong_input(tmp_path: Path) -> None:
         assert (done.returncode in {1, 2}, message in done.stderr) == (True, True)
 
 
+@pytest.mark.long("20 seconds of replays; test_replay does one")
 def test_a_recorded_program(tmp_path: Path) -> None:
     """A thread's end is seen, and a compiler that a driver starts has a file of its own."""
     recording = recorder(tmp_path)

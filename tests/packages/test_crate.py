@@ -211,6 +211,7 @@ def consumer(*command: str | Path, **variables: str) -> Iterator[tuple[int, dict
     assert process.returncode == 0
 
 
+@pytest.mark.long("compiles the crate")
 def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
     """Rust's blocks are hakmem's, C's are not; the tool finds the process, and names who holds its memory."""
     # Without a package index `make` leaves the tool out, and says so.

@@ -34,6 +34,7 @@ def test_without_git_it_has_to_be_said(missing: str, tmp_path: Path, monkeypatch
         epoch.epoch_s()
 
 
+@pytest.mark.long("10 seconds of packing")
 @pytest.mark.parametrize("script", ["deb", "wheel", "dist --dirty"])
 def test_all_builders_ask_it(script: str, tmp_path: Path) -> None:
     """Before they build anything."""

@@ -63,6 +63,7 @@ def test_own_sources(sides: Sides, program: Find, root: Path) -> None:
 CLANG = pytest.param("clang++", marks=pytest.mark.long("the slower of two compilers"))
 
 
+@pytest.mark.long("15 seconds; make run compiles as much")
 @pytest.mark.parametrize("name", ["g++", CLANG])
 def test_large_cxx_file(sides: Sides, program: Find, name: str) -> None:
     compiler = program(name)

@@ -56,6 +56,7 @@ def hardened(
     return result.stdout
 
 
+@pytest.mark.long("3 seconds each", keep=1)
 @pytest.mark.parametrize("level", ["1", "2"])
 def test_python(sides: Sides, program: Find, level: str) -> None:
     python = program("/usr/bin/python3")

@@ -17,6 +17,7 @@ def test_perl(sides: Sides, program: Find) -> None:
     assert run_script(sides, program("perl"), "work.pl") == PERL_LINES
 
 
+@pytest.mark.long("4 seconds; the tool's tests watch node")
 def test_node(sides: Sides, program: Find) -> None:
     assert run_script(sides, program("node"), "work.js") == NODE_LINES
 
@@ -42,6 +43,7 @@ def run_script(sides: Sides, interpreter: Path, script: str) -> int:
 # ---- sqlite3: a million rows, indices, joins, full text, vacuum; the same database, byte by byte ---------
 
 
+@pytest.mark.long("15 seconds; sqlite runs in other tests")
 def test_million_rows(sides: Sides, program: Find) -> None:
     sqlite3, script = program("sqlite3"), (PROGRAMS / "rows.sql").read_text()
 

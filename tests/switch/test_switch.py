@@ -226,6 +226,7 @@ def test_purge_gives_back(start: Start) -> None:
         assert not process.heaps()["armed"].any()
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @pytest.mark.parametrize("mode", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1"}], ids=str)
 def test_any_value_leaves_the_process_working(
     start: Start, debug_lib: Path, mode: dict[str, str], tally: Tally

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from hakmem.profile.live import read_profile
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
@@ -25,6 +26,7 @@ def sampled(pid: int) -> None:
     wait_until(lambda: len(read_profile(open_process(pid)).samples) > SAMPLES_MIN, "no samples", 60.0)
 
 
+@pytest.mark.long("4 seconds to write a core")
 def test_the_sites_come_after_the_figures(tool: Tool, sites: subprocess.Popen[str], tmp_path: Path) -> None:
     sampled(sites.pid)
     core = dumped(sites.pid, tmp_path)

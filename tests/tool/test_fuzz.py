@@ -152,6 +152,7 @@ def test_plain_locale_has_ascii_for_everything(world: World) -> None:
             assert found is None, f"{arguments}: a sign without one that looks alike in {found[0]}"
 
 
+@pytest.mark.long("each command without each descriptor", keep=1)
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 def test_closed_descriptors(world: World, closed: tuple[int, ...]) -> None:
     """What cannot be printed is an error; a file that is opened does not become standard output."""
@@ -178,6 +179,7 @@ def full() -> Iterator[int]:
     assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
+@pytest.mark.long("each command")
 def test_full_standard_output(world: World, full: int) -> None:
     for arguments in quick_commands(world):
         if arguments[0] == "run":
@@ -281,6 +283,7 @@ def wait_for_entry(process: subprocess.Popen[str]) -> bool:
     return False
 
 
+@pytest.mark.long("4 seconds of processes that end")
 def test_processes_that_die_meanwhile(world: World, lib: Path, compile_c: Compile, tally: Tally) -> None:
     program = compile_c(PROGRAMS / "busy.c")
     for _ in counted(tally):

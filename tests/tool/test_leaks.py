@@ -528,6 +528,7 @@ def scan_of(*blocks: int) -> Scan:
     )
 
 
+@pytest.mark.long("a second each", keep=1)
 @pytest.mark.parametrize(
     ("scans", "count", "lost", "is_settled"),
     [

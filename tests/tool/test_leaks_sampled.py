@@ -36,6 +36,7 @@ def said(process: subprocess.Popen[str]) -> list[list[str]]:
     return [line.split() for line in process.said]  # type: ignore[attr-defined]
 
 
+@pytest.mark.long("3 seconds each", keep=1)
 @pytest.mark.parametrize("variables", MODES)
 def test_every_lost_block_is_found(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     with running([compile_c(PROGRAMS / "lost.c")], lib, ALL | variables) as process:
@@ -108,6 +109,7 @@ def what(process: subprocess.Popen[str], address: int) -> dict[str, Any]:
     return what_is(open_process(process.pid), address).to_json()
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 def test_where_blocks_were_asked_for(asked: subprocess.Popen[str]) -> None:
     for name in LIVE:
         at, size = places(asked)[name]

@@ -218,6 +218,7 @@ def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> No
 # ---- frees of sampled blocks: by their own and by other threads, of all sizes ----------------------------
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_frees_of_sampled_blocks(
     tool: Tool, compiled: Compile, build: str, request: pytest.FixtureRequest

@@ -154,6 +154,7 @@ def test_a_file_that_is_only_read_is_no_allocator(tool: Tool, tmp_path: Path) ->
     assert line["allocator"] not in ("jemalloc", "hakmem")
 
 
+@pytest.mark.long("4 seconds")
 def test_pss_and_groups(listing: Listing, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shared page counts once in sums of PSS; a process that grows while it is read has PSS below RSS."""
     monkeypatch.setattr(Process, "figures", Mock(return_value=Mock(rss_bytes=1)))

@@ -200,6 +200,7 @@ def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> Non
     assert not any(places for size, places in stacks if size == OF_THE_REST)
 
 
+@pytest.mark.long("a second each", keep=1)
 @pytest.mark.parametrize(
     ("python", "variables", "words", "note"),
     [

@@ -116,6 +116,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.long("2 seconds each", keep=1)
 @pytest.mark.parametrize("how", ["rests", "moves"])
 def test_the_path_of_an_object(tmp_path: Path, lib: Path, how: str) -> None:
     """Half of the scans of a program that moves what holds it find none: that it is lost is no answer."""

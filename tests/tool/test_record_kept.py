@@ -60,6 +60,7 @@ def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None
     hakmem("report", path)
 
 
+@pytest.mark.long("7 seconds of signals each")
 @pytest.mark.parametrize("kind", ["file", "fifo"])
 def test_a_signal_between_any_two_instructions(
     kind: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -257,6 +258,7 @@ def test_lines_after_the_end_are_told(run: Path, tmp_path: Path) -> None:
         Recording.read(path)
 
 
+@pytest.mark.long("5 seconds; version 2 is read in other tests")
 def test_recordings_of_version_1_are_read(run: Path, tmp_path: Path) -> None:
     """One JSON object, as hakmem 0.1.0 wrote it."""
     header, *samples, end = (json.loads(line) for line in run.read_text().splitlines())

@@ -288,6 +288,7 @@ def test_estimates_of_rows() -> None:
     assert SiteRow(0, 100, 10, 5, 7).estimate == Estimate(100, 100, 7)
 
 
+@pytest.mark.long("8 seconds of damaged files; test_hostile_files has some")
 def test_any_damage_is_told_or_drawn(recorded: Path, tmp_path: Path) -> None:
     """Values of the readings exchanged for others: never anything but a page or one sentence."""
     chance, lines, bad = random.Random(13), recorded.read_text().splitlines(), tmp_path / "bad.json"

@@ -130,6 +130,7 @@ def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: p
             assert replays.how.written_bytes == written
 
 
+@pytest.mark.long("4 seconds of replays")
 def test_tuned(traced: Path, tool: Tool) -> None:
     """One line: a setting with both gains, or that nothing helps."""
     ended = tool("tune", traced, "--fast", "--for", "rss", "--rounds", "5")

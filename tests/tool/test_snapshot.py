@@ -262,6 +262,7 @@ def redis(program: Find, on_hakmem: StartOnHakmem, tmp_path: Path) -> tuple[int,
     return process.pid, ["-s", str(tmp_path / "s")]
 
 
+@pytest.mark.long("4 seconds; test_why has redis under load")
 def test_redis_under_load(redis: tuple[int, list[str]], program: Find, on_hakmem: StartOnHakmem) -> None:
     pid, socket = redis
     work = ["-n", "200000", "-r", "50000", "-d", "100", "-P", "16", "-q", "-t", "set,lpush,lpop,hset"]

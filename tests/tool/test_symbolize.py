@@ -164,6 +164,7 @@ def test_all_else_passes_as_it_is(tool: Tool, tmp_path: Path) -> None:
     assert tool("symbolize", tmp_path / "nosuch").status == 2
 
 
+@pytest.mark.long("3 seconds of damaged files")
 def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     """Cut at any place: named or left alone, and told of at most once."""
     whole = build("g++", tmp_path, "-O2", "-g").read_bytes()

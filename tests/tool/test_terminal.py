@@ -108,6 +108,7 @@ def test_commands_with_brackets_are_text(busy: subprocess.Popen[str]) -> None:
     by_pilot(act, busy.pid)
 
 
+@pytest.mark.long("4 seconds in a terminal; test_resizing has the table")
 def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: app.watch_ is not None and len(app.watch_.history) > 1)
@@ -136,6 +137,7 @@ def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
     by_pilot(act, busy.pid)
 
 
+@pytest.mark.long("2 seconds in a terminal each", keep=1)
 @pytest.mark.parametrize("key", ["question_mark", "h"])
 def test_help(busy: subprocess.Popen[str], key: str) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
@@ -240,6 +242,7 @@ def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Open)
     wait_until(lambda: not is_alive(str(pid)), "top lives on without its terminal")
 
 
+@pytest.mark.long("4 seconds in a terminal")
 def test_progress_of_record_is_cleared(busy: subprocess.Popen[str], tmp_path: Path, terminal: Open) -> None:
     """Ctrl-C while the bar is shown: the cursor is back, the recording is there."""
     words = ["record", busy.pid, "--for", "60s", "--every", "50ms", "-o", tmp_path / "run.json"]

@@ -77,6 +77,7 @@ def column(app: TopApp, place: int) -> list[str]:
     return [str(table.get_row_at(row)[place]) for row in range(table.row_count)]
 
 
+@pytest.mark.long("4 seconds in a terminal")
 def test_every_view_has_its_columns_and_rows(busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         for number, view in enumerate(VIEWS):

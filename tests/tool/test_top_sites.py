@@ -194,6 +194,7 @@ def test_growth_from_now_on(sites: subprocess.Popen[str]) -> None:
     by_pilot(act, sites.pid, size=SIZE)
 
 
+@pytest.mark.long("4 seconds in a terminal")
 def test_resizing(sites: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press(TAB, "o")
@@ -206,6 +207,7 @@ def test_resizing(sites: subprocess.Popen[str]) -> None:
     by_pilot(act, sites.pid, size=SIZE)
 
 
+@pytest.mark.long("4 seconds in a terminal")
 def test_a_slow_reading_stalls_nothing(sites: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The gauges go on, keys are answered, and one reading runs at a time."""
     go_on, begun = threading.Event(), list[int]()

@@ -38,6 +38,7 @@ def run(*command: str | Path) -> Result:
     return Result(step.returncode, step.stdout, step.stderr)
 
 
+@pytest.mark.long("2 seconds under emulation each", keep=1)
 @pytest.mark.parametrize(
     "flags", ["-O0", "-O2", "-O2 -mbranch-protection=standard", "-O2 -static -Wl,--eh-frame-hdr"]
 )

@@ -74,6 +74,7 @@ def test_it_is_that_glibc(root: Root) -> None:
     assert number(root.version()) != number(platform.libc_ver()[1])
 
 
+@pytest.mark.long("a second each", keep=2)
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda one: one.name)
 def test_program(program: Program, root: Root, library: Path, tmp_path: Path) -> None:
     if reason := why_not(program, root):

@@ -53,6 +53,7 @@ def test_it_has_library_and_tool(wheel: Path, root: Path) -> None:
     assert modes <= {0o644, 0o755, 0o664}  # the last is RECORD's
 
 
+@pytest.mark.long("3 seconds of packing twice")
 def test_same_bytes_twice(wheel: Path, tmp_path: Path) -> None:
     again = built(tmp_path, umask=0o077)  # of another user
     assert again.name == wheel.name
@@ -136,6 +137,7 @@ def test_looks_into_a_process(installed: Environment) -> None:
     assert any("512 bytes" in note and "--python" in note for note in told["notes"])
 
 
+@pytest.mark.long("4 seconds of pip")
 def test_uninstalled_leaves_nothing(wheel: Path, tmp_path: Path) -> None:
     made = make_environment(tmp_path / "venv")
     before = made.files()
