@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_only_what_changed_is_shown(tool: Tool, files: tuple[Path, Path]) -> None:
     shown = tool("diff", *files)
     assert shown.status == 0, shown.stderr
-    assert "serve (serve.cc:11) ← main" in shown.stdout
+    assert "serve (serve.cc:11) ← main:99" in shown.stdout
     assert "parse" not in shown.stdout
     assert "nothing was sampled" not in shown.stdout
     assert "2 other sites; --all shows them" in shown.stdout
@@ -130,7 +130,7 @@ def test_the_table_adds_up(named: Profile, capsys: pytest.CaptureFixture[str]) -
     assert "3 samples found no room and are missing from the sums" in text
     # All samples of its class are its own, but 18 of 20 blocks were sampled: two may be another's.
     assert re.search(
-        r"20\.0 MiB\s+18\.3 MiB – 20\.0 MiB\s+20\s+38 %\s+cache_fill \(cache_fill.cc:12\) ← main ←", text
+        r"20\.0 MiB\s+18\.3 MiB – 20\.0 MiB\s+20\s+38 %\s+cache_fill \(cache_fill.cc:12\) ← main:99 ←", text
     ), text
     assert "operator new" not in text
     assert "before the profile began" in text

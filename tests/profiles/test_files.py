@@ -49,7 +49,7 @@ def test_folded_stacks_begin_with_the_outermost_frame(named: Profile) -> None:
     lines = dict(line.rsplit(" ", 1) for line in to_folded(named).splitlines())
     total = sum(load.total_bytes for load in LOADS) + 30_000 * 64
     assert sum(map(int, lines.values())) == pytest.approx(total, abs=9)
-    assert "libc.so.6+0x100000;main;parse;operator new(unsigned long)" in lines
+    assert "libc.so.6+0x100000;main (main.cc:99);parse (parse.cc:10);operator new(unsigned long)" in lines
     assert all(value.isdigit() for value in lines.values())
 
 

@@ -43,7 +43,8 @@ def test_nothing_at_all() -> None:
 
 LOOK = """
 const shown = () => [...document.querySelectorAll("#boxes .frame")].map(box => box.textContent);
-const box = name => [...document.querySelectorAll("#boxes .frame")].find(one => one.textContent === name);
+const drawn = () => [...document.querySelectorAll("#boxes .frame")];
+const box = name => drawn().find(one => one.textContent.split(" ")[0] === name);
 const wide = name => box(name) ? Math.round(box(name).getBoundingClientRect().width) : 0;
 const type = (id, value, event) => {
   const element = document.getElementById(id);
@@ -62,7 +63,7 @@ seen.rows = [box("all").style.top, box("serve").style.top];
 box("serve").dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 50, clientY: 50}));
 seen.tip = document.querySelector(".tip").hidden ? "" : document.querySelector(".tip").textContent;
 box("serve").click();
-seen.zoomed = [wide("serve"), shown()];
+seen.zoomed = [wide("serve"), shown().map(name => name.split(" ")[0])];
 document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
 seen.back = wide("serve");
 type("search", "SERVE", "input");
@@ -70,8 +71,12 @@ seen.found = [...document.querySelectorAll("#boxes .found")].map(one => one.text
 seen.matched = document.getElementById("matched").textContent;
 type("search", "", "input");
 document.getElementById("invert").click();
-seen.inverted = [shown().filter(name => name === "main").length, box("serve").style.top, wide("serve")];
+const mains = shown().filter(name => name === "main (main.cc:99)");
+seen.inverted = [mains.length, box("serve").style.top, wide("serve")];
 document.getElementById("invert").click();
+type("group", "1", "change");
+seen.functions = [shown(), wide("serve")];
+type("group", "", "change");
 type("figure", "1", "change");
 seen.blocks = wide("parse") / wide("all");
 seen.sorted = column(5);
@@ -114,12 +119,18 @@ def test_click_zooms_and_escape_goes_back(seen: dict[str, object]) -> None:
 
 
 def test_search_marks_what_matches(seen: dict[str, object]) -> None:
-    assert seen["found"] == ["serve"]
+    assert seen["found"] == ["serve (serve.cc:11)"]
     assert re.fullmatch(r"20\.\d MiB, 39\.\d %|\d+\.\d MiB, \d+\.\d %", str(seen["matched"]))
 
 
 def test_inverted_the_allocating_function_is_on_top(seen: dict[str, object]) -> None:
     assert seen["inverted"] == [3, "20px", seen["before"][0]]  # type: ignore[index]
+
+
+def test_functions_group_their_lines(seen: dict[str, object]) -> None:
+    names, width = seen["functions"]  # type: ignore[misc]
+    assert set(names) >= {"serve", "parse", "main"}
+    assert width == seen["before"][0]  # type: ignore[index]
 
 
 def test_blocks_instead_of_bytes(seen: dict[str, object]) -> None:
@@ -139,5 +150,5 @@ def test_columns_sort(seen: dict[str, object]) -> None:
 
 
 def test_pointer_shows_values_and_button_switches_colours(seen: dict[str, object]) -> None:
-    assert re.fullmatch(r"serve[\d.]+ MiB, [\d.]+ %", str(seen["tip"]))
+    assert re.fullmatch(r"serve \(serve.cc:11\)[\d.]+ MiB, [\d.]+ %", str(seen["tip"]))
     assert seen["light"] != seen["dark"]

@@ -215,12 +215,12 @@ def test_sites_of_all_others_are_one_sum() -> None:
     sums = Sums(grouping, members, rows_of(members, grouping), totals)
     for one in members:
         for site, size in (("f", 100), ("g", 30)):
-            sums.add(SITES[0], (one.pid, one.command, site, site, "x.c"), size)
-            sums.add(SITES[-1], (one.pid, one.command, site, site, "x.c"), 1)
+            sums.add(SITES[0], (one.pid, one.command, site, site, "x.c", "7"), size)
+            sums.add(SITES[-1], (one.pid, one.command, site, site, "x.c", "7"), 1)
         sums.add(SITES_OTHER, (one.pid, one.command), 7)
     found = values(sums.all())
-    assert found["hakmem_site_live_bytes"] == {("1", "large", "f", "f", "x.c"): 100}
-    assert set(found["hakmem_site_live_blocks"]) == {("1", "large", "f", "f", "x.c")}
+    assert found["hakmem_site_live_bytes"] == {("1", "large", "f", "f", "x.c", "7"): 100}
+    assert set(found["hakmem_site_live_blocks"]) == {("1", "large", "f", "f", "x.c", "7")}
     assert found["hakmem_sites_other_live_bytes"] == {("1", "large"): 37, (OTHERS, OTHERS): 137}
 
 

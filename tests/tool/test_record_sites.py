@@ -269,8 +269,8 @@ def test_page_runs_in_a_browser(seen: dict[str, object]) -> None:
 
 def test_chart_stacks_the_sites(seen: dict[str, object]) -> None:
     assert seen["areas"] == 6, "three sites, other sites, classes without a sample, before the profile"
-    assert "leaks ← main" in str(seen["legend"])
-    assert re.search(r"leaks ← main9\.00 MiB", str(seen["tip"]))
+    assert "leaks:7 ← main:1" in str(seen["legend"])
+    assert re.search(r"leaks:7 ← main:19\.00 MiB", str(seen["tip"]))
     assert "before the profile began10.0 MiB" in str(seen["tip"])
 
 

@@ -280,7 +280,7 @@ _SITES = _group(
 PROFILE_ON, LOST_SAMPLES, SITES_OTHER, SITES_BEFORE, SITES_UNSAMPLED = _SITES
 SITES = _group(
     "",
-    ("site", "function", "file"),
+    ("site", "function", "file", "line"),
     Figure("site_live_bytes", "bytes in live blocks of a call site, estimated by sampling"),
     Figure("site_live_bytes_low", "lower end of the 95 % interval of site_live_bytes"),
     Figure("site_live_bytes_high", "upper end of the 95 % interval of site_live_bytes"),

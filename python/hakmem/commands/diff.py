@@ -24,7 +24,8 @@ def command(
 
     Profiles are samples, so most sites differ a little by chance. A site is shown if it changed by more than
     three standard errors; its interval contains the true change in 95 of 100 comparisons. Sites are matched
-    by the names of their functions, so the profiles may come from two runs, or two versions, of a program.
+    by functions and lines; in files that were built again, by functions. So the profiles may come from two
+    runs, or two versions, of a program.
 
     Both files may be .pb.gz or .json of `hakmem profile`, or heap profiles of other tools in pprof's format.
 

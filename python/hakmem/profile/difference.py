@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from hakmem.profile.estimate import Z_SIGNIFICANT, Estimate, difference_interval, difference_z
 from hakmem.profile.labels import DEPTH, Labels
-from hakmem.profile.model import Frame, Mode, Profile
+from hakmem.profile.model import Frame, Mapping, Mode, Profile
 from hakmem.profile.sites import Site, SiteTable, site_table
+from hakmem.target.process import DELETED
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,13 @@ class Difference:
 def difference(
     before: Profile, after: Profile, depth: int = DEPTH, *, with_internals: bool = False
 ) -> Difference:
-    """Compares two profiles of the same mode; sites are matched by the names of their frames."""
-    labels = [Labels(profile, with_internals=with_internals) for profile in (before, after)]
+    """Compares two profiles of the same mode.  Sites are matched by the names of their frames, and by their
+    lines except in files that were built again: there a line is another place."""
+    rebuilt = _rebuilt(before, after)
+    labels = [
+        Labels(profile, with_internals=with_internals, has_line=lambda one: _name_of(one) not in rebuilt)
+        for profile in (before, after)
+    ]
     tables = [
         site_table(profile, names.key(depth)) for profile, names in zip((before, after), labels, strict=True)
     ]
@@ -82,3 +90,26 @@ def difference(
         )
     changes.sort(key=lambda change: -abs(change.bytes))
     return Difference(changes, tables[0], tables[1], after.header.mode)
+
+
+def _rebuilt(before: Profile, after: Profile) -> set[str]:
+    """The names of files that are not the same build in both, or not known to be."""
+    old, new = _builds(before), _builds(after)
+    is_one_process = before.header.pid == after.header.pid != 0
+    return {
+        name
+        for name in old.keys() & new.keys()
+        if old[name] != new[name] or ("" in old[name] and not is_one_process)
+    }
+
+
+def _builds(profile: Profile) -> dict[str, set[str]]:
+    """The build ids of each file's name."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for mapping in profile.mappings:
+        found[_name_of(mapping)].add(mapping.build_id)
+    return found
+
+
+def _name_of(mapping: Mapping) -> str:
+    return PurePosixPath(mapping.path.removesuffix(DELETED)).name

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import PurePosixPath
 
-from hakmem.profile.model import ByAddress, Frame, Profile, Stack, StackKey
+from hakmem.profile.model import ByAddress, Frame, Mapping, Profile, Stack, StackKey
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import program_frames
 from hakmem.target.python_frames import is_place
@@ -26,19 +27,29 @@ DEPTH = 3  # frames that make a site, where nothing else is asked for
 class Labels:
     """The frames of a profile's stacks, each worked out once."""
 
-    def __init__(self, profile: Profile, *, with_internals: bool = False) -> None:
-        """`with_internals`: sites begin at malloc's caller, be it of a library of the language."""
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        with_internals: bool = False,
+        has_line: Callable[[Mapping], bool] = lambda _: True,
+    ) -> None:
+        """`with_internals`: sites begin at malloc's caller, be it of a library of the language.  `has_line`:
+        False for files whose lines must not tell sites apart, as those of another build."""
         self._with_internals = with_internals
         self._names = profile.names
         self._mappings = ByAddress(profile.mappings)
+        self._has_line = has_line
         self._stacks: dict[Stack, tuple[Frame, ...]] = {}
 
     def at(self, address: int) -> tuple[Frame, ...]:
         """Inlined calls first; never empty."""
-        known = self._names.get(address)
+        known, mapping = self._names.get(address), self._mappings.at(address)
         if known:
-            return known
-        if mapping := self._mappings.at(address):
+            if mapping is None or self._has_line(mapping):
+                return known
+            return tuple(replace(frame, line=0) for frame in known)
+        if mapping is not None:
             offset = address - mapping.start + mapping.offset
             return (Frame(f"{PurePosixPath(mapping.path).name or 'anonymous'}+{offset:#x}"),)
         return (Frame(f"{address:#x}"),)
@@ -87,19 +98,29 @@ class Labels:
         return cache(lambda stack: tuple(map(self._key_of, self.site(stack, depth))))
 
     def _key_of(self, frame: Frame) -> Hashable:
-        """Names of Python recur in each file, and a line of it is wanted, not a function."""
-        is_python = frame.file.endswith(PYTHON_SUFFIX) and frame.line
-        return (frame.function, PurePosixPath(frame.file).name, frame.line) if is_python else frame.function
+        """A site is a line: one function may ask for memory in several.  Without lines it is a function."""
+        return (frame.function, PurePosixPath(frame.file).name, frame.line) if frame.line else frame.function
 
 
 def caller_text(frame: Frame) -> str:
-    """A caller's name; with its place if it is of Python."""
-    return frame_text(frame) if frame.file.endswith(PYTHON_SUFFIX) else short_name(frame.function)
+    """`serve:12`: a caller's name and line; with its file if it is of Python, where names recur in files."""
+    if frame.file.endswith(PYTHON_SUFFIX):
+        return frame_text(frame)
+    name = short_name(frame.function)
+    return f"{name}:{frame.line}" if frame.line else name
 
 
 def frame_text(frame: Frame) -> str:
     """`parse (parser.cc:12)`: without the arguments."""
-    name = short_name(frame.function)
+    return _with_place(short_name(frame.function), frame)
+
+
+def whole_text(frame: Frame) -> str:
+    """The same with the whole name, for files that other tools read."""
+    return _with_place(frame.function, frame)
+
+
+def _with_place(name: str, frame: Frame) -> str:
     if not frame.file:
         return name
     line = f":{frame.line}" if frame.line else ""

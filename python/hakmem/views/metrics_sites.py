@@ -2,15 +2,15 @@
 
     hakmem_profile_on{pid,command}                              1 or 0
     hakmem_profile_lost_samples{pid,command}                    missing from the sites
-    hakmem_site_live_bytes{pid,command,site,function,file} …    also _low, _high: the 95 % interval
+    hakmem_site_live_bytes{pid,command,site,function,file,line} …   also _low, _high: the 95 % interval
     hakmem_site_live_blocks{…} …
     hakmem_sites_other_live_bytes{pid,command}                  of all other sites
     hakmem_sites_before_live_bytes{pid,command}                 older than the profile
     hakmem_sites_unsampled_live_bytes{pid,command}              in classes without a sample
 
-A site's labels are names, without lines and addresses: they stay the same when the program is started again,
-or built again.  Their number is bounded: SITES_KNOWN_MAX of one process, as long as the exporter runs; a site
-that would be one more is among the others."""
+A site's labels are names and its line, without addresses: they stay the same when the program is started
+again, and in another build but for the line (`sum without (line)`).  Their number is bounded: SITES_KNOWN_MAX
+of one process, as long as the exporter runs; a site that would be one more is among the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SITES_KNOWN_MAX = 200
 UNKNOWN, ANONYMOUS = "unknown", "anonymous"
 ADDRESS = re.compile("0x|anonymous[+]0x")  # code in no file: another place with each start
 Add = Callable[[catalogue.Figure, tuple[str, ...], float], None]
-Name = tuple[str, str, str]  # site, function, file
+Name = tuple[str, str, str, str]  # site, function, file, line
 
 
 @dataclass
@@ -136,9 +136,10 @@ class SiteMetrics:
 
 
 def name_of(labels: Labels, stack: Stack) -> Name:
-    """A site's labels: the innermost frames, the function and the source file."""
+    """A site's labels: the functions of the innermost frames; function, source file and line of the first."""
     frames = labels.site(stack, DEPTH)
     if not frames:
-        return UNKNOWN, UNKNOWN, ""
+        return UNKNOWN, UNKNOWN, "", ""
     functions = [ANONYMOUS if ADDRESS.match(one.function) else short_name(one.function) for one in frames]
-    return CALLER.join(functions), functions[0], PurePosixPath(frames[0].file).name
+    line = str(frames[0].line) if frames[0].line else ""
+    return CALLER.join(functions), functions[0], PurePosixPath(frames[0].file).name, line

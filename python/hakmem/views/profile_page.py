@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import SITES_BEFORE
-from hakmem.profile.labels import DEPTH, Labels
-from hakmem.profile.model import Header, Profile
+from hakmem.profile.labels import DEPTH, Labels, frame_text, whole_text
+from hakmem.profile.model import Frame, Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
 from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import SiteTable, site_table
@@ -78,26 +80,44 @@ def others(table: SiteTable) -> list[tuple[str, float, tuple[float, float]]]:
 
 
 def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:
-    """Stacks with their bytes and blocks, outermost frame first; names, and those to show, by number."""
+    """Stacks with their bytes and blocks, outermost frame first; names by number, the shorter ones to show,
+    and the name of each one's function, by which the page can group them."""
     table = site_table(profile)
     numbers: dict[str, int] = {}
+    shorts: dict[int, str] = {}
+    functions: dict[int, int] = {}
     stacks: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
 
-    def add(names: list[str], of_bytes: float, blocks: float) -> None:
-        values = stacks[tuple(numbers.setdefault(name, len(numbers)) for name in names)]
+    def number(name: str, short: str) -> int:
+        found = numbers.setdefault(name, len(numbers))
+        if short != name:
+            shorts[found] = short
+        return found
+
+    @cache
+    def line(frame: Frame) -> int:
+        found = number(whole_text(frame), frame_text(frame))
+        function = number(frame.function, short_name(frame.function))
+        if function != found:
+            functions[found] = function
+        return found
+
+    def add(frames: Iterable[Frame], of_bytes: float, blocks: float) -> None:
+        values = stacks[tuple(map(line, frames))]
         values[0] += of_bytes
         values[1] += blocks
 
-    for number, site in enumerate(table.sites):
-        names = [frame.function for frame in reversed(without_wrappers(labels.frames(site.stack)))]
+    for place, site in enumerate(table.sites):
+        frames = [*reversed(without_wrappers(labels.frames(site.stack)))]
         if not site.is_complete:
-            names.insert(0, INCOMPLETE_NAME)
-        add(names if number < STACKS_MAX else [OTHERS_NAME], site.bytes.value, site.blocks.value)
-    add([BEFORE_NAME], table.before.value, 0)
-    add([UNSAMPLED_NAME], table.unsampled_bytes, 0)
+            frames.insert(0, Frame(INCOMPLETE_NAME))
+        add(frames if place < STACKS_MAX else [Frame(OTHERS_NAME)], site.bytes.value, site.blocks.value)
+    add([Frame(BEFORE_NAME)], table.before.value, 0)
+    add([Frame(UNSAMPLED_NAME)], table.unsampled_bytes, 0)
     kept = [(names, values) for names, values in stacks.items() if round(values[0])]
     return {
         "names": list(numbers),
-        "shorts": {number: short for name, number in numbers.items() if (short := short_name(name)) != name},
+        "shorts": shorts,
+        "functions": functions,
         "stacks": [[names, *map(round, values)] for names, values in kept],
     }
