@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hakmem.profile import watch as watch_module
+from hakmem.profile.model import Profile
 from hakmem.profile.session import is_on
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import open_process
@@ -213,10 +214,10 @@ def test_a_slow_reading_stalls_nothing(sites: subprocess.Popen[str], monkeypatch
     go_on, begun = threading.Event(), list[int]()
     read = SiteWatch.read
 
-    def slow(self: SiteWatch) -> object:
+    def slow(self: SiteWatch, since: Profile | None = None) -> object:
         begun.append(1)
         assert go_on.wait(60)
-        return read(self)
+        return read(self, since=since)
 
     monkeypatch.setattr(SiteWatch, "read", slow)
 

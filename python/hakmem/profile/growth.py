@@ -1,7 +1,9 @@
 """Growth in one process from one reading of its samples to the next: by site, with intervals.
 
 A sample that is live in both readings is the same block: it says nothing of the change, and adds nothing to
-its error.  So the error is that of what came and what went, far less than between two independent profiles:
+its error.  So the error is that of what came and what went, far less than between two independent profiles.
+In one process such a sample has the same address in both; in files, whose rows have ages, it is older than
+the time between them:
 
     grown = Σ w of what came - Σ w of what went          variance = Σ w²(1 - p) of both
 
@@ -18,9 +20,9 @@ seems to grow that only replaces.  But part of what it grew is certain:
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hakmem.profile.estimate import (
@@ -31,13 +33,14 @@ from hakmem.profile.estimate import (
     difference_z,
     unseen_beside,
 )
-from hakmem.profile.model import Profile, Sample, Stack, StackKey, whole_stack
+from hakmem.profile.model import Mode, Profile, Sample, Stack, StackKey, whole_stack
 from hakmem.profile.sites import Counted, sums_of
 
 _ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # a site's new samples, and its ended ones
 
 CERTAIN_SHARE = 0.1  # of what a site grew; counts of a busy process are off by what caches hold
 ROUNDING = 1e-9  # of sums of doubles
+SAME_BEGIN_S = 2.0  # profiles that began so near each other are one: clocks are set meanwhile
 STEADY_SHARE = 0.25  # of what the larger half of the time brought
 
 
@@ -109,7 +112,7 @@ class Grown:
 
 def growth(before: Profile | None, after: Profile, key: StackKey = whole_stack) -> Grown:
     """From one reading to another; without the first since the profile began."""
-    came, went = _changes(before, after)
+    came, went = _changes(before, after, key)
     seconds = _seconds(before, after)
     parts: dict[Hashable, _ByClass] = {}
     for place, samples in enumerate((came, went)):
@@ -129,7 +132,17 @@ def growth(before: Profile | None, after: Profile, key: StackKey = whole_stack) 
     return Grown(ordered, seconds, sum(grown_classes.values()) if grown_classes else None, sum(rises))
 
 
-def _changes(before: Profile | None, after: Profile) -> tuple[list[Sample], list[Sample]]:
+def are_of_one_profile(before: Profile, after: Profile) -> bool:
+    """Are these two readings of one profile, whose live samples can be told apart by their ages?"""
+    old, new = before.header, after.header
+    is_live = Mode.ALLOCATED not in (old.mode, new.mode)
+    is_same = old.pid == new.pid != 0 and old.merged_samples == new.merged_samples
+    has_begun_once = min(old.began_s, new.began_s) > 0 and abs(old.began_s - new.began_s) < SAME_BEGIN_S
+    has_ages = all(one.age_ms is not None for profile in (before, after) for one in profile.samples)
+    return is_live and is_same and has_begun_once and has_ages
+
+
+def _changes(before: Profile | None, after: Profile, key: StackKey) -> tuple[list[Sample], list[Sample]]:
     """The samples that came, and those that went.
 
     One of the same weight at the same address counts as the same: if it is another, nothing has changed
@@ -137,10 +150,53 @@ def _changes(before: Profile | None, after: Profile) -> tuple[list[Sample], list
     if before is None:
         window_ms = after.header.seconds * 1000
         return [one for one in after.samples if one.age_ms is not None and one.age_ms <= window_ms], []
+    if len(before.blocks) != len(before.samples) or len(after.blocks) != len(after.samples):
+        return _changes_by_age(before, after, key)
     old, new = _by_identity(before), _by_identity(after)
     return (
         [one for name, one in new.items() if name not in old],
         [one for name, one in old.items() if name not in new],
+    )
+
+
+def _changes_by_age(before: Profile, after: Profile, key: StackKey) -> tuple[list[Sample], list[Sample]]:
+    """For profiles without addresses: samples younger than the time between the two came, and of a site's
+    samples in a class as many went as are missing among the older ones.
+
+    By the number of samples: files have weights that are scaled to the counts of their own moment."""
+    between_ms = (after.header.ended_s - before.header.ended_s) * 1000
+    came, stayed = list[Sample](), Counter[tuple[Hashable, int]]()
+    for one in after.samples:
+        count = _younger(one, between_ms)
+        stayed[key(one.stack), one.class_number] += one.samples - count
+        came += [_part(one, count)] * (count > 0)
+    held = Counter[tuple[Hashable, int]]()
+    for one in before.samples:
+        held[key(one.stack), one.class_number] += one.samples
+    went = list[Sample]()
+    for one in before.samples:
+        name = key(one.stack), one.class_number
+        count = min(one.samples, held[name] - stayed[name])
+        held[name] -= max(0, count)
+        went += [_part(one, count)] * (count > 0)
+    return came, went
+
+
+def _younger(one: Sample, age_ms: float) -> int:
+    """How many of its samples are; they are taken to be spread evenly over their ages."""
+    low = one.age_ms or 0
+    high = max(low, one.age_max_ms or 0)
+    share = (age_ms - low) / (high - low) if high > low else float(low < age_ms)
+    return round(min(max(share, 0.0), 1.0) * one.samples)
+
+
+def _part(one: Sample, count: int) -> Sample:
+    share = count / one.samples
+    return replace(
+        one,
+        samples=count,
+        weight_bytes=one.weight_bytes * share,
+        weight_blocks=one.weight_blocks * share,
     )
 
 

@@ -20,7 +20,7 @@ from hakmem.census.reading import Reading, read_quick
 from hakmem.census.snapshot import read_counters, take
 from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
-from hakmem.profile.merging import KEY_BUSY, Stack, merged
+from hakmem.profile.merging import KEY_BUSY, NS_PER_MS, Stack, merged
 from hakmem.profile.model import ClassCount, Header, Lifetimes, Mode, Profile, Rate, Sample, calls_of
 from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of
@@ -29,7 +29,7 @@ from hakmem.target.python_frames import PythonFrames
 from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
-MS_PER_S, NS_PER_MS = 1000, 1_000_000
+MS_PER_S = 1000
 NEVER_MS = 1 << 63
 WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
@@ -76,13 +76,15 @@ def read_profile(
     *,
     with_counts: bool = True,
     is_merged: bool = False,
+    since_s: float = 0.0,
     snapshot: Snapshot | None = None,
 ) -> Profile:
     """The profile that is on, or was; without `start` what is from before is not known.  Without counts the
     sites are not scaled, and there is no row of what is from before.
 
-    `is_merged`: for views of live blocks that read again and again.  Samples that are alike are one; ages,
-    threads and what was allocated are left out.  `snapshot`: a full one, where it was just taken."""
+    `is_merged`: for views of live blocks that read again and again.  Samples that are alike are one, those
+    born after `since_s` apart; threads and what was allocated are left out.  `snapshot`: a full one, where it
+    was just taken."""
     with making_sense(target):
         state = read_state(target)
         maps = target.maps()
@@ -90,7 +92,9 @@ def read_profile(
         stacks, weights, lifetimes = _read_sites(target, read_state(target), maps)
         profile = Profile(_header(target, state, mode, start), mappings_of(maps, target.file_of))
         if is_merged:
-            profile.samples = list(merged(segments, stacks, target.schema))
+            younger_ms = (profile.header.ended_s - since_s) * MS_PER_S if since_s else 0.0
+            now_ms = clock_ms(target, state)
+            profile.samples = list(merged(segments, stacks, target.schema, now_ms, younger_ms))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
             for address, _, sample in _read_samples(

@@ -14,6 +14,7 @@ from hakmem.layout.schema import Schema
 from hakmem.profile.estimate import probabilities
 from hakmem.profile.model import Sample, calls_of
 
+NS_PER_MS = 1_000_000
 KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 
 
@@ -25,9 +26,15 @@ class Stack:
     is_complete: bool
 
 
-def merged(segments: Iterable[np.void], stacks: Mapping[int, Stack], schema: Schema) -> Iterator[Sample]:
-    """One for all of a site and class with about the same size and weight, of the sampler's table of
-    samples."""
+def merged(
+    segments: Iterable[np.void],
+    stacks: Mapping[int, Stack],
+    schema: Schema,
+    now_ms: int,
+    younger_than_ms: float = 0.0,
+) -> Iterator[Sample]:
+    """One for all of a site and class with about the same size and weight, of the sampler's table of samples;
+    those younger than some age apart.  `now_ms`: by the process's clock."""
     parts = [(one["keys"], one["samples"]) for one in segments]
     if not parts:
         return
@@ -37,14 +44,18 @@ def merged(segments: Iterable[np.void], stacks: Mapping[int, Stack], schema: Sch
     halvings = (keys >> np.uint64(schema.constant("sample_halvings_shift"))).astype(float)
     sizes = rows["block_bytes"].astype(float)
     blocks = np.exp2(halvings) / probabilities(sizes, rows["period_bytes"].astype(float))
+    ages = np.maximum(0, now_ms - (rows["born_ns"] // NS_PER_MS).astype(np.int64))
     alike = np.zeros(len(rows), np.int64)
-    for figure in (rows["site"], rows["class"], _steps(sizes), _steps(blocks)):
+    for figure in (rows["site"], rows["class"], _steps(sizes), _steps(blocks), ages < younger_than_ms):
         alike = (np.unique(alike, return_inverse=True)[1] << 32) + figure.astype(np.int64)
     _, first, place, counts = np.unique(alike, return_index=True, return_inverse=True, return_counts=True)
     of_blocks, of_bytes, requested = (
         np.bincount(place, weights).tolist()
         for weights in (blocks, blocks * sizes, blocks * rows["requested_bytes"])
     )
+    youngest, oldest = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), np.int64)
+    np.minimum.at(youngest, place, ages)
+    np.maximum.at(oldest, place, ages)
     calls = dict[int, tuple[int, ...]]()
     for number, row in enumerate(rows[first]):
         site = int(row["site"]) if int(row["site"]) in stacks else schema.constant("site_lost")
@@ -59,6 +70,8 @@ def merged(segments: Iterable[np.void], stacks: Mapping[int, Stack], schema: Sch
             weight_blocks=of_blocks[number],
             samples=int(counts[number]),
             is_complete=stacks[site].is_complete,
+            age_ms=int(youngest[number]),
+            age_max_ms=int(oldest[number]),
         )
 
 

@@ -99,11 +99,24 @@ class SiteWatch(AbstractContextManager["SiteWatch"]):
 
     # ---- reading -------------------------------------------------------------------------------------
 
-    def read(self, snapshot: Snapshot | None = None, *, with_counts: bool = True) -> Profile:
-        """The live blocks now.  `snapshot`: a full one of this moment, where there is one already."""
+    def read(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        with_counts: bool = True,
+        since: Profile | None = None,
+    ) -> Profile:
+        """The live blocks now.  `snapshot`: a full one of this moment, where there is one already; `since`:
+        the reading that this one will be compared with."""
         began_s = time.thread_time()
         profile = read_profile(
-            self.target, Mode.LIVE, self._start, with_counts=with_counts, is_merged=True, snapshot=snapshot
+            self.target,
+            Mode.LIVE,
+            self._start,
+            with_counts=with_counts,
+            is_merged=True,
+            since_s=since.header.ended_s if since else 0.0,
+            snapshot=snapshot,
         )
         self.names.use(profile)
         self.notes = python_notes(self.target)

@@ -14,6 +14,7 @@ from rich.text import Text
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.census.catalogue import SITES_BEFORE, SITES_UNSAMPLED
 from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.json_format import sites_to_json, with_ends
@@ -240,9 +241,12 @@ def show_difference(
     if others:
         changed, name = sum(change.bytes for change in others), counted(len(others), "other site")
         rows.append([signed_bytes(changed), "", "", "", "", Text(f"{name}; --all shows them", "dim")])
-    for (name, now), (_, then) in zip(found.after.rests, found.before.rests, strict=True):
-        if round(now.value - then.value):
-            rows.append([signed_bytes(now.value - then.value), "", "", "", "", Text(name, "dim")])
+    unsampled = found.after.unsampled_bytes - found.before.unsampled_bytes
+    has_older = any(round(one.before.value) for one in (found.before, found.after))
+    unseen = SITES_BEFORE.label if has_older else "error of the samples"
+    for label, changed in ((unseen, found.unseen_bytes), (SITES_UNSAMPLED.label, unsampled)):
+        if round(changed):
+            rows.append([signed_bytes(changed), "", "", "", "", Text(label, "dim")])
     old = found.after.before.value - found.before.before.value
     total = found.after.total_bytes - found.before.total_bytes
     ends = bytes_text(found.before.total_bytes), bytes_text(found.after.total_bytes)

@@ -124,7 +124,7 @@ class Sites:
         self._next_s = time.monotonic() + pause_s
 
     def _take(self, watch: SiteWatch) -> None:
-        self._last = watch.read()
+        self._last = watch.read(since=self._first)
         if self._first is None:
             self.count_from_now()
         watch.names.find_soon(self._last)
