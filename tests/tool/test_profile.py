@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hakmem.base.errors import ExitCode
 from hakmem.profile.files import load
-from hakmem.profile.session import is_on
+from hakmem.profile.session import COST_PERCENT, is_on
+from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
 from results import Compile
 from tool.conftest import Tool
@@ -168,9 +169,31 @@ def test_a_rate_that_the_cost_does_not_allow(tool: Tool, sites: subprocess.Popen
     ended = tool("profile", sites.pid, "--for", "1s", "--rate", "1000000")
     assert "samples a second instead of 1,000,000: " in ended.stderr
     assert "samples a second" not in tool("profile", sites.pid, "--for", "1s", "--rate", "1").stderr
-    fixed = tool("profile", sites.pid, "--rate", "100", "--period", "4096")
-    assert fixed.status == ExitCode.USAGE
-    assert "--period fixes what --rate adapts" in fixed.stderr
+    for adapted in ("--rate", "--cost"):
+        fixed = tool("profile", sites.pid, adapted, "100", "--period", "4096")
+        assert fixed.status == ExitCode.USAGE
+        assert f"--period fixes what {adapted} adapts" in fixed.stderr
+
+
+def asked_percent(pid: int) -> int:
+    """What the sampler was asked to take at most."""
+    with Switch(open_process(pid)) as switch:
+        return int(switch._record()["cost_percent"])
+
+
+def test_the_cost_is_that_of_a_command_that_somebody_waits_for(
+    tool: Tool, sites: subprocess.Popen[str]
+) -> None:
+    """At 0.5 %, the library's own, ten seconds brought three samples."""
+    tool("profile", sites.pid, "--for", "200ms")
+    assert asked_percent(sites.pid) == COST_PERCENT == 5
+    tool("profile", sites.pid, "--for", "200ms", "--cost", "7")
+    assert asked_percent(sites.pid) == 7
+    tool("profile", sites.pid, "--on")
+    assert asked_percent(sites.pid) == 0, "left on, it takes the library's 0.5 %"
+    tool("profile", sites.pid, "--off")
+    tool("profile", sites.pid, "--on", "--cost", "3")
+    assert asked_percent(sites.pid) == 3
 
 
 def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None:
@@ -209,10 +232,10 @@ def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> No
     wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 26), "--allocated")
     count = int(wide.stdout.splitlines()[1].split()[0].replace(",", ""))
     # A site that has all of six samples has more than half of the bytes.
-    assert ("The intervals are wide" in wide.stdout) or count == 0 or count >= 6, wide.stdout
+    assert ("Too few samples" in wide.stdout) or count == 0 or count >= 6, wide.stdout
     assert "exact" not in wide.stdout
     narrow = tool("profile", sites.pid, "--for", "2s", "--period", "4096", "--allocated")
-    assert "The intervals are wide" not in narrow.stdout
+    assert "Too few samples" not in narrow.stdout
 
 
 # ---- frees of sampled blocks: by their own and by other threads, of all sizes ----------------------------

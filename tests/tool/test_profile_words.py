@@ -40,9 +40,9 @@ def test_only_threads_are_counted_as_threads(pair: subprocess.Popen[str]) -> Non
 @pytest.mark.parametrize(
     ("heaps", "following", "said"),
     [
-        (3, 2, "1 of 3 threads has not seen it yet; it follows"),
-        (3, 1, "2 of 3 threads have not seen it yet; they follow"),
-        (1, 0, "its thread has allocated and freed nothing since"),
+        (3, 2, "1 of 3 threads is idle; sampling starts with its"),
+        (3, 1, "2 of 3 threads are idle; sampling starts with their"),
+        (1, 0, "the thread is idle; sampling starts with its next malloc or free"),
     ],
 )
 def test_one_thread_and_several(heaps: int, following: int, said: str) -> None:
@@ -69,7 +69,7 @@ def said_of(samples: list[Sample]) -> str:
 
 
 def test_why_intervals_are_wide() -> None:
-    assert "there are only 2 samples" in said_of([sample(1), sample(1)])
+    assert said_of([sample(1), sample(1)]) == "Too few samples (2)."
     few_of_many = [sample(1)] * 2000 + [sample(1, 1 << 20)] * 2
     assert "drawn when R was larger" in said_of(few_of_many)
     assert not said_of([sample(1)] * 2000)

@@ -10,11 +10,10 @@ from typing import Any
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.blocks.evidence import Evidence, Site
-from hakmem.blocks.growing import COST_PERCENT
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.whose import Whose, as_json
 from hakmem.profile.labels import frame_text
-from hakmem.profile.session import Spent
+from hakmem.profile.session import COST_PERCENT, Spent
 
 NAMED_MAX = 3  # sites in the verdict
 MS_PER_S = 1000

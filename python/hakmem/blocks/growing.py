@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.profile.live import is_known, read_profile
@@ -16,7 +16,6 @@ from hakmem.target.switch import Settings, read_state
 from hakmem.target.target import Target
 
 FOR_S, LONGEST_S = 10.0, 60.0
-COST_PERCENT = 5  # of the process's processor time: someone waits for the answer
 DESCRIBED_MAX = 20  # samples of a stack whose contents are looked at
 NOTHING = "no live block was sampled; the process allocates little (--for, --period), or keeps nothing"
 UNKNOWN = "growth by site is not known"
@@ -86,9 +85,7 @@ def _so_far(target: Target) -> Watched:
 
 def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
     """Existing samples are read first: blocks alive in both readings are not growth."""
-    was_on, settings = is_on(target), how.settings
-    if not was_on and not settings.cost_percent:
-        settings = replace(settings, cost_percent=COST_PERCENT)
+    was_on = is_on(target)
     before = read_profile(target, with_counts=was_on)
     periods: list[int] = []
     end_s = time.monotonic() + LONGEST_S
@@ -102,7 +99,7 @@ def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
         is_enough = how.for_s is not None or left_s <= 0 or how.is_told(Watched(profile, before))
         return 0.0 if is_enough else min(FOR_S, left_s)
 
-    gathered = gather(target, Plan(Mode.LIVE, how.seconds, settings, more_s), look)
+    gathered = gather(target, Plan(Mode.LIVE, how.seconds, how.settings, more_s), look)
     periods = [one for one in periods if one]
     nothing = [] if gathered.profile.samples else [f"{UNKNOWN}: {NOTHING}"]
     return Watched(

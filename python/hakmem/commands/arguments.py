@@ -213,6 +213,12 @@ PERIOD = option(
     metavar="BYTES",
     help="Mean bytes between two samples; adapted if not given.",
 )
+COST = option(
+    "--cost",
+    type=click.IntRange(1, 100),
+    metavar="PERCENT",
+    help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
+)
 JSON = option("--json", help="Print JSON instead of tables.")
 EVERY_FIGURE = option("--all", help="Also show zero counters, empty classes and all threads.")
 EVERY_CONTENT = option("--all", help="Show all rows, however small.")

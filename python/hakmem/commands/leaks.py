@@ -12,6 +12,7 @@ import click
 from hakmem.base.errors import HakmemError
 from hakmem.base.signals import die_of
 from hakmem.commands.arguments import (
+    COST,
     DEPTH,
     EVERY_CONTENT,
     EXAMPLES,
@@ -48,12 +49,7 @@ class Asked:
         "--no-profile", help="Switch no profile on; growth is known only if one is on already."
     )
     period_bytes: int | None = PERIOD
-    cost_percent: int | None = option(
-        "--cost",
-        type=click.IntRange(1, 100),
-        metavar="PERCENT",
-        help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
-    )
+    cost_percent: int | None = COST
     wait_s: float = option(
         "--wait", type=duration(), default="2s", help="Time between two scans for unreachable blocks."
     )

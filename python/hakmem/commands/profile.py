@@ -14,6 +14,7 @@ from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.files import check_writable
 from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
+    COST,
     DEPTH,
     INTERNALS,
     JSON,
@@ -41,7 +42,7 @@ MODES = {
     "live": "Blocks that the program holds now (the default).",
     "new": "Live blocks allocated since the profile began.",
     "allocated": "All blocks allocated since the profile began.",
-    "peak": "Its blocks when it held most, of about one reading a second during --for.",
+    "peak": "Live blocks at the peak (checked about once a second during --for).",
     "age": "Live blocks, with their ages.",
     "rounding": "Bytes that size classes added to the requests.",
 }
@@ -50,7 +51,7 @@ SWITCH = {
     "off": "Switch sampling off.",
 }
 FOR_S = 10.0
-ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
+ADVICE = "use --for 1m or --period 4096"
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,11 @@ class Asked:
         help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
     )
     period_bytes: int | None = PERIOD
+    cost_percent: int | None = COST
     rate: int | None = option(
         "--rate",
         type=click.IntRange(1),
-        help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
+        help="Samples a second to adapt to, within --cost.  [default: 2000 for each percent of --cost]",
     )
     stack_depth: int | None = option(
         "--stack", type=click.IntRange(1, 128), help="Frames to keep of a stack."
@@ -87,7 +89,13 @@ class Asked:
     def settings(self) -> Settings:
         from hakmem.target.switch import Settings
 
-        return Settings(self.period_bytes or 0, self.rate or 0, self.stack_depth or 0, self.for_s or 0.0)
+        return Settings(
+            self.period_bytes or 0,
+            self.rate or 0,
+            self.stack_depth or 0,
+            self.for_s or 0.0,
+            self.cost_percent or 0,
+        )
 
 
 @click.command("profile")
@@ -97,8 +105,9 @@ def command(asked: Asked) -> None:
 
     Sampling is switched on from outside: bytes are written into hakmem's own control record, with the same
     rights as reading. The process is not stopped, and runs no code that it did not have. Sampling ends with
-    the command, and by itself if the command is killed. Each figure comes with the interval that contains the
-    true one in 95 of 100 profiles; what was allocated before is a row of its own.
+    the command, and by itself if the command is killed. It takes at most 5 % of the process's processor time
+    (--cost), or 0.5 % with --on. Each figure comes with the interval that contains the true one in 95 of 100
+    profiles; what was allocated before is a row of its own.
 
     A profile that is on (--on) and a core file show the samples so far.
 
@@ -106,6 +115,7 @@ def command(asked: Asked) -> None:
     Examples:
       hakmem profile $(pgrep -o redis-server)
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
+      hakmem profile 1234 --cost 20 --for 5m
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
     from hakmem.profile.session import require_profiles
@@ -148,8 +158,9 @@ def checked(asked: Asked) -> dict[Path, Write]:
         raise click.UsageError(
             "--off ends a profile: it has no length, rate or depth; leave the other options out"
         )
-    if settings.period_bytes and settings.samples_per_second:
-        raise click.UsageError("--period fixes what --rate adapts; use one of them")
+    for option_name, value in (("--rate", settings.samples_per_second), ("--cost", settings.cost_percent)):
+        if settings.period_bytes and value:
+            raise click.UsageError(f"--period fixes what {option_name} adapts; use one of them")
     if asked.switch and (asked.mode or asked.outputs):
         raise click.UsageError(
             f"--{asked.switch} shows nothing; ask for a table or a file afterwards, without it"

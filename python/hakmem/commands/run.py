@@ -37,7 +37,7 @@ PROFILE_MODES = {
     "age": "Profile live blocks, with their ages.",
     "rounding": "Profile the bytes that size classes added to the requests.",
 }
-PROFILE_ADVICE = "take more samples: --period 4096"
+PROFILE_ADVICE = "use --period 4096"
 
 
 def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -26,14 +26,18 @@ from hakmem.target.target import Target
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
-CAP_SHARE, CAP_SHARE_OF_IDLE = 0.005, 0.001  # of processor time, as src/profile/control.c has it
-CAPPED = "sampling takes at most 0.5 % of the process's processor time; --period BYTES has no such limit"
+COST_PERCENT = 5  # of the process's processor time: someone waits for the answer
+IDLE_SHARE = 5  # of this is allowed of one processor, as src/profile/control.c has it
+CAPPED = (
+    "sampling takes at most {} % of the process's processor time; a higher --cost allows more, "
+    "--period BYTES has no limit"
+)
 SCARCE = "the process allocates too little for more"
 TOO_MANY = "there are too many different stacks; the process compiles ever more code, or --period is small"
 NEAR, STEP_S, NS_PER_S = 0.8, 0.01, 1e9
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
-OWN_SETTINGS = "the profile was on already, with a --period, --rate and --stack of its own: they stay"
+OWN_SETTINGS = "the profile was on already, with a --period, --rate, --cost and --stack of its own: they stay"
 
 Progress = Callable[[float], None]  # seconds since it went on
 
@@ -73,6 +77,8 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     start = read_start(target)
     with Switch(target) as switch:
         was_on = switch.is_on
+        if not was_on and not plan.settings.cost_percent:
+            plan = replace(plan, settings=replace(plan.settings, cost_percent=COST_PERCENT))
         began = python_notes(target) if was_on else []
         readings = _Readings(target, plan.mode, None if was_on else start)
         try:
@@ -174,14 +180,15 @@ class Spent:
             max(self.seconds - before.seconds, STEP_S),
         )
 
-    def notes(self, wanted: int) -> list[str]:
+    def notes(self, settings: Settings) -> list[str]:
         """Why there are fewer samples a second than were asked for."""
-        rate = self.samples / self.seconds
+        wanted, rate = settings.samples_per_second, self.samples / self.seconds
         if not wanted or rate >= wanted * NEAR:
             return []
-        allowed_s = max(CAP_SHARE * self.cpu_s, CAP_SHARE_OF_IDLE * self.seconds)
+        allowed_s = settings.cost_percent / 100 * max(self.cpu_s, self.seconds / IDLE_SHARE)
         is_capped = self.sampling_s > allowed_s / 2
-        return [f"{rate:,.0f} samples a second instead of {wanted:,}: {CAPPED if is_capped else SCARCE}"]
+        why = CAPPED.format(settings.cost_percent) if is_capped else SCARCE
+        return [f"{rate:,.0f} samples a second instead of {wanted:,}: {why}"]
 
 
 def _while_on(
@@ -195,7 +202,7 @@ def _while_on(
         if was_on:
             notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF, *own_settings(plan.settings)])
         else:
-            notes.extend(spent.notes(plan.settings.samples_per_second))
+            notes.extend(spent.notes(plan.settings))
         return spent
 
     try:
@@ -226,17 +233,17 @@ def own_settings(asked: Settings) -> list[str]:
 
 def _how_it_followed(switch: Switch) -> list[str]:
     if switch.is_stopped:
-        return ["the process is stopped: it is sampled from when it goes on"]
+        return ["the process is stopped; sampling starts when it continues"]
     followed = switch.wait_followed()
     if followed.is_all:
         return []
     waiting = followed.heaps - followed.following
     if followed.heaps == 1:
-        return ["its thread has allocated and freed nothing since; it is sampled from when it does"]
-    verbs = "has not seen it yet; it follows when it allocates or frees"
-    if waiting > 1:
-        verbs = "have not seen it yet; they follow when they allocate or free"
-    return [f"{waiting} of {followed.heaps} threads {verbs}"]
+        return ["the thread is idle; sampling starts with its next malloc or free"]
+    verb, whose = ("is", "its") if waiting == 1 else ("are", "their")
+    return [
+        f"{waiting} of {followed.heaps} threads {verb} idle; sampling starts with {whose} next malloc or free"
+    ]
 
 
 def _wait(switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool) -> None:

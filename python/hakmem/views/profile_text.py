@@ -101,14 +101,15 @@ def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
     if largest is not None and not is_wide(largest):
         return
     count = sum(one.samples for one in profile.shown)
-    said = f"The intervals are wide: there {'is' if count == 1 else 'are'} only {counted(count, 'sample')}."
+    said, to_do = f"Too few samples ({count:,})", f": {advice}"
     if count >= MANY:
-        said = "The intervals are wide: a few samples, drawn when R was larger, stand for most of the bytes."
+        said = "The intervals are wide: a few samples, drawn when R was larger, stand for most of the bytes"
+        to_do = f"; {advice}"
     if not count:
         said = "Nothing was sampled: the process allocated little"
-        said += "." if profile.header.mode is Mode.ALLOCATED else ", or kept none of it."
-    if advice:
-        said += f" For {'narrower ones' if count else 'more,'} {advice}."
+        said += "" if profile.header.mode is Mode.ALLOCATED else ", or kept none of it"
+        to_do = f"; {advice}"
+    said += f"{to_do if advice else ''}."
     if advice and profile.header.mode is not Mode.ALLOCATED:
         said += " A program that keeps little of what it allocates has more samples with --allocated."
     yield said
