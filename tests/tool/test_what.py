@@ -213,7 +213,7 @@ def test_states(compiled: Compile, stepper: Start) -> None:
         assert (offsets == into).all()
 
 
-@pytest.mark.parametrize("address", ["0x1000", "7fffffffffffffff", "0xffffffffffffffff", "0"])
+@pytest.mark.parametrize("address", ["0x1000", "0x7fffffffffffffff", "0xffffffffffffffff", "0x0"])
 def test_no_block_is_there(contents: subprocess.Popen[str], address: str) -> None:
     answer = hakmem_json("what", contents.pid, address)
     assert "not mapped" in answer["place"]
@@ -238,7 +238,10 @@ def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path
         (["what", "nosuch"], 2, "neither a PID nor a core file"),
         (["leaks", "nosuch"], 2, "neither a PID nor a core file"),
         (["what", contents.pid, "hello"], 2, "is not an address"),
-        (["what", contents.pid, "0x1" + "0" * 16], 2, "is not an address"),
+        (["what", contents.pid, "0x1" + "0" * 16], 2, "is not an address; write it as 0x7f12…"),
+        (["what", contents.pid, "123"], 2, "write it as 0x123, if it is hexadecimal"),
+        (["what", contents.pid, "7f30a4c01200"], 2, "write it as 0x7f30a4c01200, if"),
+        (["what", contents.pid, "list"], 2, "write it as 0x7f12…"),
         (["what", contents.pid, "--path"], 2, "--path needs an address"),
         (["what", contents.pid, "--class", "9999999"], 1, "no size class has blocks of 9999999 bytes"),
         (["what", text], 1, "is not a core dump"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +24,16 @@ from hakmem.commands.arguments import (
     say,
 )
 
+ADDRESS = re.compile("0[xX][0-9a-fA-F]{1,64}")
 ADDRESS_END = 1 << 64
 
 
 def parse_address(word: str) -> int:
-    """0x7f12…, as debuggers print it."""
-    try:
-        number = int(word, 16)
-    except ValueError:
-        number = -1
-    if not 0 <= number < ADDRESS_END:
-        raise ValueError(f"{word!r} is not an address; write it as 0x7f12…")
-    return number
+    """0x7f12…, as debuggers print it; without 0x a size or a PID would be taken for an address."""
+    if not ADDRESS.fullmatch(word) or int(word, 16) >= ADDRESS_END:
+        hint = f"0x{word}, if it is hexadecimal" if ADDRESS.fullmatch(f"0x{word}") else "0x7f12…"
+        raise ValueError(f"{word!r} is not an address; write it as {hint}")
+    return int(word, 16)
 
 
 @dataclass(frozen=True)
