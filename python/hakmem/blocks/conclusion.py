@@ -12,7 +12,7 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.whose import Whose, as_json
-from hakmem.profile.labels import frame_text
+from hakmem.profile.labels import caller_text, frame_text
 from hakmem.profile.session import COST_PERCENT, Spent
 
 NAMED_MAX = 3  # sites in the verdict
@@ -36,10 +36,19 @@ class Conclusion(Whose):
     spent: Spent | None = None  # on samples
 
     @property
+    def keeping(self) -> list[Site]:
+        """The sites that leak."""
+        return [site for site in self.evidence.leaks if site.keeps] if self.evidence else []
+
+    @property
+    def has_leaks(self) -> bool:
+        """Without doubt: blocks that are only perhaps lost are none."""
+        return bool(self.keeping or (self.reached is not None and self.reached.definite.blocks))
+
+    @property
     def verdict(self) -> str:
         """One sentence for each site that leaks, or one that says that none does."""
-        keeping = self.evidence.sites if self.evidence else []
-        keeping = [site for site in keeping if site.keeps]
+        keeping = self.keeping
         if keeping and self.evidence:
             named = [sentence(site, self.evidence, self.reached) for site in keeping[:NAMED_MAX]]
             more = len(keeping) - len(named)
@@ -53,7 +62,7 @@ class Conclusion(Whose):
         """Names the sites that may leak, or says that none does."""
         if self.evidence is None:
             return
-        changed = [site for site in self.evidence.sites if site.growth.is_significant]
+        changed = [site for site in self.evidence.leaks if site.growth.is_significant]
         growing = [site for site in changed if site.is_growing]
         for site in growing[:NAMED_MAX]:
             yield sentence(site, self.evidence, self.reached)
@@ -136,9 +145,14 @@ def name_of(site: Site) -> str:
     return frame_text(site.frames[0]) if site.frames else "a site whose stack is unknown"
 
 
+def is_slow(bytes_per_second: float) -> bool:
+    """Too slow for a second."""
+    return abs(bytes_per_second) < SLOW_BYTES
+
+
 def rate_text(bytes_per_second: float) -> str:
     """64.0 KiB/s; slow ones by the hour."""
-    if abs(bytes_per_second) >= SLOW_BYTES:
+    if not is_slow(bytes_per_second):
         return f"{bytes_text(bytes_per_second)}/s"
     return f"{bytes_text(bytes_per_second * HOUR_S)}/h"
 
@@ -147,16 +161,32 @@ def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
     """Describes one site."""
     grown = evidence.grown
     if site.keeps:
-        parts = [f"{name_of(site)} keeps {rate_text(grown.rate(site.growth.bytes))}"]
+        verb = "leaks" if site.is_lost else "grows by"
+        parts = [f"{name_of(site)} {verb} {rate_text(grown.rate(site.growth.bytes))}"]
     else:
         length = duration_text(grown.seconds)
         parts = [f"{name_of(site)} grew by {bytes_text(round(site.growth.bytes))} in {length}"]
-    if site.content:
-        parts[0] += f" ({site.content})"
+    parts[0] += blocks_text(site)
+    if site.parts:
+        callers = [
+            f"{caller_text(part.frames[len(site.frames)])} ({rate_text(grown.rate(part.growth.bytes))})"
+            for part in site.parts[:NAMED_MAX]
+            if len(part.frames) > len(site.frames)
+        ]
+        more = [counted(len(site.parts) - len(callers), "other caller")] * (len(site.parts) > len(callers))
+        parts.append(f"called by {', '.join([*callers, *more])}")
     if not site.growth.is_steady:
         parts.append("not all the time")
     parts += filter(None, [survival_text(site), reach_text(site, reached)])
     return "; ".join(parts) + "."
+
+
+def blocks_text(site: Site) -> str:
+    """` (256-byte blocks holding text)`, as far as it is known."""
+    size = f"{site.block_bytes}-byte blocks" if site.block_bytes else "blocks"
+    if site.content:
+        return f" ({size} holding {site.content})"
+    return f" ({size})" if site.block_bytes else ""
 
 
 def survival_text(site: Site) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from hakmem.blocks.content import Content, Kind
@@ -12,7 +13,6 @@ from hakmem.blocks.growing import Watched
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.sampling import Share, wilson
 from hakmem.blocks.whose import as_json
-from hakmem.layout.memory import Flags
 from hakmem.profile.growth import Grown, Growth, growth
 from hakmem.profile.json_format import with_ends
 from hakmem.profile.labels import DEPTH, Labels
@@ -64,6 +64,8 @@ class Site:
     survival: Survival
     lost: Lost | None  # None: unreachable blocks are not known
     content: str = ""  # of most of its blocks, if that has a name
+    block_bytes: int = 0  # of most of its blocks; 0: they differ
+    parts: tuple[Site, ...] = ()  # the callers of one line, where they are judged as one
 
     @property
     def is_never_freed(self) -> bool:
@@ -108,6 +110,7 @@ class Evidence:
     profile: Profile
     sites: list[Site] = field(default_factory=list)
     period_bytes: float = 0.0  # R, on average over the time
+    leaks: list[Site] = field(default_factory=list)  # the sites; those of one leak are one
 
     @property
     def visible_bytes_per_second(self) -> float:
@@ -118,7 +121,7 @@ class Evidence:
     def untold_bytes(self) -> float:
         """The certain growth of the classes that no growing site explains."""
         told = sum(
-            site.growth.certain.value for site in self.sites if site.is_growing and site.growth.certain
+            site.growth.certain.value for site in self.leaks if site.is_growing and site.growth.certain
         )
         return max(0.0, self.grown.risen_bytes - told)
 
@@ -136,6 +139,7 @@ class Evidence:
                 "visible_bytes_per_second": round(self.visible_bytes_per_second),
             },
             "sites": [site.to_json(self.grown) for site in self.sites],
+            "leaks": [site.to_json(self.grown) for site in self.leaks if site.keeps],
         }
 
 
@@ -158,27 +162,82 @@ def gather_evidence(
         after.names.update(before.names)
     labels = Labels(after, with_internals=with_internals)
     key = labels.key(depth)
-    grown, lives = growth(before, after, key), survival(after, key)
-    of_site = {site.key: site for site in grown.sites}
-    lost_by_site = None if reached is None else _lost_by_site(after, reached.lost_samples, key)
-    contents = {} if reached is None else _contents(after, reached.sample_contents, key)
-    stacks = _stacks(before, after, key)
-    found = [
-        Site(
-            frames=labels.site(stack, depth),
-            growth=of_site.get(name) or Growth(name, stack),
-            survival=lives.get(name) or Survival((), (), ()),
-            lost=None if lost_by_site is None else lost_by_site.get(name, Lost()),
-            content=contents.get(name, ""),
-        )
-        for name, stack in stacks.items()
-    ]
-    found.sort(key=_importance, reverse=True)
+    grown, found = _sites(watched, after, reached, key, lambda stack: labels.site(stack, depth))
+    leaks = _leaks(
+        found, lambda lines: _sites(watched, after, reached, _by_line(key, lines), lambda _: ())[1]
+    )
     # R as the samples were taken: the mean over the bytes that they stand for.
     whole = sums_of(after.samples)[0]
     mean_bytes = max(whole.variance / whole.value if whole.value else 0.0, float(after.header.rate_bytes))
     period_bytes = watched.period_bytes or mean_bytes
-    return Evidence(grown, after, found, period_bytes)
+    return Evidence(grown, after, found, period_bytes, leaks)
+
+
+def _sites(
+    watched: Watched,
+    after: Profile,
+    reached: Leaks | None,
+    key: StackKey,
+    frames_of: Callable[[Stack], tuple[Frame, ...]],
+) -> tuple[Grown, list[Site]]:
+    """All that is known of each site, those with the most to say first."""
+    grown, lives = growth(watched.before, after, key), survival(after, key)
+    of_site = {site.key: site for site in grown.sites}
+    lost_by_site = None if reached is None else _lost_by_site(after, reached, key)
+    contents = {} if reached is None else _contents(after, reached.sample_contents, key)
+    sizes = _block_sizes(after, key)
+    found = [
+        Site(
+            frames=frames_of(stack),
+            growth=of_site.get(name) or Growth(name, stack),
+            survival=lives.get(name) or Survival((), (), ()),
+            lost=None if lost_by_site is None else lost_by_site.get(name, Lost()),
+            content=contents.get(name, ""),
+            block_bytes=sizes.get(name, 0),
+        )
+        for name, stack in _stacks(watched.before, after, key).items()
+    ]
+    return grown, sorted(found, key=_importance, reverse=True)
+
+
+# ---- one leak, several callers -----------------------------------------------------------------------------
+
+
+def _leaks(sites: list[Site], sites_of: Callable[[dict[Hashable, Frame]], list[Site]]) -> list[Site]:
+    """The sites; those of one line that all leak, with all callers, as one.  One caller may have too few
+    samples for a verdict of its own.  `sites_of`: judges those that have a frame together, with that as their
+    key."""
+    by_line: dict[Frame, list[Site]] = defaultdict(list)
+    for site in sites:
+        if site.frames and (site.keeps or (site.growth.bytes > 0 and not site.survival.freed_samples)):
+            by_line[site.frames[0]].append(site)
+    by_line = {frame: parts for frame, parts in by_line.items() if len(parts) > 1}
+    if not by_line:
+        return sites
+    lines = {site.growth.key: frame for frame, parts in by_line.items() for site in parts}
+    joined, found = set[Hashable](), list[Site]()
+    for whole in sites_of(lines):
+        parts = by_line.get(whole.growth.key, []) if isinstance(whole.growth.key, Frame) else []
+        if parts and (whole.keeps or (whole.is_growing and not any(site.keeps for site in parts))):
+            parts.sort(key=lambda site: -site.growth.bytes)
+            whole.frames, whole.parts = _common([site.frames for site in parts]), tuple(parts)
+            joined |= {site.growth.key for site in parts}
+            found.append(whole)
+    found += [site for site in sites if site.growth.key not in joined]
+    return sorted(found, key=_importance, reverse=True)
+
+
+def _by_line(key: StackKey, lines: dict[Hashable, Frame]) -> StackKey:
+    return lambda stack: lines.get(key(stack), key(stack))
+
+
+def _common(stacks: Sequence[tuple[Frame, ...]]) -> tuple[Frame, ...]:
+    """The innermost frames that all have."""
+    alike = takewhile(lambda frames: len(set(frames)) == 1, zip(*stacks, strict=False))
+    return tuple(frames[0] for frames in alike)
+
+
+# ---- by site -----------------------------------------------------------------------------------------------
 
 
 def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hashable, Stack]:
@@ -190,11 +249,20 @@ def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hasha
     return known
 
 
-def _lost_by_site(profile: Profile, lost: Sequence[bool] | Flags, key: StackKey) -> dict[Hashable, Lost]:
+def _lost_by_site(profile: Profile, reached: Leaks, key: StackKey) -> dict[Hashable, Lost]:
     found: dict[Hashable, Lost] = {}
-    for one, is_lost in zip(profile.samples, lost, strict=True):
+    for one, is_lost in zip(profile.samples, reached.lost_samples, strict=True):
         found.setdefault(key(one.stack), Lost()).add(one.weight_bytes, bool(is_lost))
     return found
+
+
+def _block_sizes(profile: Profile, key: StackKey) -> dict[Hashable, int]:
+    """The size of most of each site's sampled blocks."""
+    counts: dict[Hashable, Counter[int]] = defaultdict(Counter)
+    for one in profile.samples:
+        counts[key(one.stack)][one.block_bytes] += 1
+    most = {site: sizes.most_common(1)[0] for site, sizes in counts.items()}
+    return {site: size for site, (size, count) in most.items() if count > counts[site].total() * MOST_SHARE}
 
 
 def _contents(profile: Profile, contents: dict[int, Content], key: StackKey) -> dict[Hashable, str]:

@@ -30,6 +30,7 @@ from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
 from hakmem.layout.memory import Addresses, Flags, Integers
+from hakmem.profile.live import live_births
 from hakmem.target.target import Target, making_sense
 
 DRAWS = 2000
@@ -85,6 +86,7 @@ class Options:
     progress: Progress = no_progress
     sleep: Callable[[float], None] = time.sleep
     samples: Sequence[int] = ()  # of a profile: where the sampler has found their blocks
+    births_ns: Sequence[int] = ()  # of these
     described: Sequence[int] = ()  # rows of these whose contents are wanted
 
 
@@ -192,7 +194,8 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     contents = Contents(block_map, Files(target))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
     sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
-    described = [row for row in options.described if sampled[row] != NONE]
+    stayed = stayed_samples(target, options) & (sampled != NONE)
+    described = [row for row in options.described if stayed[row]]
     return Leaks(
         **Whose.head_of(target),
         is_frozen=options.freeze and target.process is not None,
@@ -210,9 +213,19 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         is_whole=is_whole,
         freeze_tells=target.process is not None and not options.freeze and not verdict.swapped_bytes,
         notes=notes_of(verdict),
-        lost_samples=np.isin(sampled, lost),
+        lost_samples=np.isin(sampled, lost) & stayed,
         sample_contents=dict(zip(described, contents.of(sampled[described]), strict=True)),
     )
+
+
+def stayed_samples(target: Target, options: Options) -> Flags:
+    """Which samples have not been freed since they were read.  Those that have were reached by the program;
+    the next block at that address, with the same content, would seem to be lost in its place."""
+    if target.process is None or not options.births_ns:
+        return np.ones(len(options.samples), bool)
+    live = live_births(target)
+    places = zip(options.samples, options.births_ns, strict=True)
+    return np.fromiter((place in live for place in places), bool, len(options.samples))
 
 
 def set_aside(block_map: BlockMap, lost: Integers, head_of: Integers, count: int) -> tuple[Flags, Integers]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.errors import HakmemError
+from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.signals import die_of
 from hakmem.commands.arguments import (
     COST,
@@ -62,6 +62,7 @@ class Asked:
     examples: bool = EXAMPLES
     executable: Path | None = EXECUTABLE
     libraries: tuple[Path, ...] = LIBRARIES
+    check: bool = option("--check", help="Exit with status 1 if a site leaks, or blocks are definitely lost.")
     as_json: bool = JSON
     everything: bool = EVERY_CONTENT
 
@@ -85,6 +86,7 @@ def command(asked: Asked) -> None:
       hakmem leaks 1234
       hakmem leaks 1234 --for 5m --cost 20
       hakmem leaks 1234 --no-profile --freeze
+      hakmem leaks 1234 --freeze --check || exit 1
       hakmem leaks core.1234 --json | jq -r .verdict
     """
     from hakmem.views.leaks_text import print_leaks
@@ -97,6 +99,8 @@ def command(asked: Asked) -> None:
         print_leaks(console(), found, asked.everything)
     if stopped_by is not None:
         die_of(stopped_by)
+    if asked.check and found.has_leaks:
+        raise SystemExit(ExitCode.FAILED)
 
 
 def checked(asked: Asked) -> Target:
@@ -142,7 +146,8 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
         try:
             with progress_bar("scanning") as progress:
                 options = Options(asked.wait_s, asked.freeze, asked.swapped, asked.examples)
-                known = replace(options, samples=samples, described=watched.described)
+                births = watched.after.births_ns if watched.after else []
+                known = replace(options, samples=samples, births_ns=births, described=watched.described)
                 reached = find_leaks(opened, replace(known, progress=progress))
         except HakmemError as error:
             if not samples:

@@ -97,10 +97,11 @@ def read_profile(
             profile.samples = list(merged(segments, stacks, target.schema, now_ms, younger_ms))
         else:
             began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
-            for address, _, sample in _read_samples(
+            for address, born_ns, sample in _read_samples(
                 target, state, segments, stacks, began_ms if mode is Mode.NEW else 0
             ):
                 profile.blocks.append(address)
+                profile.births_ns.append(born_ns)
                 profile.samples.append(sample)
             profile.lifetimes = _by_stack(lifetimes, stacks)
             profile.allocated = list(_allocated(stacks, weights, start))
@@ -149,6 +150,18 @@ def read_stacks(target: Target) -> dict[int, Calls]:
     with making_sense(target):
         stacks = _read_sites(target, read_state(target), target.maps())[0]
         return {number: calls_of(stack.frames) for number, stack in stacks.items()}
+
+
+def live_births(target: Target) -> set[tuple[int, int]]:
+    """Where each live sample is, and its birth in nanoseconds."""
+    with making_sense(target):
+        found = set[tuple[int, int]]()
+        mask = np.uint64((1 << target.schema.constant("sample_halvings_shift")) - 1)
+        for segment in _segments(target, read_state(target), "sample"):
+            used = segment["keys"] > KEY_BUSY
+            addresses, births = segment["keys"][used] & mask, segment["samples"]["born_ns"][used]
+            found.update(zip(addresses.tolist(), births.tolist(), strict=True))
+        return found
 
 
 def read_live_samples(target: Target) -> list[tuple[int, Sample]]:

@@ -193,6 +193,7 @@ class Profile:
     names: dict[int, tuple[Frame, ...]] = field(default_factory=dict)  # by address, inlined calls first
     # From a process or a core; files do not keep them.
     blocks: list[int] = field(default_factory=list)  # where the sampler has found each of `samples`
+    births_ns: list[int] = field(default_factory=list)  # when it did: another block has another
     lifetimes: dict[Stack, Lifetimes] = field(default_factory=dict)
 
     @property

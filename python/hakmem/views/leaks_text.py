@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.blocks.conclusion import MS_PER_S, Conclusion, rate_text
+from hakmem.blocks.conclusion import HOUR_S, MS_PER_S, Conclusion, is_slow, rate_text
 from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.profile.growth import Grown
@@ -69,8 +69,10 @@ def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
     shown_sites = chosen if everything else chosen[:SITES_SHOWN]
     length = duration_text(grown.seconds)
     if shown_sites:
-        columns = ["growth", "95 % interval", "a second", "for certain", "unreachable", "<site"]
-        rows = [growth_row(one, grown) for one in shown_sites]
+        is_by_hour = all(is_slow(grown.rate(one.growth.bytes)) for one in shown_sites)
+        rate = "an hour" if is_by_hour else "a second"
+        columns = ["growth", "95 % interval", rate, "for certain", "unreachable", "<site"]
+        rows = [growth_row(one, grown, HOUR_S if is_by_hour else 1) for one in shown_sites]
         console.print(table(f"Growth by site, in {length}", columns, rows))
         hidden(console, len(chosen) - len(shown_sites), "site")
         ages = ages_of(shown_sites)
@@ -83,13 +85,14 @@ def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
     console.print()
 
 
-def growth_row(site: Site, grown: Grown) -> list[str | Text]:
+def growth_row(site: Site, grown: Grown, seconds: int) -> list[str | Text]:
+    """`seconds`: of the rate, the same in all rows."""
     one = site.growth
     certain = "" if one.certain is None else bytes_text(max(0, round(one.certain.value)))
     return [
         bytes_text(round(one.bytes)),
         span_text(*one.interval) or "exact",
-        rate_text(grown.rate(one.bytes)),
+        bytes_text(round(grown.rate(one.bytes) * seconds)),
         certain,
         lost_text(site),
         site_text(site.frames),
@@ -153,7 +156,7 @@ def sum_rows(found: Leaks) -> list[list[str]]:
         rows.append(("perhaps lost", found.perhaps, perhaps_text(found)))
     if found.freed_only.blocks:
         rows.append(
-            ("of these", found.freed_only, "freed blocks still point to them: their holder was freed first")
+            ("of the lost", found.freed_only, "blocks whose owner has been freed, and still points to them")
         )
     if found.interior.blocks:
         rows.append(("interior only", found.interior, INTERIOR))
@@ -186,4 +189,4 @@ def how(found: Leaks) -> str:
     length = length or duration_text(slowest["seconds"])
     stopped = ", for which the process was stopped" if found.is_frozen else ""
     rate = bytes_text(slowest["read_bytes"] / max(slowest["processor_seconds"], 1e-3))
-    return f"{way} of {read} in {length}{stopped}: {rate} for each second of a processor."
+    return f"{way} of {read} in {length}{stopped}: {rate} per CPU second."
