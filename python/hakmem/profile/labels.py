@@ -17,6 +17,11 @@ from hakmem.target.python_frames import is_place
 PYTHON_PREFIX = "py::"
 PYTHON_SUFFIX = ".py"
 INTERPRETER = re.compile(r"(lib)?python[0-9.]*[a-z]*(\.so[0-9.]*)?")
+# Files of JavaScript, those of node itself, and what runs them.
+SCRIPT = re.compile(r"(node:|file://|internal/).*|.*\.[cm]?[jt]sx?")
+OF_NODE = re.compile(r"(node:|internal/).*")
+ENGINE = re.compile(r"node(js)?|electron|(libnode|libv8\w*|libuv)\.so[0-9.]*")
+BUILTIN = re.compile(r"(Builtins_|Builtin:|BytecodeHandler:|Stub:).*")  # code of V8's that it copies anywhere
 # The libraries of C and C++, by any name of theirs.
 RUNTIME = re.compile(
     r"(libc|libm|libdl|librt|libpthread|ld|libstdc\+\+|libc\+\+(abi)?|libgcc_s)(-[\w.-]+|\.musl-\w+)?\.so[0-9.]*"
@@ -61,15 +66,28 @@ class Labels:
         return self._stacks[stack]
 
     def folded(self, stack: Stack) -> Stack:
-        """Without the interpreter's frames, if it has lines of Python."""
-        folds = not self._with_internals and any(map(is_place, stack))
+        """Without the interpreter's frames, if it has lines of Python or functions of JavaScript."""
+        folds = not self._with_internals and any(is_place(at) or self._is_script(at) for at in stack)
         return self._without_interpreter(stack) if folds else stack
 
     def _without_interpreter(self, stack: Stack) -> Stack:
-        """The functions that it runs stand for it, if the stack has them."""
+        """The functions that it runs stand for it, if the stack has them; of JavaScript those that are not
+        node's own."""
+        if any(map(self._is_script, stack)):
+            stack = tuple(at for at in stack if not self._is_of_engine(at))
         if not any(is_place(at) or self.at(at)[0].function.startswith(PYTHON_PREFIX) for at in stack):
             return stack
         return tuple(at for at in stack if not self._in(at, INTERPRETER))
+
+    def _is_script(self, address: int) -> bool:
+        """Is it the program's own JavaScript?"""
+        file = self.at(address)[0].file
+        return SCRIPT.fullmatch(file) is not None and OF_NODE.fullmatch(file) is None
+
+    def _is_of_engine(self, address: int) -> bool:
+        frame = self.at(address)[0]
+        is_named = OF_NODE.fullmatch(frame.file) or BUILTIN.fullmatch(frame.function)
+        return is_named is not None or self._in(address, ENGINE) is not None
 
     def site(self, stack: Stack, depth: int) -> tuple[Frame, ...]:
         """The innermost frames from the first that is the program's own, and without the interpreter's if

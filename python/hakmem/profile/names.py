@@ -5,6 +5,7 @@ the build ids in the profile say whether a file is the right one."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -24,6 +25,10 @@ from hakmem.target.process import Process
 from hakmem.target.python_frames import place_of
 
 DWARF_SECTIONS = (".debug_info", ".zdebug_info")
+JAVASCRIPT = re.compile(  # JS: node 18 and later; the others: earlier ones
+    r"(JS|LazyCompile|Function|Script|Eval):[*^~+']*(?P<function>\S*) "
+    r"(?P<file>\S.*):(?P<line>[0-9]{1,9}):[0-9]+"
+)
 Names = dict[int, tuple[Frame, ...]]
 
 
@@ -107,7 +112,10 @@ def _demangled(raw: dict[int, list[Frame]]) -> Names:
 
 
 def _compiled(name: str) -> Frame:
-    """A name of a perf map file; CPython's are `py::function:file`."""
+    """A name of a perf map file; CPython's are `py::function:file`, V8's `JS:*function file:line:column`,
+    with a sign for the tier that has compiled it: one function has code of several."""
+    if found := JAVASCRIPT.fullmatch(name):
+        return Frame(found["function"] or "<anonymous>", found["file"], int(found["line"]))
     function, _, file = name.rpartition(":")
     return Frame(function, file) if function.startswith("py::") else Frame(name)
 
