@@ -1,14 +1,17 @@
 """CPython's own allocator hides objects from hakmem: `run --python` switches it off; `why` and `profile` say
 when it is on."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from hakmem.doctor.runtimes import hidden, ignores_environment, runtime_of
+from mirrors import CannotFetchError
 from tool.conftest import Tool
 from tool.processes import hakmem, hakmem_json, running
+from tool.pythons import python_of
 
 CODE = "import os, sys; print(os.environ.get('PYTHONMALLOC')); sys.exit(7)"
 WAITS = "x = [str(i) * 3 for i in range(20000)]; print('ready', flush=True); import time; time.sleep(300)"
@@ -114,6 +117,51 @@ if sys.argv[2] == "moves":
 print("ready", flush=True)
 time.sleep(300)
 """
+
+
+GLOBAL = """
+import ctypes, sys, time
+from pathlib import Path
+AUDIT = []
+class Record:
+    def __init__(self): self.body = bytearray(5000)
+for _ in range(100): AUDIT.append(Record())
+def where():
+    return hex(ctypes.addressof((ctypes.c_char * 5000).from_buffer(AUDIT[50].body)))
+Path(sys.argv[1]).write_text(where())
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+def one_python(version: str) -> str:
+    try:
+        return str(python_of(version)) if version else PYTHON
+    except CannotFetchError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("version", ["", "3.8", "3.10", "3.13"])
+def test_a_path_ends_at_the_variable_that_holds_the_object(tmp_path: Path, lib: Path, version: str) -> None:
+    """Not in the collector's list, which links all objects, nor in a word that a free list has left."""
+    file, python = tmp_path / "address", one_python(version)
+    with running([python, "-c", GLOBAL, str(file)], lib, {"PYTHONMALLOC": "malloc"}) as process:
+        path = hakmem_json("what", process.pid, file.read_text(), "--path")["path"]
+        text = hakmem("what", process.pid, file.read_text(), "--path").stdout
+    assert path[-1]["variable"] == "__main__.AUDIT", path
+    types = [one["content"]["name"] for one in path if one["content"]]
+    assert types[0] == "bytearray"
+    assert "list" in types
+    assert re.search(r"variable __main__.AUDIT: block .*, points 16 bytes into the block", text), text
+
+
+def test_what_a_path_cannot_show_is_said(tmp_path: Path, lib: Path) -> None:
+    """In CPython's own arenas there is no way from object to object."""
+    file = tmp_path / "address"
+    with running([PYTHON, "-c", GLOBAL, str(file)], lib) as process:
+        said = hakmem("what", process.pid, file.read_text(), "--path")
+    assert "hakmem run --python" in said.stderr
+    assert "root: anonymous mapping" in said.stdout
 
 
 @pytest.mark.long("2 seconds each", keep=1)

@@ -80,7 +80,7 @@ class Files:
             return "not mapped"
         owner = self.owner_of(mapping)
         if owner is None:
-            return mapping.path or f"anonymous memory at {mapping.start:#x}"
+            return mapping.path or f"anonymous mapping {mapping.start:#x}"
         symbol = self.symbol_at(address)
         start = next((one.start for one in self.mappings if one.path == owner.path), owner.start)
         place = f"{symbol[0]}+{symbol[1]:#x}" if symbol else f"+{address - start:#x}"

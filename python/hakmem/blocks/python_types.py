@@ -35,16 +35,32 @@ class PythonTypes:
         """The type of types; None: the program has no CPython."""
         return self._files.address_of("PyType_Type", "python")
 
+    @property
+    def is_known(self) -> bool:
+        """Does the program have a CPython?"""
+        return self._type_type is not None
+
     def name(self, words: list[int]) -> str | None:
         """The type of the object in a block that begins with these words."""
-        if self._type_type is None:
-            return None
-        for start in OBJECT_STARTS:
+        start = self.start(words)
+        return None if start is None else self._type_name(words[(start + TYPE_OF_OBJECT) // WORD_BYTES])
+
+    def is_dead(self, words: list[int]) -> bool:
+        """Is it an object without references, which CPython keeps for reuse, as a function's last frame?"""
+        places = [(start + TYPE_OF_OBJECT) // WORD_BYTES for start in OBJECT_STARTS if self.is_known]
+        return self.start(words) is None and any(
+            not words[place - 1] and words[place] and self._type_name(words[place]) is not None
+            for place in places
+            if place < len(words)
+        )
+
+    def start(self, words: list[int]) -> int | None:
+        """Where that object begins; None if there is none."""
+        for start in OBJECT_STARTS if self.is_known else ():
             place = (start + TYPE_OF_OBJECT) // WORD_BYTES
-            if place < len(words) and 0 < words[place - 1] & 0xFFFFFFFFFFFF < REFERENCES_MAX:
-                found = self._type_name(words[place])
-                if found is not None:
-                    return found
+            is_counted = place < len(words) and 0 < words[place - 1] & 0xFFFFFFFFFFFF < REFERENCES_MAX
+            if is_counted and self._type_name(words[place]) is not None:
+                return start
         return None
 
     def _find(self, address: int) -> str | None:

@@ -15,6 +15,7 @@ from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.marking import distinct
 from hakmem.blocks.pointers import Found, batches, each, pointers_in
+from hakmem.blocks.python_references import PythonReferences
 from hakmem.blocks.regions import Kind, Region, Regions, Runs
 from hakmem.blocks.scanning import Scanning
 from hakmem.blocks.threads import Thread, kernel_words
@@ -38,6 +39,7 @@ class Referrer:
     block_bytes: int | None = None
     is_live: bool = True  # that block
     content: Content | None = None  # of it
+    variable: str = ""  # of a Python module, whose value the word is
 
     @property
     def is_root(self) -> bool:
@@ -141,16 +143,27 @@ def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) 
 
 
 def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer]:
-    """From the block, step by step, to a root: a shortest way.  Empty if the steps did not suffice."""
+    """From the block, step by step, to a root, or to a variable of a Python module: a shortest way.  Empty if
+    the steps did not suffice."""
     finder = Finder(block_map, files)
+    python = PythonReferences(block_map.reading.target.memory, files)
+    found = _path(finder, block_map, block, python) if python.is_known else []
+    return found or _path(finder, block_map, block, None)
+
+
+def _path(finder: Finder, block_map: BlockMap, block: int, python: PythonReferences | None) -> list[Referrer]:
+    """`python`: only by what is a reference there."""
     # Block → a word in it, and the block that this points into.
     found_by: dict[int, tuple[Referrer, int]] = {}
     wave = np.array([block])
     for _ in range(STEPS_MAX):
         registers = [(one, int(b)) for b in wave.tolist() for one in finder.of_registers(int(b))]
+        steps = [*registers, *_steps(finder, wave, is_whole=python is not None)]
+        if python is not None:
+            steps = _references(steps, block_map, python)
         fresh: dict[int, tuple[Referrer, int]] = {}
-        for one, target in (*registers, *_steps(finder, wave)):
-            if one.is_root:
+        for one, target in steps:
+            if one.is_root or one.variable:
                 return _way(found_by, one, target, block)
             if not one.is_live or one.block_start is None:
                 continue
@@ -164,14 +177,28 @@ def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer
     return []
 
 
-def _steps(finder: Finder, wave: Integers) -> list[tuple[Referrer, int]]:
-    """All referrers of a wave; roots first."""
+def _references(
+    steps: list[tuple[Referrer, int]], block_map: BlockMap, python: PythonReferences
+) -> list[tuple[Referrer, int]]:
+    """Those that are; variables of modules first."""
+    found = []
+    for one, target in steps:
+        start = int(block_map.starts_of(np.array([target]))[0])
+        if python.is_reference(start, one.points_at_offset, one.where, one.block_start):
+            table = one.block_start if one.is_live else None
+            variable = python.variable(one.address, table) if table else ""
+            found.append((replace(one, variable=variable), target))
+    return sorted(found, key=lambda step: not step[0].variable)
+
+
+def _steps(finder: Finder, wave: Integers, *, is_whole: bool = False) -> list[tuple[Referrer, int]]:
+    """All referrers of a wave; roots first, and then no others unless `is_whole`."""
     found = []
     for hits in finder.hits(wave):
         for row in range(min(len(hits.blocks), FOLLOWED_MAX)):
             one = hits.chosen(slice(row, row + 1))
             found += [(referrer, int(hits.blocks[row])) for referrer in finder.described(one)]
-        if found and found[-1][0].is_root:
+        if found and found[-1][0].is_root and not is_whole:
             break
     return found
 

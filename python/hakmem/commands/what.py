@@ -91,6 +91,9 @@ def command(asked: Asked) -> None:
     if asked.address is None and asked.with_path:
         raise click.UsageError("--path needs an address: hakmem what PID 0x7f12… --path")
     opened = open_target(asked.target, asked.executable, asked.libraries)
+    if asked.address is None or asked.with_path:
+        for note in hidden_in(opened.process):
+            say(note)
     if asked.address is not None:
         with progress_bar("scanning") as progress:
             moved = moved_files(asked.executable, asked.libraries)
@@ -100,8 +103,6 @@ def command(asked: Asked) -> None:
         else:
             print_block(console(), block, asked.examples)
         return
-    for note in hidden_in(opened.process):
-        say(note)
     with progress_bar("reading") as progress:
         answer = what_lives(opened, asked.block_bytes, asked.draws, asked.examples, progress)
     if asked.as_json:

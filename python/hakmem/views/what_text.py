@@ -198,10 +198,11 @@ def content_text(content: Content, examples: bool) -> str:
 
 def referrer_text(one: Referrer) -> str:
     """Where the word is, and where it points."""
-    at = "its start" if one.points_at_offset == 0 else f"its byte {one.points_at_offset}"
+    bytes_in = counted(one.points_at_offset, "byte")
+    at = "points to its start" if one.points_at_offset == 0 else f"points {bytes_in} into the block"
     content = one.content
     type_name = f", {content.kind.value}: {one_line([content.name])}" if content and content.name else ""
     size = f" ({one.block_bytes:,} B{type_name})" if one.block_bytes else ""
     place = "" if one.is_root and one.kind in ("register", "kernel") else f"{one.address:#x}  "
-    kind = "" if one.kind in ("block", "register", "kernel", "stack") else f"{one.kind}: "
-    return f"{place}{kind}{one.where}{size} → {at}"
+    kind = "root: " if one.is_root else f"variable {one_line([one.variable])}: " if one.variable else ""
+    return f"{place}{kind}{one.where}{size}, {at}"
