@@ -26,6 +26,7 @@ class Runtime:
     serves: str  # served by hakmem
     advice: str
     switch: tuple[str, str] | None = None  # the variable, and its value, that makes it use malloc
+    left_out: str = ""  # the objects that do not, until it is set; with the verb
 
 
 RUNTIMES = (
@@ -47,6 +48,7 @@ RUNTIMES = (
         "larger ones and extensions",
         "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem",
         PYTHON_SWITCH,
+        "CPython objects up to 512 bytes (pymalloc) are",
     ),
     Runtime(
         "Node.js", r"(node|nodejs|electron|deno|chrome)$", r"libnode\.so|libv8",
@@ -69,6 +71,7 @@ RUNTIMES = (
         "most memory comes from Zend's own 2 MiB chunks; hakmem serves the libraries of extensions",
         "USE_ZEND_ALLOC=0 makes all of it use hakmem",
         ("USE_ZEND_ALLOC", "0"),
+        "PHP's values (in Zend's own chunks) are",
     ),
     Runtime(
         "Ruby", r"ruby[\d.]*$", r"libruby",
@@ -130,7 +133,7 @@ def hidden(found: Runtime | None, environment: Mapping[str, str], words: Sequenc
     is_ignored = found.name == CPYTHON and ignores_environment(words)
     if is_switched(found, environment) and not is_ignored:
         return None
-    return f"hakmem does not see all of {found.name}'s objects: {found.serves}; {found.advice}."
+    return f"{found.left_out} not included: {found.advice}."
 
 
 def hidden_in(process: Process | None) -> list[str]:
