@@ -68,8 +68,9 @@ NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t
 
 INLINE void *move(void *block, enum kind kind, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_named = kind >= KIND_named_slab && kind <= KIND_hardened_named_range;
-  bool is_growing =
-      !is_named && size > keep_bytes && keep_bytes > MID_MAX_BYTES && size > ROOMY_MIN_BYTES;
+  bool is_large = kind_knows_request(kind) ? size > MID_MAX_BYTES
+                                           : keep_bytes > MID_MAX_BYTES && size > ROOMY_MIN_BYTES;
+  bool is_growing = !is_named && size > keep_bytes && is_large;
   bool is_other = is_growing || UNLIKELY(is_named || heap_of_thread->used);
   int errno_before = size == keep_bytes ? errno : 0;
   void *target =

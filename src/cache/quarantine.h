@@ -8,7 +8,7 @@
  * is used again (HAKMEM_HARDEN=2: while it waits, too), was written to after its free. Ready blocks come from the waiting ones, or from
  * random places of a slab.
  *
- * Ranges (blocks above 32 KiB) wait apart and inaccessible: their pages are given back at once, so they hold nothing but addresses,
+ * Ranges (large blocks) wait apart and inaccessible: their pages are given back at once, so they hold nothing but addresses,
  * which must be left for other threads: 2 GiB a heap. */
 #ifndef HAK_CACHE_QUARANTINE_H
 #define HAK_CACHE_QUARANTINE_H

@@ -38,16 +38,13 @@ RESIDENT void checked_init(void) {
   misuse_may_walk = may_walk;
 }
 
-/* Blocks up to this lie in slabs; larger ones have closed pages around them. */
-#define SLAB_BLOCK_MAX_BYTES (STEPPED_MAX_BYTES - TRAILER_BYTES)
-
 static bool is_in_slab(uint32_t entry) { return map_slab_class(entry) < SLAB_CLASS_COUNT; }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
 
 /* The smallest class has no room for a byte. */
 unsigned checked_class_of(size_t size, size_t alignment) {
-  if (size > SLAB_BLOCK_MAX_BYTES) return SLAB_CLASS_COUNT;
+  if (!is_for_slab(size)) return SLAB_CLASS_COUNT;
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
@@ -95,7 +92,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
 /* Guarded samples (HAKMEM_GUARD) are drawn on the longer path. */
 void *checked_take_ready(struct heap *heap, size_t size, size_t alignment, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
-  if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
+  if (UNLIKELY(!quarantine || !size || !is_for_slab(size) || options.guard)) return NULL;
   unsigned class = LIKELY(alignment == 1) ? class_of_size(size + TRAILER_BYTES)
                                           : checked_class_of(size, alignment);
   if (UNLIKELY(class == SLAB_CLASS_COUNT) || heap_may_be_armed(heap)) return NULL;

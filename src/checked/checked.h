@@ -7,8 +7,8 @@
  *   free     live bit cleared ── trailer and slack whole? ── both sides intact? ── wiped ── quarantine
  *
  * Each block of a slab has a live bit (live.h), changed atomically: a second free by any thread is found at once. Blocks of named heaps
- * come from their slab and return there, without a quarantine (heap/in_named.c). Blocks above 32 KiB are alone between closed pages
- * (checked_range.h), and malloc(0) is on one (hardened/nothing.h). */
+ * come from their slab and return there, without a quarantine (heap/in_named.c). Larger blocks (hardened/wipe.h) are alone between
+ * closed pages (checked_range.h), and malloc(0) is on one (hardened/nothing.h). */
 #ifndef HAK_CHECKED_CHECKED_H
 #define HAK_CHECKED_CHECKED_H
 

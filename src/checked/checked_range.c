@@ -12,49 +12,66 @@
 /* Whether a page at least precedes the block. */
 static bool has_front(size_t alignment) { return alignment <= os_page_bytes(); }
 
+/* Pages that checked_range_move may fill begin a page earlier: such a block has two in front. */
+#define MOVED_MIN_BYTES ((size_t)1 << 20)
+
+/* The closed pages in front. The colour's field holds no more than a granule: pages of 64 KiB have none there, only another block's. */
+static size_t front_bytes(size_t size, size_t alignment) {
+  size_t bytes = os_page_bytes() << (size >= MOVED_MIN_BYTES);
+  return has_front(alignment) && bytes + os_page_bytes() <= UINT16_MAX ? bytes : 0;
+}
+
 static size_t granules_for(size_t size, size_t alignment) {
   size_t page_bytes = os_page_bytes();
-  /* The colour's field holds no more than a granule: with pages of 64 KiB room for one would only be slack. */
-  bool has_room = has_front(alignment) && page_bytes + alignment <= UINT16_MAX;
-  size_t front_bytes = has_room ? page_bytes + alignment : 0;
-  size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes;
+  size_t bytes =
+      front_bytes(size, alignment) + round_up(size + TRAILER_BYTES, page_bytes) + page_bytes;
   return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
 
 static uintptr_t end_of_range(size_t granule) {
-  return granule_address(granule + range_info(granule)->granules) - os_page_bytes();
+  return granule_address(granule + range_info(granule)->granules);
 }
 
-size_t checked_range_capacity(uintptr_t block) { return end_of_range(granule_of(block)) - block; }
+/* Where the block's last page ends; those behind it are closed, one at least. */
+static uintptr_t end_of_block(size_t granule) {
+  return end_of_range(granule) - range_info(granule)->closed_pages * os_page_bytes();
+}
+static void set_end_of_block(size_t granule, uintptr_t end) {
+  range_info(granule)->closed_pages = (uint8_t)((end_of_range(granule) - end) / os_page_bytes());
+}
+static uintptr_t end_for(uintptr_t block, size_t size) {
+  return round_up(block + size + TRAILER_BYTES, os_page_bytes());
+}
 
-/* The rightmost place that the alignment allows; the colour's field holds no more than a granule. */
-static size_t place_in(size_t granule, size_t size, size_t alignment) {
+size_t checked_range_capacity(uintptr_t block) { return end_of_block(granule_of(block)) - block; }
+
+/* Where the block begins, as near to the end of its last page as the alignment allows. */
+static size_t place_in(size_t size, size_t alignment) {
   if (!has_front(alignment)) return 0;
-  uintptr_t last = end_of_range(granule) - TRAILER_BYTES - size;
+  size_t page_bytes = os_page_bytes(), bytes = size + TRAILER_BYTES;
   size_t unit = alignment < sizeof(void *) * 2 ? sizeof(void *) * 2 : alignment;
-  size_t offset = round_down(last, unit) - granule_address(granule);
-  size_t most = round_down(UINT16_MAX, unit);
-  return offset < most ? offset : most;
+  return front_bytes(size, alignment) + round_down(round_up(bytes, page_bytes) - bytes, unit);
 }
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
 
 /* Opens the block's pages, and closes all others. A range that is not known to be closed may be so in parts; the call does not fail if
- * only its ends stay open, as the system has no more mappings. */
+ * some others stay open, as the system has no more mappings. */
 static bool open_for(size_t granule, uintptr_t block) {
-  uintptr_t begin = granule_address(granule), first = first_page(block),
-            end = end_of_range(granule);
+  uintptr_t begin = granule_address(granule), first = first_page(block);
+  uintptr_t end = end_of_block(granule), range_end = end_of_range(granule);
   if (!os_open_pages((void *)first, end - first)) return false;
   if (LIKELY(range_info(granule)->is_closed)) return true;
   if (first != begin) os_close_pages((void *)begin, first - begin);
-  os_close_pages((void *)end, os_page_bytes());
+  os_close_pages((void *)end, range_end - end);
   return true;
 }
 
 /* A block that may grow on gets half as much room, in addresses alone: strict overcommit would charge it. */
 static size_t take_range(struct heap *heap, const struct allocation *allocation, size_t granules) {
+  size_t headroom = (granules + HEADROOM_DIVISOR - 1) / HEADROOM_DIVISOR;
   struct range_request range = {granules, alignment_granules(allocation->alignment),
-                                heap->owner.number, granules / HEADROOM_DIVISOR};
+                                heap->owner.number, headroom};
   size_t granule = NO_GRANULE;
   if (allocation->is_growing && !os_overcommit_is_strict())
     granule = range_take_fresh(&range, &heap->owner.counters);
@@ -70,8 +87,9 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);
   info->site = allocation->site;
-  info->colour_bytes = (uint16_t)place_in(granule, size, allocation->alignment);
+  info->colour_bytes = (uint16_t)place_in(size, allocation->alignment);
   uintptr_t block = range_block(granule);
+  set_end_of_block(granule, end_for(block, size));
   bool is_open = open_for(granule, block);
   info->is_closed = false; /* a refused call may have been done in part */
   if (!is_open) {
@@ -107,11 +125,11 @@ static bool close_whole(size_t granule) {
   return os_close_pages(begin, bytes);
 }
 
-/* Closes the range, or else wipes it from its first open byte on; then it waits. */
-static void bury(struct heap *heap, size_t granule, uintptr_t open) {
+/* Closes the range, or else wipes its open pages; then it waits. */
+static void bury(struct heap *heap, size_t granule, uintptr_t open, uintptr_t open_end) {
   struct range_info *info = range_info(granule);
   info->is_closed = close_whole(granule);
-  if (UNLIKELY(!info->is_closed)) memset((void *)open, 0, end_of_range(granule) - open);
+  if (UNLIKELY(!info->is_closed) && open < open_end) memset((void *)open, 0, open_end - open);
   if (heap)
     quarantine_add_range(heap, granule);
   else
@@ -122,48 +140,59 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
   size_t granule = granule_of(block);
   check_front(block, entry);
   if (big_note_freed(granule, heap_counters(heap)))
-    bury(heap, granule, first_page(block));
+    bury(heap, granule, first_page(block), end_of_block(granule));
   else
     pointer_fail("free", block); /* another thread freed it first */
 }
 
 /* ---- realloc ------------------------------------------------------------------------------------------------- */
 
-/* Opens the closed page at the end, and closes another. */
-static bool grow(size_t granule, size_t granules, struct counters *counters) {
-  size_t before = range_info(granule)->granules;
-  uintptr_t begin = end_of_range(granule);
-  if (!range_extend(granule, granules, counters)) return false;
-  uintptr_t end = end_of_range(granule);
-  if (!os_open_pages((void *)begin, end - begin)) {
-    range_shrink(granule, before, counters);
-    return false;
-  }
-  range_info(granule)->is_closed = false;
-  os_close_pages((void *)end, os_page_bytes());
+/* The pages behind the block are closed, so that one call opens those that it grows by. Those of free neighbours mostly are, too. */
+static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters *counters) {
+  struct range_info *info = range_info(granule);
+  size_t before = info->granules;
+  uintptr_t end_before = end_of_block(granule);
+  info->is_closed = true; /* until a neighbour is not */
+  bool is_extended = granules == before || range_extend(granule, granules, counters);
+  bool are_closed = info->is_closed, is_open = false;
+  info->is_closed = false;
+  if (!is_extended) return false;
+  is_open = os_open_pages((void *)end_before, end - end_before);
+  if (!is_open)
+    range_shrink(granule, before, counters); /* where it was cut before: no records are missing */
+  set_end_of_block(granule, is_open ? end : end_before);
+  if (!is_open) return false;
+  if (!are_closed) os_close_pages((void *)end, end_of_range(granule) - end);
   range_note_begin(granule, granule + before - 1);
   return true;
 }
 
-/* The part cut off waits as if it had been freed. */
-static bool shrink(struct heap *heap, size_t granule, size_t granules) {
-  if (!range_cut(granule, granules, heap_counters(heap))) return false;
-  os_close_pages((void *)end_of_range(granule), os_page_bytes());
-  bury(heap, granule + granules, granule_address(granule + granules));
+/* Granules that are cut off wait as if they had been freed. */
+static bool shrink(struct heap *heap, size_t granule, size_t granules, uintptr_t end) {
+  size_t before = range_info(granule)->granules;
+  uintptr_t end_before = end_of_block(granule), rest = granule_address(granule + granules);
+  if (granules < before && !range_cut(granule, granules, heap_counters(heap))) return false;
+  uintptr_t closed_to = end_before < rest ? end_before : rest;
+  if (end != closed_to && !os_close_pages((void *)end, closed_to - end))
+    memset((void *)end, 0, closed_to - end);
+  set_end_of_block(granule, end);
+  if (granules < before) bury(heap, granule + granules, rest, end_before);
   return true;
 }
 
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size) {
   size_t granule = granule_of(block), before = range_info(granule)->granules;
-  size_t bytes = block - granule_address(granule) + size + TRAILER_BYTES + os_page_bytes();
-  size_t granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT, capacity_bytes;
-  enum maker maker = trailer_maker(block, checked_range_capacity(block));
-  bool is_resized = granules > before ? grow(granule, granules, heap_counters(heap))
-                                      : granules == before || shrink(heap, granule, granules);
+  size_t capacity_bytes = checked_range_capacity(block);
+  uintptr_t end = end_for(block, size);
+  size_t bytes = end + os_page_bytes() - granule_address(granule);
+  size_t granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
+  enum maker maker = trailer_maker(block, capacity_bytes);
+  bool is_resized = end > block + capacity_bytes ? grow(granule, granules, end, heap_counters(heap))
+                                                 : shrink(heap, granule, granules, end);
   if (!is_resized) return false;
   big_count((int64_t)size_of_granules(granules) - (int64_t)size_of_granules(before), 0);
-  capacity_bytes = checked_range_capacity(block);
-  trailer_write(block, capacity_bytes, size, maker);
+  if (end > block + capacity_bytes) trailer_erase(block, capacity_bytes);
+  trailer_write(block, checked_range_capacity(block), size, maker);
   return true;
 }
 

@@ -1,10 +1,11 @@
-/* checked_range.h: blocks above 32 KiB in hardened mode: ranges of their own, whose pages are closed but for the block's.
+/* checked_range.h: blocks in hardened mode that are too large for slabs: ranges of their own, whose pages are closed but for the block's.
  *
  *   granule 0                                                            last granule
- *   [ closed …      | slack, block: requested bytes, slack, trailer ][ closed page ]
- *                   page boundary                                 page boundary
+ *   [ closed page | slack, block: requested bytes, slack, trailer ][ closed … ]
+ *                 page boundary                                 page boundary
  *
- * A free range is closed altogether and has no pages.  A block with an alignment above a page's begins where its range does, after
+ * The closed pages behind a block are at least one; into the others, up to a granule, and into a free neighbour it grows where it is. A
+ * free range is closed altogether and has no pages.  A block with an alignment above a page's begins where its range does, after
  * another's closed page. */
 #ifndef HAK_CHECKED_CHECKED_RANGE_H
 #define HAK_CHECKED_CHECKED_RANGE_H

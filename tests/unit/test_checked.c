@@ -36,7 +36,7 @@ BARE_TEST(blocks_read_as_zero) {
 /* The lower level leaves what is between the ends of blocks of more than 192 bytes in slabs. */
 CHILD_TEST(small_and_large_blocks_read_as_zero) {
   assert_all_zero(1, WIPED_WHOLLY_BYTES - TRAILER_BYTES + 1);
-  assert_all_zero(32 << 10, 200000);
+  assert_all_zero(MID_MAX_BYTES, 200000);
   for (size_t size = 300; size < 200000; size = size * 3 / 2 + 1) {
     hak_free(memset(must_malloc(size), 0xee, size));
     unsigned char *bytes = hak_calloc(1, size);
@@ -117,6 +117,42 @@ CHILD_TEST(ranges_wait_and_go) {
   REQUIRE(look().big_live_bytes == 0);
   hak_purge(true);
   REQUIRE(heap_of_thread->quarantine->range_count == 0);
+}
+
+/* ---- realloc above 64 KiB ---------------------------------------------------------------------------------- */
+
+static bool is_open(const char *byte) {
+  char content;
+  return os_read_safely(&content, byte, sizeof content);
+}
+
+static size_t capacity_for(const char *block, size_t size) {
+  return round_up((uintptr_t)block + size + TRAILER_BYTES, os_page_bytes()) - (uintptr_t)block;
+}
+
+/* The block keeps its address and content, but not its former trailer; the page behind it is closed. */
+static void resize_in_place(char *block, size_t before, size_t size) {
+  uint64_t opened = load_relaxed(&os_fake.calls[OS_CALL_OPEN_PAGES]);
+  uint64_t closed = load_relaxed(&os_fake.calls[OS_CALL_CLOSE_PAGES]);
+  size_t kept = size < before ? size : before, capacity = capacity_for(block, size), trailer_size;
+  memset(block, 5, before);
+  REQUIRE(hak_realloc(block, size) == block && hak_malloc_usable_size(block) == size);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_OPEN_PAGES]) - opened <= (size > before));
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_CLOSE_PAGES]) - closed <= (size < before ? 2 : 0));
+  REQUIRE(block[0] == 5 && block[kept - 1] == 5);
+  REQUIRE(is_open(block + capacity - 1) && !is_open(block + capacity));
+  if (size > before && capacity > capacity_for(block, before))
+    REQUIRE(!trailer_read((uintptr_t)block, capacity_for(block, before), &trailer_size));
+}
+
+CHILD_TEST(a_grown_block_grows_on_where_it_is) {
+  enum { FROM = 70000, TO = 170000, STEP = 5000, WITHIN = 115000 };
+  char *block = hak_realloc(must_malloc(1000), FROM);
+  for (size_t size = FROM; size < TO; size += STEP) resize_in_place(block, size, size + STEP);
+  resize_in_place(block, TO, FROM); /* the granule that is cut off waits */
+  for (size_t size = FROM; size < WITHIN; size += STEP) resize_in_place(block, size, size + STEP);
+  hak_free(block);
+  REQUIRE(!is_open(block) && !is_open(block + TO - 1));
 }
 
 CHILD_TEST(alignment_is_kept) {

@@ -58,6 +58,22 @@ WAY(free_sized_by_one) { free_sized(take(100), 99); }
 
 WAY(crash_behind_large) { write_at(take(100000), 100000 + 64, 1); }
 
+/* Where it has grown to, and what it has given up. */
+WAY(crash_behind_grown_large) {
+  char *bytes = hide(realloc(take(100000), 105000));
+  write_at(bytes, 105000 + 4096 + 16, 1);
+}
+WAY(crash_behind_shrunk_large) {
+  char *bytes = hide(realloc(take(200000), 70000));
+  write_at(bytes, 70000 + 4096 + 16, 1);
+}
+/* The block that realloc has moved elsewhere. */
+WAY(crash_in_moved_large) {
+  char *bytes = take(100000);
+  free(hide(realloc(bytes, 50 << 20)));
+  write_at(bytes, 5000, 1);
+}
+
 /* A page before it there is another one. */
 WAY(crash_before_large) {
   char *bytes = take(100000);
