@@ -66,12 +66,14 @@ static bool is_dense(size_t chunk) {
     return false;
   }
   void *probe = (void *)chunk_address(load_relaxed(&huge.probe)); /* NOLINT */
-  return !os_is_confined() && /* residency is unknown there */
+  return !os_is_confined() &&                                     /* residency is unknown there */
          os_resident_bytes(probe, CHUNK_BYTES) >= CHUNK_BYTES - CHUNK_BYTES / DENSE_DIVISOR;
 }
 
+bool huge_may_be_requested(void) { return may_let_in() && (huge_is_default() || is_time_to_ask()); }
+
 char huge_request(size_t chunk, char state, bool is_just_mapped, bool are_wanted) {
-  bool may = are_wanted && may_let_in() && (huge_is_default() || is_time_to_ask());
+  bool may = are_wanted && huge_may_be_requested();
   if (may && is_just_mapped) may = is_dense(chunk);
   if (may && state == HUGE_KEPT_OUT) may = may_divide(chunk, 1);
   if (may != (is_just_mapped ? huge_is_default() : state == HUGE_LET_IN)) advise(chunk, may);

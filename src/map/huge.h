@@ -39,6 +39,8 @@ INLINE void huge_keep_out(uintptr_t address, size_t bytes) {
 
 /* Chunks that have just been mapped and will be used as wholes: their state. The kernel is not asked for huge pages. */
 char huge_let_in(size_t chunk, size_t count);
+/* False where huge_request would refuse. */
+bool huge_may_be_requested(void);
 /* For a chunk that has no resident page and is the caller's alone, just mapped or let in: its new state. Where the kernel wants to be asked
  * for huge pages, it is. `are_wanted`: the heap is large. */
 char huge_request(size_t chunk, char state, bool is_just_mapped, bool are_wanted);

@@ -92,11 +92,11 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
 enum { OCCUPIED_TRIES = 16 };
 
 /* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */
-RESIDENT static struct superslab *take_from_system(struct counters *counters) {
+RESIDENT static struct superslab *take_from_system(bool is_ahead, struct counters *counters) {
   for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
     struct superslab *clean = slots_take_whole(KIND_CLEAN);
     if (!clean) break;
-    enum os_map_result result = superslab_use_again(clean);
+    enum os_map_result result = superslab_use_again(clean, is_ahead);
     if (result == OS_OCCUPIED) continue;
     if (result == OS_MAPPED) {
       count(counters, COUNT_acquire_lru);
@@ -105,7 +105,7 @@ RESIDENT static struct superslab *take_from_system(struct counters *counters) {
     slots_return(clean, usable_slots(), 0);
     return NULL;
   }
-  struct superslab *fresh = superslab_make();
+  struct superslab *fresh = superslab_make(is_ahead);
   if (fresh) count(counters, COUNT_acquire_os);
   return fresh;
 }
@@ -121,11 +121,24 @@ RESIDENT static struct slot_run acquire_untouched(unsigned slot_count, size_t ta
     return run;
   }
   struct superslab *superslab = reach & POOL_FRESH ? slots_take_whole(KIND_KEPT) : NULL;
-  if (superslab)
+  if (superslab) {
     count(counters, COUNT_acquire_lru);
-  else if (reach & POOL_SYSTEM)
-    superslab = take_from_system(counters);
+    if (superslab->is_ahead) superslab_want_ahead(); /* the next one */
+  } else if (reach & POOL_SYSTEM) {
+    superslab = take_from_system(false, counters);
+  }
+  if (superslab) superslab->is_ahead = false;
   return superslab ? slots_divide(superslab, slot_count, taken_bytes) : run;
+}
+
+void slab_pool_make_ahead(struct counters *counters) {
+  if (LIKELY(!load_relaxed(&superslab_is_wanted))) return;
+  store_relaxed(&superslab_is_wanted, false);
+  if (load_relaxed(&totals.superslabs_kept)) return;
+  struct superslab *superslab = take_from_system(true, counters);
+  if (!superslab) return;
+  superslab->is_ahead = load_relaxed(&superslab->huge_state) == HUGE_LET_IN;
+  slots_return(superslab, usable_slots(), 0);
 }
 
 RESIDENT struct slot_run acquire_slots(unsigned class, enum pool_reach reach,

@@ -27,6 +27,9 @@ enum pool_reach {
 /* Slots for a slab of the class, the caller's alone; none when none is in reach, or memory is refused. */
 struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct counters *counters);
 
+/* Makes the SuperSlab that is wanted (superslab_want_ahead), wholly free. The helper thread. */
+void slab_pool_make_ahead(struct counters *counters);
+
 /* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
 

@@ -38,13 +38,28 @@ static NOINLINE void touch_all_slots(struct superslab *superslab) {
 /* A process that holds 64 MiB will use up another SuperSlab: then a huge page is less work, and wastes 3 % at most. */
 #define HUGE_FROM_BYTES ((uint64_t)64 << 20)
 
+ATOMIC(bool) superslab_is_wanted;
+
+void superslab_want_ahead(void) {
+  if (!huge_may_be_requested()) return;
+  store_seq(&superslab_is_wanted, true); /* seq: before how the helper rests; pairs with `rest` */
+  if (load_seq(&purge_helper_waits) != PURGE_REST_NONE) purge_wake();
+}
+
+/* Where there is a helper thread, calls leave huge pages to it. A hard limit counts memory that is made ahead. */
+static bool leaves_it_to_helper(bool is_ahead) {
+  return !is_ahead && load_relaxed(&purge_has_helper) && !limits.hard_bytes;
+}
+
 /* For a SuperSlab without a resident page. */
-RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mapped) {
+RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mapped, bool is_ahead) {
   uint64_t mapped = load_relaxed(&totals.superslabs_mapped);
   char state = load_relaxed(&superslab->huge_state);
   bool is_large = load_relaxed(&totals.committed_bytes) >= HUGE_FROM_BYTES;
   if (state == HUGE_LET_IN || (is_just_mapped && is_large && mapped > 1)) {
-    state = huge_request(superslab->chunk, state, is_just_mapped, is_large);
+    bool is_left = leaves_it_to_helper(is_ahead);
+    if (is_left && is_large) superslab_want_ahead();
+    state = huge_request(superslab->chunk, state, is_just_mapped, is_large && !is_left);
     store_relaxed(&superslab->huge_state, state);
     if (state == HUGE_LET_IN) touch_all_slots(superslab);
   } else if (is_just_mapped && mapped > 1) {
@@ -62,7 +77,7 @@ RESIDENT static void note_mapped(struct superslab *superslab) {
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
 }
 
-RESIDENT struct superslab *superslab_make(void) {
+RESIDENT struct superslab *superslab_make(bool is_ahead) {
   const struct window_piece piece = {.count = 1};
   size_t chunk = window_grow(piece);
   struct superslab *superslab = chunk == NO_CHUNK ? NULL : make_record(chunk);
@@ -73,18 +88,18 @@ RESIDENT struct superslab *superslab_make(void) {
   note_mapped(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
-  settle_huge(superslab, true);
+  settle_huge(superslab, true, is_ahead);
   return superslab;
 }
 
-enum os_map_result superslab_use_again(struct superslab *superslab) {
+enum os_map_result superslab_use_again(struct superslab *superslab, bool is_ahead) {
   bool is_just_mapped = !superslab->is_mapped;
   if (is_just_mapped) {
     enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
     if (result != OS_MAPPED) return result;
     note_mapped(superslab);
   }
-  settle_huge(superslab, is_just_mapped);
+  settle_huge(superslab, is_just_mapped, is_ahead);
   return OS_MAPPED;
 }
 

@@ -39,6 +39,7 @@ struct superslab {
   };
   ATOMIC(uint32_t) purged;  /* bit set: pages were given back and not used since */
   bool is_mapped;           /* false: its address space was given back */
+  bool is_ahead;            /* made by the helper thread, and no part of it used so far */
   ATOMIC(char) huge_state;  /* LET_IN: all its pages are resident, or will be soon (map/huge.h) */
   ATOMIC(uint64_t) *live;   /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
@@ -71,11 +72,16 @@ INLINE void superslab_refuse_huge(struct superslab *superslab) {
 
 /* All may be called from any thread; a SuperSlab that is given to one has no UNUSED slot: it is the caller's. */
 
-/* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
-struct superslab *superslab_make(void);
+/* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. Ahead: by the helper thread. */
+struct superslab *superslab_make(bool is_ahead);
 
 /* Gives addresses to a SuperSlab without pages, if it has none. OS_OCCUPIED: a foreign mapping lies there. */
-enum os_map_result superslab_use_again(struct superslab *superslab);
+enum os_map_result superslab_use_again(struct superslab *superslab, bool is_ahead);
+
+/* Asks the helper thread for a SuperSlab in huge pages, which a growing heap is going to use: the first touch of a huge page may take
+ * some milliseconds, for which no call should wait. */
+void superslab_want_ahead(void);
+extern ATOMIC(bool) superslab_is_wanted;
 
 /* Gives its addresses back, and with them all pages; false when the system refuses. */
 bool superslab_unmap(struct superslab *superslab);

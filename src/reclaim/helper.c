@@ -11,7 +11,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "os/lock.h"
-#include "pool/purge.h"
+#include "pool/slab_pool.h"
 #include "reclaim/due.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -53,7 +53,8 @@ static bool is_over(void) {
 static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the check; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
-  bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
+  bool has_reason =
+      is_over() || load_seq(&superslab_is_wanted) || (how == PURGE_REST_UNTIL_WANTED && has_work());
   if (!has_reason) os_wait(&purge_helper_waits, how, most_ms);
   store_seq(&purge_helper_waits, PURGE_REST_NONE);
 }
@@ -65,6 +66,7 @@ static void wake(void) {
 
 /* Checks at each interval of rounds, and ticks; sleeps while there is no memory to purge. */
 static void work_once(void) {
+  slab_pool_make_ahead(heap_counters(heap_of_thread));
   bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
     rest(PURGE_REST_UNTIL_WANTED, LIMITS_DECAY_NEVER_MS);

@@ -3,12 +3,20 @@
 #include "map/huge.h"
 
 #include "base/counters.h"
+#include "cache/heap.h"
 #include "config/options.h"
+#include "pool/slab_pool.h"
 #include "unit.h"
 #include "workload.h"
 
 enum { BLOCK_BYTES = 1000, BLOCKS = 120000, GAP = 40, RANDOM_RUNS = 16 };
 #define MIB ((size_t)1 << 20)
+
+/* Without a helper thread, to which huge pages would be left. */
+static void start_alone(enum os_huge_mode mode) {
+  os_fake.huge_mode = mode;
+  os_fake.is_multi_threaded = false;
+}
 
 static void age(void) {
   os_fake_advance_ms(60000);
@@ -60,7 +68,7 @@ static void empty(lives_function *lives) {
 /* Enough for SuperSlabs with huge pages; the first ones of a process have none. */
 static void used_in_full(const void *argument) {
   const struct use *use = argument;
-  os_fake.huge_mode = use->mode;
+  start_alone(use->mode);
   hak_free(hak_malloc(1));
   uint64_t before = held_bytes(), bytes = (uint64_t)BLOCKS * BLOCK_BYTES;
   uint64_t largest_step = 0;
@@ -89,7 +97,7 @@ static unsigned huge_blocks(unsigned first, unsigned end) {
 
 /* A heap that grows again has them again, also where it had given back parts of them; how often does not count. */
 CHILD_TESTS(grows_again, enum os_huge_mode, mode, OS_HUGE_ALWAYS, OS_HUGE_ON_REQUEST) {
-  os_fake.huge_mode = mode;
+  start_alone(mode);
   fill();
   unsigned at_first = huge_blocks(0, BLOCKS);
   REQUIRE(at_first > BLOCKS / 3);
@@ -107,7 +115,7 @@ CHILD_TESTS(grows_again, enum os_huge_mode, mode, OS_HUGE_ALWAYS, OS_HUGE_ON_REQ
 CHILD_TEST(slow_ones) {
   char *environment[] = {"HAKMEM_DECAY_MS=86400000", NULL};
   enum { SLOW = BLOCKS / 4 * 3, PER_CHUNK = CHUNK_BYTES / BLOCK_BYTES };
-  os_fake.huge_mode = OS_HUGE_ON_REQUEST;
+  start_alone(OS_HUGE_ON_REQUEST);
   options_read(environment);
   os_fake.ns_a_reading = 2000000;
   fill_between(0, SLOW);
@@ -119,10 +127,28 @@ CHILD_TEST(slow_ones) {
   REQUIRE(huge_blocks(SLOW, BLOCKS) >= BLOCKS - SLOW - PER_CHUNK);
 }
 
+/* Beside a helper thread no call touches one: it has small pages, until the helper has made the next chunk. */
+CHILD_TEST(left_to_the_helper) {
+  enum { ALONE = BLOCKS / 4 * 3, UNTIL = BLOCKS / 8 * 7, PER_CHUNK = CHUNK_BYTES / BLOCK_BYTES };
+  start_alone(OS_HUGE_ON_REQUEST);
+  fill_between(0, ALONE);
+  REQUIRE(!load_relaxed(&superslab_is_wanted));
+  store_relaxed(&purge_has_helper, true);
+  fill_between(ALONE, UNTIL);
+  REQUIRE(huge_blocks(ALONE, UNTIL) <= PER_CHUNK); /* the rest of one */
+  for (unsigned from = UNTIL; from < UNTIL + 3 * PER_CHUNK; from += PER_CHUNK) {
+    REQUIRE(load_relaxed(&superslab_is_wanted));
+    slab_pool_make_ahead(&stray_counters);
+    REQUIRE(!load_relaxed(&superslab_is_wanted));
+    fill_between(from, from + PER_CHUNK); /* its first block asks for the next */
+  }
+  REQUIRE(huge_blocks(UNTIL, UNTIL + 3 * PER_CHUNK) > PER_CHUNK);
+}
+
 /* Where the program does not touch all of its memory the heap has small pages. */
 CHILD_TEST(untouched_ones) {
   enum { SPARSE = BLOCKS / 4 * 3 };
-  os_fake.huge_mode = OS_HUGE_ON_REQUEST;
+  start_alone(OS_HUGE_ON_REQUEST);
   os_fake.untouched_parts = 16;
   fill_between(0, SPARSE);
   REQUIRE(huge_blocks(0, SPARSE) == 0);
