@@ -32,7 +32,7 @@ static uintptr_t end_of_range(size_t granule) {
   return granule_address(granule + range_info(granule)->granules);
 }
 
-/* Where the block's last page ends; those behind it are closed, one at least. */
+/* Where the block's last page ends; those after it are closed, one at least. */
 static uintptr_t end_of_block(size_t granule) {
   return end_of_range(granule) - range_info(granule)->closed_pages * os_page_bytes();
 }
@@ -147,7 +147,7 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
 
 /* ---- realloc ------------------------------------------------------------------------------------------------- */
 
-/* The pages behind the block are closed, so that one call opens those that it grows by. Those of free neighbours mostly are, too. */
+/* The pages after the block are closed, so that one call opens those that it grows by. Those of free neighbours mostly are, too. */
 static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters *counters) {
   struct range_info *info = range_info(granule);
   size_t before = info->granules;

@@ -4,7 +4,7 @@
  *   [ closed page | slack, block: requested bytes, slack, trailer ][ closed … ]
  *                 page boundary                                 page boundary
  *
- * The closed pages behind a block are at least one; into the others, up to a granule, and into a free neighbour it grows where it is. A
+ * The closed pages after a block are at least one; into the others, up to a granule, and into a free neighbour it grows where it is. A
  * free range is closed altogether and has no pages.  A block with an alignment above a page's begins where its range does, after
  * another's closed page. */
 #ifndef HAK_CHECKED_CHECKED_RANGE_H

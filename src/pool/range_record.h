@@ -24,7 +24,7 @@ struct range_info {
   bool is_zero;          /* reads as zero: clearing is not needed */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
   uint8_t end;           /* of its block, in END_STEP_BYTES of the last granule (large/density.h) */
-  uint8_t closed_pages;  /* hardened mode: those behind its block's last one, closed, one at least */
+  uint8_t closed_pages;  /* hardened mode: those after its block's last one, closed, one at least */
   bool is_closed;        /* hardened mode: all its pages are closed; false: some may be open */
   bool is_sampled;       /* its block may be in the table of samples (profile/samples.h) */
 };
