@@ -49,6 +49,13 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   return granule;
 }
 
+/* The last page of a Big block's range is not the block's: what the program tells the kernel about its block does not cover it
+ * (pool/range_marks.c). */
+static size_t colour_for(size_t granule, const struct large_request *request) {
+  size_t colour = colour_bytes(granule, request->alignment_bytes);
+  return colour + request->bytes > size_of_granules(range_info(granule)->granules) ? 0 : colour;
+}
+
 static void note_taken(size_t granule, uint32_t tag, struct counters *counters) {
   unsigned class = large_class_of_granules(range_info(granule)->granules);
   count(counters, COUNT_large_allocs);
@@ -65,7 +72,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
   range_count_for(granule, request->bytes); /* counted in full so far: the limit allows it */
   store_relaxed(&info->site, request->site);
   info->end = density_end_of(request->bytes);
-  info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
+  info->colour_bytes = (uint16_t)colour_for(granule, request);
   if (large_is_big(request->bytes, request->alignment_bytes) || request->is_plain_big)
     big_note_taken(granule, request->bytes, counters);
   else

@@ -48,6 +48,9 @@ void os_advise_huge(void *address, size_t bytes, bool want);
 enum os_change os_move_pages(void *target, void *source, size_t bytes);
 /* Replaces a mapping by a fresh one, as if never moved (heals VMA fragments).  REFUSED: each page has its content or is empty. */
 enum os_change os_remap(void *address, size_t bytes);
+/* False when the mapped pages belong to several mappings: some were moved, or the kernel was told something about some of them (madvise,
+ * mlock, mprotect, mbind, prctl). True too when the kernel does not say. */
+bool os_is_one_mapping(void *address, size_t bytes);
 
 /* Closes mapped pages: by guard regions where the kernel has them (Linux 6.13), which do not split the mapping, else by protection.
  * Accesses raise SIGSEGV; the content is dropped. False when refused: then they are open, each with its content or empty. If the kernel

@@ -1,4 +1,4 @@
-/* os_linux_move.c: the contract of os.h on Linux: moving pages.
+/* os_linux_move.c: the contract of os.h on Linux: moving pages, and where a mapping ends.
  *
  * mremap unmaps the target before it checks the source, and either refuses a source that spans two mappings (before Linux 6.17), or moves
  * one mapping after the other and leaves those moved when one fails. A block that was moved once is several mappings. So each mapping is
@@ -42,6 +42,23 @@ static size_t bytes_in_first_mapping(char *address, size_t bytes) {
       fitting = middle;
   }
   return fitting * page_bytes;
+}
+
+static bool try_to_tell_mappings(void) {
+  size_t page_bytes = os_page_bytes(), bytes = 2 * page_bytes;
+  char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return false;
+  bool they_tell = !span_mappings(pages, bytes) && mprotect(pages, page_bytes, PROT_NONE) == 0 &&
+                   span_mappings(pages, bytes);
+  munmap(pages, bytes);
+  return they_tell;
+}
+
+/* Tested on pages of its own: an emulator may answer otherwise. */
+bool os_is_one_mapping(void *address, size_t bytes) {
+  static ATOMIC(char) known;
+  KEEP_ERRNO();
+  return !os_known(&known, try_to_tell_mappings) || !span_mappings(address, bytes);
 }
 
 static bool do_move(char *source, char *target, size_t page_bytes) {

@@ -118,28 +118,43 @@ RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
   purge_want();
 }
 
-/* A free range is charged in full, since its next user may touch all of it. True if the limit forbids that: they were purged. */
-static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
-  struct range_info *info = range_info(first);
-  size_t uncounted = range_uncounted_bytes(info), bytes = (size_t)info->granules << GRANULE_SHIFT;
-  bool may_wait = commit_take_if_allowed(uncounted);
-  range_set_uncounted(info, 0);
-  if (may_wait) return false;
-  enum range_kind now = arena_of(first) ? range_give_back(first, RANGE_DIRTY, false) : RANGE_DIRTY;
-  if (now == RANGE_DIRTY) {
-    commit_settle(0, uncounted);
-    return false;
-  }
-  commit_give(bytes - uncounted);
-  range_put_back(first, now, info->granules,
+/* Gives the pages of a live range back at once, of which `held_bytes` are counted. False when the system refuses. */
+static COLD bool give_back_now(size_t first, size_t held_bytes, struct counters *counters) {
+  if (!arena_of(first)) return false;
+  enum range_kind now = range_give_back(first, RANGE_DIRTY, false);
+  if (now == RANGE_DIRTY) return false;
+  commit_give(held_bytes);
+  range_put_back(first, now, range_info(first)->granules,
                  counters); /* UNMAPPED where the system has lost some of them */
   return true;
 }
 
+/* A free range is charged in full, since its next user may touch all of it. True if the limit forbids that: they were purged. */
+static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
+  struct range_info *info = range_info(first);
+  size_t uncounted = range_uncounted_bytes(info);
+  bool may_wait = commit_take_if_allowed(uncounted);
+  range_set_uncounted(info, 0);
+  if (may_wait) return false;
+  if (give_back_now(first, ((size_t)info->granules << GRANULE_SHIFT) - uncounted, counters))
+    return true;
+  commit_settle(0, uncounted);
+  return false;
+}
+
+/* A marked range is mapped anew: at once, or, if the system refuses, when it is purged. */
+RESIDENT static void give(size_t first, bool is_marked, uint32_t stamp_ms,
+                          struct counters *counters) {
+  struct range *head = range_record(first);
+  size_t granules = head->info.granules;
+  if (UNLIKELY(is_marked)) head->was_moved = true;
+  if (UNLIKELY(head->info.uncounted) && give_back_uncounted(first, counters)) return;
+  if (UNLIKELY(is_marked) && give_back_now(first, granules << GRANULE_SHIFT, counters)) return;
+  give_part(first, granules, stamp_ms, counters);
+}
+
 RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
-  if (UNLIKELY(range_record(granule)->info.uncounted) && give_back_uncounted(granule, counters))
-    return;
-  give_part(granule, range_record(granule)->info.granules, stamp_ms, counters);
+  give(granule, range_is_marked(granule), stamp_ms, counters);
 }
 
 void range_give_lost(size_t granule, struct counters *counters) {
@@ -185,10 +200,12 @@ bool range_cut(size_t granule, size_t new_granules, struct counters *counters) {
 }
 
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
-  if (range_record(granule)->info.granules == new_granules) return true;
+  struct range *head = range_record(granule);
+  if (head->info.granules == new_granules) return true;
+  bool is_marked = range_is_marked(granule);
+  head->was_moved |= is_marked; /* its last page was inside the block so far, and proves nothing */
   if (!range_cut(granule, new_granules, counters)) return false;
-  size_t rest = granule + new_granules;
-  give_part(rest, range_record(rest)->info.granules, (uint32_t)os_now_coarse_ms(), counters);
+  give(granule + new_granules, is_marked, (uint32_t)os_now_coarse_ms(), counters);
   return true;
 }
 

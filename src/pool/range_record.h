@@ -45,7 +45,7 @@ struct range {
   uint32_t next, previous; /* neighbours in the bin, or of a named heap, by first granule */
   uint32_t older, younger; /* neighbours by age */
   uint8_t kind;            /* enum range_kind */
-  bool was_moved;          /* its mapping is a fragment: remap instead of purge */
+  bool was_moved;          /* its mapping is a fragment, or marked: remap instead of purge */
 };
 
 struct range_chunk {
@@ -122,6 +122,17 @@ INLINE bool range_may_cut(size_t whole, size_t at) {
 
 /* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
 bool range_prepare_cut(size_t whole, size_t at);
+
+/* ---- marks of the program (range_marks.c) ---------------------------------------- */
+
+/* From 1 MiB on, a range that is free again is asked about. */
+enum { RANGE_MARKED_MIN_GRANULES = 16 };
+/* Whether the kernel may treat the live range that begins at `first` in another way than fresh memory. */
+bool range_mapping_is_marked(size_t first);
+INLINE bool range_is_marked(size_t first) {
+  return UNLIKELY(range_record(first)->info.granules >= RANGE_MARKED_MIN_GRANULES) &&
+         range_mapping_is_marked(first);
+}
 
 /* ---- huge pages of ranges (map/huge.h) -------------------------------------------- */
 

@@ -138,7 +138,8 @@ enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
 enum advice { NO_ADVICE, REQUESTED, REFUSED };
 static struct place {
   ATOMIC(char) advice;
-  ATOMIC(bool) has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
+  ATOMIC(bool)
+      has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
 } huge_places[HUGE_PAGES_TOLD_APART];
 
 static struct place *place_of(uintptr_t address) {
@@ -387,7 +388,13 @@ enum os_change os_remap(void *address, size_t bytes) {
   if (is_refused(OS_CALL_REMAP)) return lose(address, bytes);
   if (!map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED)) return OS_REFUSED;
   note_mapped(address, bytes);
+  if (!os_is_one_mapping(address, bytes)) os_fake.marked = NULL;
   return OS_DONE;
+}
+
+bool os_is_one_mapping(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  return (uintptr_t)os_fake.marked - (uintptr_t)address >= bytes;
 }
 
 void *os_reserve_closed(size_t bytes) {

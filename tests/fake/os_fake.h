@@ -56,7 +56,8 @@ struct os_fake {
   char **environment;
   const struct os_fake_file *files; /* up to one without a path: all that os_read_file finds */
   unsigned processor_count;
-  uint64_t processor_ms;    /* that the process has used */
+  uint64_t processor_ms; /* that the process has used */
+  const void *marked;    /* by the program: its mapping is another one, until it is mapped anew */
   unsigned untouched_parts; /* of 256, of any memory, to os_resident_bytes */
   struct os_libc_malloc libc_malloc;
   uintptr_t break_begin, break_end;

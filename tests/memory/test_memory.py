@@ -80,6 +80,14 @@ def test_many_idle_threads(run_program: Run) -> None:
     assert_clean(run_program(HERE / "many_idle_threads.c", "preload", env=DECAY))
 
 
+MARKED = HERE / "marked.c"
+
+
+@pytest.mark.parametrize("scenario", ways_of(MARKED))
+def test_no_mark_outlives_a_big_block(scenario: str, run_program: Run) -> None:
+    assert_clean(run_program(MARKED, "preload-debug", args=[scenario]))
+
+
 def test_records_of_a_burst(run_program: Run) -> None:
     assert_clean(run_program(HERE / "records_of_a_burst.c", "preload", env=DECAY))
 

@@ -68,6 +68,7 @@ ELSEWHERE = {
             "pool/range_report.c",
         ],
         "tests/unit/test_commit.c": ["pool/range_limit.c"],
+        "tests/unit/test_given_back.c": ["pool/range_marks.c"],
         "tests/unit/test_slab_pool.c": ["pool/slots.c", "pool/superslab.c"],
         "tests/unit/test_reclaim.c": ["reclaim/due.c"],
         "tests/unit/test_slab.c": ["slab/record.c"],

@@ -45,6 +45,31 @@ CHILD_TEST(remap) {
   REQUIRE(given() == 8 && used_again() == 8);
 }
 
+/* A range that the program has marked is mapped anew when it is freed; if the system refuses, when it is purged. */
+CHILD_TESTS(marked, bool, is_refused, false, true) {
+  set_up();
+  size_t granule = take(CHUNK_GRANULES), wall = take(1);
+  os_fake.marked = (void *)(granule_address(granule) + 100); /* NOLINT */
+  if (is_refused) os_fake_fail(1u << OS_CALL_REMAP | 1u << OS_CALL_PURGE, 1, UINT64_MAX);
+  range_give(granule, 0, &counters);
+  REQUIRE((given() == CHUNK_GRANULES) == !is_refused && !os_fake.marked == !is_refused);
+  os_fake_fail_none();
+  give_all_back(false);
+  REQUIRE(given() == CHUNK_GRANULES && !os_fake.marked);
+  REQUIRE(take(CHUNK_GRANULES) == granule && range_info(granule)->is_zero);
+  range_give(wall, 0, &counters);
+}
+
+/* The part that stays is mapped anew later: its last page was inside the block. */
+CHILD_TEST(marked_and_shrunk) {
+  size_t granule = take(2 * CHUNK_GRANULES);
+  os_fake.marked = (void *)(granule_address(granule) + 100); /* NOLINT */
+  REQUIRE(range_shrink(granule, CHUNK_GRANULES, &counters));
+  REQUIRE(given() == CHUNK_GRANULES && os_fake.marked);
+  range_give(granule, 0, &counters);
+  REQUIRE(given() == 2 * CHUNK_GRANULES && !os_fake.marked);
+}
+
 CHILD_TEST(unmap_slabs) {
   struct slab *slab = acquire_slab(0, POOL_ALL, &counters);
   REQUIRE(slab);

@@ -129,6 +129,24 @@ TEST(purge) {
   assert_int_equal(errno, 77);
 }
 
+/* Whatever the kernel is told about a part makes that a mapping of its own. */
+TEST(one_mapping) {
+  unsigned char *place = free_place(PAGES);
+  size_t page_bytes = os_page_bytes();
+  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  errno = 77;
+  assert_true(os_is_one_mapping(place, PAGES));
+  assert_int_equal(madvise(place + page_bytes, page_bytes, MADV_DONTFORK), 0);
+  bool is_known = !os_is_one_mapping(place, PAGES); /* an emulator may not say */
+  assert_true(os_is_one_mapping(place, page_bytes));
+  assert_true(os_is_one_mapping(place + page_bytes, page_bytes));
+  assert_int_equal(os_remap(place, PAGES), OS_DONE);
+  assert_true(os_is_one_mapping(place, PAGES));
+  assert_int_equal(errno, 77);
+  os_unmap(place, PAGES);
+  if (!is_known) skip();
+}
+
 TEST(move_pages) {
   unsigned char *source = free_place(2 * MOVED), *target = source + MOVED;
   assert_int_equal(os_map_at(source, 2 * MOVED), OS_MAPPED);

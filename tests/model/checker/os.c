@@ -87,6 +87,10 @@ enum os_change os_remap(void *address, size_t bytes) {
   (void)address, (void)bytes;
   return OS_REFUSED;
 }
+bool os_is_one_mapping(void *address, size_t bytes) {
+  (void)address, (void)bytes;
+  return true;
+}
 bool os_close_pages(void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
