@@ -152,7 +152,7 @@ RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *alloc
   if (UNLIKELY(block)) return noted(block, allocation);
   allocation->named = named;
   struct heap *heap = heap_of_this_thread(), *borrowed = NULL;
-  if (UNLIKELY(!heap)) heap = borrowed = heap_borrow();
+  if (UNLIKELY(!heap) && heap_of_thread == &ended_heap) heap = borrowed = heap_borrow();
   if (UNLIKELY(!heap)) return fail_without_memory(NULL);
   block = serve(heap, allocation, class);
   if (UNLIKELY(borrowed != NULL)) caches_park(borrowed);

@@ -59,11 +59,13 @@ static uint64_t bytes_within_reach(uint64_t out_of_reach) {
 }
 
 bool feasible_after_giving_back(const struct heap *heap, const struct allocation *allocation) {
+  size_t needed = needed_bytes(allocation);
+  if (needed <= LARGE_MAX_BYTES && !limits.hard_bytes)
+    return true; /* without a walk over all heaps */
   uint64_t out_of_reach = bytes_out_of_reach(heap);
   if (limits.hard_bytes &&
       (allocation->size > limits.hard_bytes || out_of_reach > limits.hard_bytes - allocation->size))
     return false;
-  size_t needed = needed_bytes(allocation);
   if (needed <= LARGE_MAX_BYTES) return true;
   if (needed > os_data_limit())
     return false; /* closed pages may not count there: the bytes within reach do not decide */

@@ -216,18 +216,55 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   purge_wake_helper();
 }
 
+/* ---- refused requests --------------------------------------------------------------------------------------- */
+
+/* Rounds of all memory and addresses that have begun; written with the lock, as are the next. */
+static ATOMIC(uint64_t) pressure_rounds;
+static uint64_t pressure_end_ms;     /* of the last one */
+static uint64_t pressure_left_bytes; /* that were free and stayed in the process then */
+
+/* Bytes in pools that a round might give to the system, or that may serve any request. */
+static uint64_t pooled_bytes(void) {
+  struct slab_pool_sizes slabs;
+  struct range_sizes ranges;
+  slab_pool_measure(&slabs);
+  range_measure(&ranges);
+  return slabs.dirty_bytes + ranges.dirty_bytes + ranges.clean_bytes + range_magazines_bytes();
+}
+
+/* Thousands of threads may be refused at once. A round is this thread's too if it began after the thread was refused. And if no memory
+ * has come to the pools since the last one, another would find a few slabs of idle owners at most: it is put off for a moment. */
+static bool is_answered(uint64_t rounds_before) {
+  if (load_relaxed(&pressure_rounds) != rounds_before) return true;
+  return os_now_coarse_ms() - pressure_end_ms < PURGE_LEAST_MS &&
+         pooled_bytes() <= pressure_left_bytes;
+}
+
+static void note_pressure(void) {
+  pressure_end_ms = os_now_coarse_ms();
+  pressure_left_bytes = pooled_bytes();
+}
+
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
   bool are_lost_left = lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
   if (row->budget == ALL) {
     reclaim_own_caches(heap);
+    uint64_t rounds =
+        load_relaxed(&pressure_rounds); /* those that have not begun see these caches */
     lock_take(&round_lock, heap_counters(heap));
+    if (row->gives_addresses && is_answered(rounds)) {
+      lock_give(&round_lock);
+      return (struct purge){0};
+    }
+    if (row->gives_addresses) store_relaxed(&pressure_rounds, rounds + 1);
   } else if (!lock_try(&round_lock)) {
     return (struct purge){.work_remains = true};
   }
   poll_limits();
   struct purge purge = begin_record(row);
   run_round(heap, row, &purge);
+  if (row->gives_addresses) note_pressure();
   lock_give(&round_lock);
   if (row->budget == STEP)
     purge_credit_spend(purge.purged_bytes + purge.calls * PURGE_CALL_BYTES +
