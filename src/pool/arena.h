@@ -109,6 +109,10 @@ size_t range_take_kind(enum range_kind kind, const struct range_request *request
 /* A CLEAN range, LIVE now, or NO_GRANULE: of pages unused since the system gave them, addresses mapped again, or new chunks. */
 size_t range_take_clean(const struct range_request *request, struct counters *counters);
 
+/* For a live range that ends at `end`, where only free ranges follow up to the window's frontier: adds chunks, so that `wanted` free
+ * granules follow, unless another thread takes those addresses. False when something else follows, or memory is refused. */
+bool range_add_behind(size_t end, size_t wanted, struct counters *counters);
+
 /* ---- laws ------------------------------------------------------------------------------------------------------ */
 
 /* Checks `ranges_max` ranges of each set at most; the bins and sums too if every one. */

@@ -142,19 +142,21 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   return false;
 }
 
-/* A marked range is mapped anew: at once, or, if the system refuses, when it is purged. */
-RESIDENT static void give(size_t first, bool is_marked, uint32_t stamp_ms,
+/* `at_once`: its pages do not wait for their age, unless the system refuses. */
+RESIDENT static void give(size_t first, bool at_once, uint32_t stamp_ms,
                           struct counters *counters) {
-  struct range *head = range_record(first);
-  size_t granules = head->info.granules;
-  if (UNLIKELY(is_marked)) head->was_moved = true;
-  if (UNLIKELY(head->info.uncounted) && give_back_uncounted(first, counters)) return;
-  if (UNLIKELY(is_marked) && give_back_now(first, granules << GRANULE_SHIFT, counters)) return;
+  const struct range_info *info = range_info(first);
+  size_t granules = info->granules;
+  if (UNLIKELY(info->uncounted) && give_back_uncounted(first, counters)) return;
+  if (UNLIKELY(at_once) && give_back_now(first, granules << GRANULE_SHIFT, counters)) return;
   give_part(first, granules, stamp_ms, counters);
 }
 
+/* A marked range is mapped anew, at once or when it is purged. */
 RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
-  give(granule, range_is_marked(granule), stamp_ms, counters);
+  bool is_marked = range_is_marked(granule);
+  if (UNLIKELY(is_marked)) range_record(granule)->was_moved = true;
+  give(granule, is_marked, stamp_ms, counters);
 }
 
 void range_give_lost(size_t granule, struct counters *counters) {
@@ -199,13 +201,18 @@ bool range_cut(size_t granule, size_t new_granules, struct counters *counters) {
   return true;
 }
 
+/* A part of this size goes at once: the program has said that it needs it no longer, and may call nothing else for a while. */
+#define CUT_OFF_MUCH_BYTES ((size_t)16 << 20)
+
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = range_record(granule);
-  if (head->info.granules == new_granules) return true;
+  size_t cut_off = head->info.granules - new_granules;
+  if (!cut_off) return true;
   bool is_marked = range_is_marked(granule);
   head->was_moved |= is_marked; /* its last page was inside the block so far, and proves nothing */
   if (!range_cut(granule, new_granules, counters)) return false;
-  give(granule + new_granules, is_marked, (uint32_t)os_now_coarse_ms(), counters);
+  bool is_much = cut_off >= CUT_OFF_MUCH_BYTES >> GRANULE_SHIFT;
+  give(granule + new_granules, is_marked || is_much, (uint32_t)os_now_coarse_ms(), counters);
   return true;
 }
 
@@ -229,7 +236,7 @@ static bool are_free_at(size_t granule, size_t wanted, struct arena *arena, size
   return true;
 }
 
-bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
+static bool extend(size_t granule, size_t new_granules, struct counters *counters) {
   size_t granules = range_record(granule)->info.granules, end = granule + granules;
   size_t more = new_granules - granules, clean;
   struct arena *arena = arena_of(granule);
@@ -248,6 +255,17 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
   if (clean) range_refuse_huge_at_ends(granule, new_granules);
   range_offset_growth(arena, clean, counters);
   return true;
+}
+
+/* Else each step of a block that grows by small ones moves its pages, which become one mapping more. */
+#define GROWING_MIN_GRANULES ((size_t)4 << 20 >> GRANULE_SHIFT)
+
+bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
+  if (extend(granule, new_granules, counters)) return true;
+  size_t granules = range_record(granule)->info.granules;
+  return granules >= GROWING_MIN_GRANULES && arena_of(granule) &&
+         range_add_behind(granule + granules, new_granules - granules, counters) &&
+         extend(granule, new_granules, counters);
 }
 
 void range_note_moved(size_t granule) { range_record(granule)->was_moved = true; }

@@ -156,15 +156,29 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
 }
 
 /* Grows at least by the needed size; by more when the arena is large and the system allows. */
-RESIDENT static bool grow_arena(const struct range_request *request, struct counters *counters) {
-  struct arena *arena = &arenas[request->home % ARENA_COUNT];
-  size_t granules = request->granules + request->headroom + request->alignment_granules - 1;
+RESIDENT static bool grow_by(struct arena *arena, size_t granules, struct counters *counters) {
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t has = arena_is_in_use(arena) ? load_relaxed(&arena->granules) : 0;
   size_t wanted = has / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
   if (wanted > needed && add_chunks(arena, wanted, granules, counters)) return true;
   return add_chunks(arena, needed, granules, counters);
+}
+
+RESIDENT static bool grow_arena(const struct range_request *request, struct counters *counters) {
+  size_t granules = request->granules + request->headroom + request->alignment_granules - 1;
+  return grow_by(&arenas[request->home % ARENA_COUNT], granules, counters);
+}
+
+bool range_add_behind(size_t end, size_t wanted, struct counters *counters) {
+  struct arena *arena = arena_of(end - 1);
+  size_t at = end;
+  arena_lock(arena, counters);
+  for (const struct range *next; (next = arena_free_at(arena, at, RANGE_DIRTY, RANGE_CLEAN));)
+    at += next->info.granules;
+  arena_unlock(arena);
+  bool is_last = at == load_relaxed(&window.frontier_chunk) * GRANULES_PER_CHUNK;
+  return is_last && at < end + wanted && grow_by(arena, end + wanted - at, counters);
 }
 
 RESIDENT size_t range_take_clean(const struct range_request *request, struct counters *counters) {

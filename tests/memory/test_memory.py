@@ -88,6 +88,10 @@ def test_no_mark_outlives_a_big_block(scenario: str, run_program: Run) -> None:
     assert_clean(run_program(MARKED, "preload-debug", args=[scenario]))
 
 
+def test_block_that_grows_and_shrinks_by_steps(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "grown_by_steps.c", "preload"))
+
+
 def test_records_of_a_burst(run_program: Run) -> None:
     assert_clean(run_program(HERE / "records_of_a_burst.c", "preload", env=DECAY))
 
