@@ -35,26 +35,58 @@ RESIDENT static bool may_sleep(void) {
 
 struct idle {
   uint64_t live, free; /* bytes */
+  uint64_t blocks;     /* live ones, at least */
 };
+
+/* A program that has so few blocks left is likely to free them, too, and each of these frees does a step: together they can give back
+ * what is free by then. */
+static bool is_nearly_all(const struct idle *idle) {
+  return idle->blocks < idle->free / LITTLE_BYTES;
+}
+
+/* The bytes may be negative for a moment: caches hold what was counted as freed. */
+static struct idle idle_of(int64_t slab_bytes, int64_t range_bytes, uint64_t held) {
+  uint64_t in_slabs = slab_bytes > 0 ? (uint64_t)slab_bytes : 0;
+  uint64_t in_ranges = range_bytes > 0 ? (uint64_t)range_bytes : 0, live = in_slabs + in_ranges;
+  uint64_t blocks = in_slabs / MID_MAX_BYTES + in_ranges / LARGE_MAX_BYTES;
+  return (struct idle){live, held > live ? held - live : 0, blocks};
+}
+
+/* In the magazines of all heaps. */
+static int64_t cached_bytes(void) {
+  int64_t bytes = 0;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    bytes += capacity_cached_bytes(heap_of_owner(owner));
+  return bytes;
+}
 
 /* Where threads run ranges alone, without a walk over all heaps. Else all heaps count, also of threads that ended. */
 RESIDENT static struct idle measure(void) {
-  int64_t live =
+  int64_t slabs = 0, cacheable = 0;
+  int64_t ranges =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
-  if (!may_sleep())
-    return (struct idle){live > 0 ? (uint64_t)live : 0, arenas_bytes_of(RANGE_DIRTY)};
+  if (!may_sleep()) {
+    struct idle idle = idle_of(0, ranges, 0);
+    idle.free = arenas_bytes_of(RANGE_DIRTY);
+    return idle;
+  }
   uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
-  if (held <= LITTLE_BYTES) return (struct idle){0, held};
+  if (held <= LITTLE_BYTES) return (struct idle){0, held, 0};
   unsigned left = IDLE_OWNERS_MAX + 1;
-  const struct owner *owner = owners_first();
-  for (; owner && left; owner = owner->next_of_all, left--) live += load_relaxed(&owner->bytes_out);
+  struct owner *owner = owners_first();
+  for (; owner && left; owner = owner->next_of_all, left--) {
+    slabs += load_relaxed(&owner->bytes_out);
+    cacheable += heap_of_owner(owner)->capacity_bytes;
+  }
   const struct hak_heap *named;
   for (uint32_t number = 0; left && (named = named_next(&number)); left--)
-    live += load_relaxed(&named->owner.bytes_out);
-  if (!left) return (struct idle){UINT64_MAX, 0}; /* unknown: all counts as live */
-  live -= (int64_t)range_magazines_bytes();
-  if (live < 0) live = 0;
-  return (struct idle){(uint64_t)live, held > (uint64_t)live ? held - (uint64_t)live : 0};
+    slabs += load_relaxed(&named->owner.bytes_out);
+  if (!left) return (struct idle){UINT64_MAX, 0, UINT64_MAX}; /* unknown: all counts as live */
+  ranges -= (int64_t)range_magazines_bytes();
+  /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a walk worth its price. */
+  struct idle least = idle_of(slabs - cacheable, ranges, held);
+  if (is_nearly_all(&least)) slabs -= cached_bytes();
+  return idle_of(slabs, ranges, held);
 }
 
 /* Bytes that may be free beside the live ones: `most`, within the budget, and half of those. */
@@ -63,12 +95,13 @@ RESIDENT static uint64_t room_of(uint64_t most, uint64_t live) {
   return budget ? limits_at_most((most < budget ? most : budget) + live / LIVE_DIVISOR) : 0;
 }
 
-/* A program that has freed more than the budget is likely to free everything; the live bytes then, 0: it has grown since. */
+/* A program that has freed more than the budget, or nearly all, is likely to free everything; the live bytes then, 0: it has grown
+ * since. */
 static ATOMIC(uint64_t) falling_from;
 
 static void note_fall(const struct idle *idle, uint64_t most) {
   uint64_t from = load_relaxed(&falling_from);
-  if (from ? idle->live > from + IDLE_MUCH_BYTES : idle->free > most)
+  if (from ? idle->live > from + IDLE_MUCH_BYTES : (idle->free > most || is_nearly_all(idle)))
     store_relaxed(&falling_from, from ? 0 : idle->live + 1);
 }
 
@@ -89,9 +122,10 @@ RESIDENT static uint64_t wanted(int64_t credit) {
   return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
 }
 
-/* A program that has so small a part left is done with the rest: there all free pages of slabs in use go, else such as pay for a call. */
-static bool is_nearly_all(const struct idle *idle) {
-  return idle->live < idle->free / IDLE_SMALL_DIVISOR;
+/* Where so small a part is left all free pages of slabs in use go, else those that pay for a call. */
+static size_t early_run_bytes(const struct idle *idle, int64_t credit) {
+  if (idle->live < idle->free / IDLE_SMALL_DIVISOR) return 0;
+  return credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
 }
 
 /* ---- the rounds ---------------------------------------------------------------------------------------------- */
@@ -102,7 +136,7 @@ void idle_measure(struct purge *purge) {
   purge->idle_bytes = idle.free;
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
-  purge->early_run_bytes = is_nearly_all(&idle) ? 0 : credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
+  purge->early_run_bytes = early_run_bytes(&idle, credit);
   if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 

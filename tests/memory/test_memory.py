@@ -140,6 +140,8 @@ ATTEMPTS = 4
     ("kind", "largest", "mib", "options"),
     [
         ("server", "1024", "111", {}),
+        ("sleeper", "1024", "60", {}),
+        ("sleeper", "30000", "100", {}),
         ("sleeper", "64", "400", {}),
         ("sleeper", "1024", "512", {}),
         ("sleeper", "3000", "512", {}),

@@ -38,23 +38,38 @@ CHILD_TEST(give_while_it_frees) {
   REQUIRE(look().dirty_free_bytes <= 24 * MIB);
 }
 
-/* Less than that is kept while it frees, and goes by age, although no slow path comes. */
-CHILD_TEST(give_by_age) {
+/* Nor need it be more than the budget: with few blocks left, the program is likely to free those, too, and to sleep. */
+CHILD_TESTS(give_nearly_all, unsigned, count, FEW, MANY) {
   begin();
   options.big_cache_bytes = 128 * MIB;
+  take(others, count);
+  give(others, count);
+  REQUIRE(look().dirty_free_bytes <= 8 * MIB);
+}
+
+/* The program takes again what has gone: from then on it stays. */
+static void learn(void) {
+  options.big_cache_bytes = 128 * MIB;
   take(others, MANY);
+  give(others, MANY);
+  take(others, MANY);
+}
+
+/* Then nothing goes while it frees; all goes by age, although no slow path comes. */
+CHILD_TEST(give_by_age) {
+  begin();
+  learn();
   uint64_t before = look().purged_bytes;
   give(others, MANY);
   REQUIRE(purged_since(before) == 0);
-  for (unsigned turn = 0; turn < 2000; turn++, os_fake_advance_ms(1))
+  for (unsigned turn = 0; turn < 3000; turn++, os_fake_advance_ms(1))
     hak_free(must_malloc(BLOCK_BYTES));
   REQUIRE(purged_since(before) >= 40 * MIB);
 }
 
 static void give_all_and_wait(void) {
   begin();
-  options.big_cache_bytes = 128 * MIB;
-  take(others, MANY);
+  learn();
   give(others, MANY - 1);
   hak_free(must_malloc(BLOCK_BYTES));
   REQUIRE(heap_waits(heap_of_thread));
