@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
-from hakmem.launch import replaying
+from hakmem.commands.replay import chosen_of
+from hakmem.launch import contenders, replaying
 from hakmem.launch.contenders import Contender
 from hakmem.launch.replaying import How, Result, Round, fidelity, fit_written, replayer
 from hakmem.launch.tuning import Goal, Ratios, advice_of
@@ -15,7 +16,7 @@ from hakmem.trace.memory import Memory
 from hakmem.trace.plan import HEADER, Plan, plan_of
 from hakmem.trace.words import MOVED, Events, Op
 from hakmem.views.replay_text import advice_text
-from results import captured
+from results import Compile, captured
 from tool.conftest import Tool
 
 HANDED_BYTES = 20_000 * 3000  # as programs/traced.c has them
@@ -69,19 +70,50 @@ def test_every_event_happens_again(mode: int, lib: Path, monkeypatch: pytest.Mon
 
 
 def test_compared(traced: Path, tool: Tool) -> None:
-    """The peak of what was live is there; who cannot take part is named, and the others go on."""
-    options = ("--with", "glibc,nosuch,/bin/true,/no/lib.so", "--rounds", "2", "--idle", "1ms", "--fast")
+    """The peak of what was live is there."""
+    options = ("--with", "glibc", "--rounds", "2", "--idle", "1ms", "--fast")
     told = tool.json("replay", traced, *options)
     assert list(told["mallocs"]) == ["hakmem", "glibc"]
     assert all(len(one["rounds"]) == 2 for one in told["mallocs"].values())
     assert all(HANDED_BYTES < one["peak_bytes"] < 2 * HANDED_BYTES for one in told["mallocs"].values())
     assert abs(told["error"]["remote_frees"]) < 0.1
-    notes = {note.split(" ")[0] for note in told["notes"]}
-    assert notes >= {"'nosuch'", "/bin/true", "/no/lib.so:"}
     shown = tool("replay", traced, *options)
     assert "×" in shown.stdout
     assert all(part in shown.stdout for part in ("remote frees ", "(goal: 5 %)\n", " late in the mean"))
-    assert "nosuch' is not known" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("nosuch", "'nosuch' is not known: give the path of its library, or one of hakmem, glibc"),
+        ("/no/lib.so", "/no/lib.so: no such file"),
+        ("/bin/true", "/bin/true cannot be preloaded"),
+        ("/etc/passwd", "/etc/passwd: /etc/passwd is not a library"),
+    ],
+)
+def test_a_malloc_that_cannot_take_part(word: str, said: str, tool: Tool, traced: Path) -> None:
+    """An error before the first replay, though others could take part."""
+    ended = tool("replay", traced, "--with", f"glibc,{word}")
+    assert (ended.status, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
+    assert said in ended.stderr
+
+
+def test_a_malloc_that_fails_while_it_replays(traced: Path, tool: Tool, compiled: Compile) -> None:
+    """The others go on, and the exit status says that one is missing."""
+    library = compiled("refuses", "-shared", "-fPIC")
+    ended = tool("replay", traced, "--with", f"glibc,{library}", "--rounds", "1", "--idle", "1ms", "--fast")
+    assert ended.status == 1
+    assert f"{library.name} did not replay it" in ended.stderr
+    assert "glibc" in ended.stdout
+
+
+def test_mallocs_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, lib: Path) -> None:
+    """Those of the default list are left out with a note."""
+    monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
+    monkeypatch.setattr(contenders, "PEERS", {name: ("no such file",) for name in contenders.PEERS})
+    chosen, missing = chosen_of(None)
+    assert [one.name for one in chosen] == ["hakmem", "glibc"]
+    assert [note.split(" ")[0] for note in missing] == ["jemalloc", "mimalloc", "tcmalloc"]
 
 
 def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> None:

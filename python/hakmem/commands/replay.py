@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import duration_text
-from hakmem.base.errors import HakmemError
+from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.commands.arguments import INPUT, JSON, argument, duration, option, options, say
 from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer
 
 if TYPE_CHECKING:
     from hakmem.trace.file import Trace
 
-DEFAULT_WITH = "hakmem,glibc,jemalloc,mimalloc,tcmalloc"
+DEFAULT_WITH = (HAKMEM, "glibc", "jemalloc", "mimalloc", "tcmalloc")
 
 
 @click.command("replay")
 @options
 def command(
     path: Path = argument(type=INPUT),
-    mallocs: str = option(
-        "--with", default=DEFAULT_WITH, metavar="NAME,…", help="Mallocs by name, or libraries by their path."
+    mallocs: str | None = option(
+        "--with",
+        metavar="NAME,…",
+        help="Mallocs by name, or libraries by their path; default: "
+        f"those of {', '.join(DEFAULT_WITH)} that are installed.",
     ),
     rounds: int = option("--rounds", type=click.IntRange(1), default=5, help="Replays of each."),
     idle_s: float = option("--idle", type=duration(), default="3s", help="How long to idle at the end."),
@@ -48,27 +51,30 @@ def command(
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.trace_text import notes_of
 
+    chosen, missing = chosen_of(mallocs)
     trace = whole_trace(path)
     plan = plan_of(trace.lives, int(trace.head.get("pid", 0)))
-    notes = notes_of(trace.end, trace.lost)
+    notes = notes_of(trace.end, trace.lost) + missing
+    failed: list[str] = []
     with replayer(plan, How(idle_s, not fast), trace) as replays:
-        chosen = chosen_of(mallocs, notes)
         needed_s = rounds * len(chosen) * replays.seconds
-        say(f"{rounds} rounds of {', '.join(one.name for one in chosen)}: {duration_text(needed_s)}, nearly")
+        say(f"{rounds} rounds of {', '.join(one.name for one in chosen)}: about {duration_text(needed_s)}")
         with progress_bar("replaying") as advance:
             fit_written(trace, replays, chosen[0])
-            results = compare(replays, chosen, rounds, advance, notes.append)
+            results = compare(replays, chosen, rounds, advance, failed.append)
         notes += written_notes(replays.how.written_bytes)
     if not results or results[0].contender is not chosen[0]:
-        raise HakmemError(notes[-1])
+        raise HakmemError(failed[0])
     found = fidelity(trace, plan, results[0])
     if as_json:
-        print_json(results_json(results, found, notes))
-        return
-    console().print(fidelity_text(found, results[0]), soft_wrap=True)
-    print_results(console(), results)
-    for note in notes:
-        say(note)
+        print_json(results_json(results, found, notes + failed))
+    else:
+        console().print(fidelity_text(found, results[0]), soft_wrap=True)
+        print_results(console(), results)
+        for note in notes + failed:
+            say(note)
+    if failed:
+        raise SystemExit(ExitCode.FAILED)
 
 
 def whole_trace(path: Path) -> Trace:
@@ -80,14 +86,16 @@ def whole_trace(path: Path) -> Trace:
     return read(path)
 
 
-def chosen_of(mallocs: str, notes: list[str]) -> list[Contender]:
-    """hakmem first: it is what was recorded.  Others that cannot be had get a note."""
-    found, program = [], find_replayer()
-    for word in dict.fromkeys([HAKMEM, *(word.strip() for word in mallocs.split(",") if word.strip())]):
+def chosen_of(mallocs: str | None) -> tuple[list[Contender], list[str]]:
+    """hakmem first, since the trace was recorded on it; and a note on each malloc of the default list that is
+    not installed.  HakmemError if one that was asked for cannot take part: a replay takes minutes."""
+    asked = DEFAULT_WITH if mallocs is None else [word.strip() for word in mallocs.split(",")]
+    found, missing, program = [], [], find_replayer()
+    for word in dict.fromkeys([HAKMEM, *filter(None, asked)]):
         try:
             found.append(contender(word, program))
         except Unusable as error:
-            if word == HAKMEM:
+            missing.append(str(error))
+            if word == HAKMEM or mallocs is not None:
                 raise
-            notes.append(str(error))
-    return found
+    return found, missing
