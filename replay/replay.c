@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096, WHOLE_BYTES = 64 << 10, BAD_PLAN = 2, REFUSED = 3 };
-enum kind { TAKE, FREE, RESIZE, KINDS };
+enum kind { TAKE, FREE, RESIZE, FROM, KINDS };
 enum mode { NO_MALLOC, AT_ONCE, IN_TIME };
 
-/* A life has a slot for its birth, and the next one for each resize: an event waits for the pointer of the one before. */
+/* A life has a slot for its birth, and another one for each resize: an event waits for the pointer of the one before. */
 struct op {
   uint64_t what; /* kind; from bit 8 log2 of the alignment, from 16 the size */
-  uint32_t slot; /* the one that is filled, or, by FREE, read */
+  uint32_t slot; /* the one that is filled, or, by FREE and by the FROM before a RESIZE, read */
   uint32_t window;
 };
 
@@ -39,12 +39,14 @@ struct plan {
   char magic[8];
   uint64_t op_count, slot_count;
   uint32_t thread_count, window_count;
-  /* uint64_t starts_ns[window_count]; struct row rows[thread_count], by first_window, [0] the main thread's; struct op ops[] */
+  /* struct row rows[thread_count], by first_window, [0] the main thread's; struct op ops[op_count];
+   * uint64_t starts_ns[window_count] */
 };
 
 struct worker {
   const struct op *next, *end;
   uint32_t first_window, stays;
+  uint32_t from; /* the slot of the last FROM */
   uint64_t cpu_ns, waited_ns;
   pthread_t thread;
   char *scratch; /* in NO_MALLOC what is written instead of blocks */
@@ -127,7 +129,7 @@ static char *block_of(struct worker *self, uint32_t slot) {
 
 static char *made(struct worker *self, const struct op *op, size_t size) {
   unsigned log2_alignment = (unsigned)(op->what >> 8) & 63;
-  char *before = (op->what & 0xff) == RESIZE ? block_of(self, op->slot - 1) : NULL;
+  char *before = (op->what & 0xff) == RESIZE ? block_of(self, self->from) : NULL;
   void *block = NULL;
   if (mode == NO_MALLOC) return self->scratch;
   if (before != NULL)
@@ -142,6 +144,10 @@ static char *made(struct worker *self, const struct op *op, size_t size) {
 }
 
 static void run_op(struct worker *self, const struct op *op) {
+  if ((op->what & 0xff) == FROM) {
+    self->from = op->slot;
+    return;
+  }
   if ((op->what & 0xff) == FREE) {
     char *block = block_of(self, op->slot);
     if (mode != NO_MALLOC) free(block);
@@ -209,12 +215,17 @@ static bool fits(const struct plan *plan, const struct row *row, const struct op
   uint32_t kind = op->what & 0xff;
   uint32_t least = op > first ? op[-1].window : row->first_window;
   return op->window >= least && op->window < plan->window_count && op->slot < plan->slot_count &&
-         kind < KINDS && (kind != RESIZE || op->slot > 0);
+         kind < KINDS && (kind != RESIZE || (op > first && (op[-1].what & 0xff) == FROM));
 }
 
-static struct worker *workers_of(const struct plan *plan, const struct row *rows,
-                                 uint32_t *threads_in) {
-  const struct op *ops = (const void *)(rows + plan->thread_count);
+static const struct op *ops_of(const struct plan *plan) {
+  const struct row *rows = (const void *)(plan + 1);
+  return (const void *)(rows + plan->thread_count);
+}
+
+static struct worker *workers_of(const struct plan *plan, uint32_t *threads_in) {
+  const struct row *rows = (const void *)(plan + 1);
+  const struct op *ops = ops_of(plan);
   struct worker *workers = mapped(plan->thread_count * sizeof *workers);
   for (uint32_t i = 0; i < plan->thread_count; i++) {
     const struct op *first = ops + rows[i].first_op, *end = first + rows[i].op_count;
@@ -334,12 +345,11 @@ int main(int argc, char **argv) {
   const char *mode_text = argv[2], *idle_text = argv[3], *written_text = argv[4];
   mode = (enum mode)number(&mode_text);
   written_bytes = number(&written_text);
-  const uint64_t *starts_ns = (const void *)(plan + 1);
+  const uint64_t *starts_ns = (const void *)(ops_of(plan) + plan->op_count);
   uint32_t *threads_in = mapped(plan->window_count * sizeof *threads_in);
   uint64_t *curve = mapped((plan->window_count + 1) * sizeof *curve);
   slots = mapped(plan->slot_count * sizeof *slots);
-  struct worker *workers =
-      workers_of(plan, (const void *)(starts_ns + plan->window_count), threads_in);
+  struct worker *workers = workers_of(plan, threads_in);
   int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   struct figures found = {.curve = curve};
   uint64_t began_ns = 0;

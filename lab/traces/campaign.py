@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from hakmem.launch.contenders import HAKMEM, Contender
-from hakmem.launch.replaying import How, compare, fidelity, first_ns, fit_written, replayer
+from hakmem.launch.replaying import How, compare, fidelity, fit_written, replayer
 from hakmem.launch.replaying import Result as Replayed
+from hakmem.layout.memory import Integers
 from hakmem.trace.file import Trace, read
-from hakmem.trace.plan import Plan, plan_of
+from hakmem.trace.lives import Lives
 from harness.allocators import Allocator, find_allocators
 from harness.execute import Sample
 from harness.workload import Length, Workload
@@ -98,23 +99,27 @@ def contenders() -> tuple[list[tuple[Allocator, Contender]], list[str]]:
 
 def own_error(trace: Trace, hakmem: Contender) -> tuple[How, str]:
     """The replay that comes closest to the recording, and how close."""
-    with replayer(_plan(trace), How(idle_s=0.0), trace) as replays:
+    with replayer(trace, How(idle_s=0.0)) as replays:
         fit_written(trace, replays, hakmem)
         found = fidelity(trace, replays.plan, Replayed(hakmem, [replays.round(hakmem, replays.empty())]))
         return replays.how, f"{100 * found.peak:+.1f} / {100 * found.mean:+.1f} %" if found else ""
 
 
-def _plan(trace: Trace) -> Plan:
-    return plan_of(trace.lives, int(trace.head.get("pid", 0)))
-
-
 def hastened(trace: Trace, factor: float) -> Trace:
     """The same in less time."""
     assert trace.memory is not None
-    began_ns, events = first_ns(trace), trace.lives.events
-    for times in (events.times_ns, trace.memory.times_ns):
-        times[:] = began_ns + (times - began_ns) * factor
-    return trace
+    began_ns = trace.extent.first_ns
+
+    def sooner(times_ns: Integers) -> Integers:
+        return began_ns + ((times_ns - began_ns) * factor).astype(np.int64)
+
+    def lives() -> Iterator[Lives]:
+        for some in trace.lives():
+            events = replace(some.events, times_ns=sooner(some.events.times_ns))
+            yield Lives(events, some.numbers)
+
+    memory = replace(trace.memory, times_ns=sooner(trace.memory.times_ns))
+    return Trace(trace.head, lives, trace.lost, trace.end, memory)
 
 
 def ran(
@@ -136,7 +141,7 @@ def measure(workload: Workload, recording: Path, length: Length, rounds: int) ->
     how, error = own_error(trace, pairs[0][1])
     seconds = float(np.median([sample["seconds"] for sample in real[HAKMEM]]))
     factor = min(1.0, seconds / (trace.end or {})["seconds"])
-    with replayer(_plan(hastened(trace, factor)), how, trace) as replays:
+    with replayer(hastened(trace, factor), how) as replays:
         results = compare(replays, [one for _, one in pairs], rounds, lambda *_: None, print)
     replayed = {one.contender.name: one.median("peak_bytes") for one in results}
     return Peaks(

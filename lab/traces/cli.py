@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records
-from hakmem.trace.file import read
-from hakmem.trace.lives import Lives
-from hakmem.trace.plan import STAYS_SHARE, ranks
-from hakmem.trace.words import Op
+from hakmem.trace.file import Trace, read
+from hakmem.trace.plan import STAYS_SHARE, Ranks
+from hakmem.trace.words import Events, Op
 from harness.arguments import IS_QUICK, positive
 from harness.build import BuildError, compile_anew
 from harness.execute import RunError
@@ -76,15 +75,15 @@ def simulator() -> Path:
     return compile_anew(OUTPUT / "simulate", inputs, [*FLAGS, f"-I{SOURCES}"])
 
 
-def events_of(lives: Lives) -> Records:
+def events_of(trace: Trace) -> Records:
     """As simulate.c reads them.  A thread ends after its last event, unless that is near the end."""
-    rows = np.flatnonzero((lives.life_of_row >= 0) & (lives.events.ops != Op.RESIZE))
-    events = lives.events.at(rows)
-    found = np.zeros(len(rows), EVENT)
-    found["life"], found["is_take"] = lives.life_of_row[rows], events.ops != Op.FREE
+    parts = [lives.at(lives.events.ops != Op.RESIZE) for lives in trace.lives()]
+    events = Events.joined([part.events for part in parts])
+    found = np.zeros(len(events), EVENT)
+    found["life"], found["is_take"] = np.concatenate([part.numbers for part in parts]), events.ops != Op.FREE
     found["size"] = np.minimum(events.sizes, np.iinfo(np.uint32).max)
-    found["thread"] = (ranks(-1, events.threads) - 1) % (THREAD_MAX - 1) + 1
-    lasts = len(rows) - 1 - np.unique(events.threads[::-1], return_index=True)[1]
+    found["thread"] = (Ranks(-1).of(events.threads) - 1) % (THREAD_MAX - 1) + 1
+    lasts = len(events) - 1 - np.unique(events.threads[::-1], return_index=True)[1]
     ages = events.times_ns - events.times_ns[0]
     found["is_last"][lasts] = ages[lasts] < STAYS_SHARE * ages[-1]
     return found
@@ -94,7 +93,7 @@ def simulate(recording: Path, policies: list[str]) -> list[list[str]]:
     """One row for each policy.  Raises RunError, or HakmemError if it is not a trace."""
     program = simulator()
     with tempfile.NamedTemporaryFile(dir=OUTPUT) as file:
-        events_of(read(recording).lives).tofile(file.name)
+        events_of(read(recording)).tofile(file.name)
         done = subprocess.run([program, file.name, *policies], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RunError(done.stderr.strip())

@@ -106,7 +106,7 @@ class Corpus:
         trace = read(path)
         tuner = Tuner(trace, How(idle_s=0.0), lambda *_: None, self._say)
         tuner.fit()
-        events = len(trace.lives.events)
+        events = trace.extent.events
         self._say(
             f"{path.stem}: {events:,} events, {trace.lost / (events + trace.lost):.1%} more were missed"
         )
@@ -116,7 +116,7 @@ class Corpus:
         """Without settings with which hakmem failed."""
         self._say(f"replaying {len(self._tuners)} programs with {len(tried) + 1} settings, {rounds} times")
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            found = list(pool.map(lambda tuner: tuner.ratios(1.0, tried, rounds), self._tuners.values()))
+            found = list(pool.map(lambda tuner: tuner.ratios(tried, rounds), self._tuners.values()))
         of = dict(zip(self._tuners, found, strict=True))
         return [
             Judged(setting, {name: np.array([one.peak, one.rss, one.time]) for name, one in row.items()})

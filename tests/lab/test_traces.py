@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.trace import file
-from hakmem.trace.lives import lives_of
+from hakmem.trace.lives import Follower, Frame
 from hakmem.trace.words import Events, Op
 from shape.sources import ROOT
 
@@ -27,8 +27,8 @@ def write(path: Path, events: list[tuple[int, int, int, Op]]) -> Path:
     """Address, size, thread, operation.  All at one time: no thread ends before another."""
     addresses, sizes, threads, ops = np.array(events).astype("u8").T
     columns = (ops.astype("i1"), addresses, sizes, np.zeros(len(ops), "u1"))
-    lives = lives_of(Events(*columns, threads.astype("i8"), np.zeros(len(ops), "i8")))
-    file.write(path, file.Trace({"pid": 1}, lives, 0, {"end": "made"}, None))
+    lives = Follower(Frame()).follow(Events(*columns, threads.astype("i8"), np.zeros(len(ops), "i8")), True)
+    file.write(path, file.Trace({"pid": 1}, lambda: iter([lives]), 0, {"end": "made"}, None))
     return path
 
 
@@ -103,7 +103,7 @@ assert os.system("g++ -fsyntax-only -xc++ /dev/null") == 0"""
     environment = allocator_environment(recording) | {"PYTHONMALLOC": "malloc"}
     subprocess.run([*recording.wrapper, sys.executable, "-c", program], env=environment, check=True)
     assert len(list(tmp_path.glob("*.hkt"))) == 2
-    assert events_of(file.read(tmp_path / "first.hkt").lives)["is_last"].sum() == 1
+    assert events_of(file.read(tmp_path / "first.hkt"))["is_last"].sum() == 1
     assert figures(tmp_path / "first.hkt", "cache=32")["live MiB"] > 1
     workload = SimpleNamespace(name="real-x", timed=lambda *_: {"peak_rss_kib": 15_000, "seconds": 0.1})
     peaks = measure(workload, tmp_path / "first.hkt", Length(0.1, quick=True), 1)

@@ -1,69 +1,90 @@
 """hakmem replay: each event of a trace happens again, on any malloc; and plans that are not whole."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.commands.replay import chosen_of
-from hakmem.launch import contenders, replaying
+from hakmem.launch import contenders, replaying, tuning
 from hakmem.launch.contenders import Contender
 from hakmem.launch.replaying import How, Result, Round, fidelity, fit_written, replayer
-from hakmem.launch.tuning import Goal, Ratios, advice_of
-from hakmem.trace.file import read
+from hakmem.launch.tuning import Goal, Outcome, Ratios, Tried, text_of
+from hakmem.trace.file import Trace, read
 from hakmem.trace.lives import Lives
 from hakmem.trace.memory import Memory
-from hakmem.trace.plan import HEADER, Plan, plan_of
+from hakmem.trace.plan import FROM, HEADER, OP, plan_of
 from hakmem.trace.words import MOVED, Events, Op
-from hakmem.views.replay_text import advice_text
+from hakmem.views.replay_text import outcome_text
 from results import Compile, captured
 from tool.conftest import Tool
+from tool.test_trace import whole
 
 HANDED_BYTES = 20_000 * 3000  # as programs/traced.c has them
 MAIN, OTHER = 7, 8
 SAMPLED = b'{"hakmem_trace":1,"sampled":true}\n'
 
 
-def lives(*rows: tuple[Op, int, int, int, int]) -> Lives:
+def trace_of(*rows: tuple[Op, int, int, int, int], at_once: int = 1 << 20) -> Trace:
     """(op, number of its block, thread, size, log2 of its alignment), a microsecond apart."""
     ops, numbers, threads, sizes, alignments = (np.array(column) for column in zip(*rows, strict=True))
     events = Events(ops.astype(np.int8), numbers.astype(np.uint64), sizes.astype(np.uint64),
                     alignments.astype(np.uint8), threads, 1000 * np.arange(len(rows)))  # fmt: skip
-    return Lives.numbered(events, numbers, 0, 0, 0)
+    lives = Lives(events, numbers)
+    parts = [lives.at(slice(start, start + at_once)) for start in range(0, len(rows), at_once)]
+    return Trace({"pid": MAIN}, lambda: iter(parts), 0, None, None)
 
 
-def handed(count: int) -> Plan:
+def handed(count: int, at_once: int = 1 << 20) -> Trace:
     """One thread allocates, another resizes and frees; one of 16 is aligned to 4 KiB, one of 500 large."""
     rows = [(Op.LIVE, 0, 0, 4 << 20, 0)]
     for number in range(1, count):
         size = 1 << (number % 11 if number % 500 else 20)
         rows += [(Op.TAKE, number, MAIN, size, 12 if number % 16 == 0 else 0)]
         rows += [(Op.RESIZE, number, OTHER, 2 * size, 0)] * (number % 3) + [(Op.FREE, number, OTHER, 0, 0)]
-    return plan_of(lives(*rows), MAIN)
+    return trace_of(*rows, at_once=at_once)
 
 
-def test_blocks_that_realloc_moved(traced: Path) -> None:
+def ops_of(trace: Trace, path: Path) -> tuple[list[int], list[int]]:
+    """The kinds and slots of a plan."""
+    plan = plan_of(trace, path)
+    start = HEADER.size + plan.rows.nbytes
+    ops = np.frombuffer(path.read_bytes()[start:], OP, int(plan.rows["op_count"].sum()))
+    return (ops["what"] & 0xFF).tolist(), ops["slot"].tolist()
+
+
+def test_blocks_that_realloc_moved(traced: Path, tmp_path: Path) -> None:
     """They are resized, by whom and when they were; but not where that seems to come before their birth."""
     moves = [(Op.TAKE, 0, MAIN, 8, 0), (Op.TAKE, 1, OTHER, 64, 0), (Op.FREE, 0, OTHER, MOVED, 0)]
     moves += [(Op.TAKE, 2, MAIN, 99, 0), (Op.FREE, 1, MAIN, MOVED, 0), (Op.FREE, 2, OTHER, 0, 0)]
-    ops = plan_of(lives(*moves), MAIN).ops
-    assert (ops["what"] & 0xFF).tolist() == [Op.TAKE, Op.RESIZE, Op.RESIZE, Op.FREE]
-    assert ops["slot"].tolist() == [0, 2, 1, 2]
+    kinds = [Op.TAKE, FROM, Op.RESIZE, FROM, Op.RESIZE, Op.FREE]
+    for at_once in 6, 5, 3:  # a move lies in one part
+        found = ops_of(trace_of(*moves, at_once=at_once), tmp_path / "plan")
+        assert found == (kinds, [0, 1, 2, 0, 1, 2]), at_once
     early = [(Op.TAKE, 0, OTHER, 64, 0), (Op.TAKE, 1, MAIN, 8, 0), (Op.FREE, 1, OTHER, MOVED, 0)]
-    assert (plan_of(lives(*early), MAIN).ops["what"] & 0xFF).tolist() == [Op.TAKE, Op.TAKE, Op.FREE]
-    events = read(traced).lives.events
+    assert ops_of(trace_of(*early), tmp_path / "plan")[0] == [Op.TAKE, Op.TAKE, Op.FREE]
+    events = whole(read(traced)).events
     assert np.diff(events.sizes[np.flatnonzero(events.sizes == MOVED) - 1]).min() > 0  # one block grows
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_a_plan_that_is_made_in_parts(tmp_path: Path, at_once: int) -> None:
+    """It is that of the whole."""
+    parts, at_one_go = tmp_path / "parts", tmp_path / "whole"
+    plans = plan_of(handed(200, at_once), parts), plan_of(handed(200), at_one_go)
+    assert parts.read_bytes() == at_one_go.read_bytes()
+    assert [plan.events for plan in plans] == 2 * [sum(2 + number % 3 for number in range(1, 200))]
 
 
 @pytest.mark.parametrize("mode", [replaying.NO_MALLOC, replaying.AT_ONCE, replaying.IN_TIME])
 def test_every_event_happens_again(mode: int, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of each block, though one window has many events of both threads."""
     monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
-    plan = handed(3000)
-    assert len(plan.rows) == 2
-    assert plan.events == sum(2 + number % 3 for number in range(1, 3000))
     monkeypatch.setenv("HAKMEM_HARDEN", "1")  # a double free would be noticed
-    with replayer(plan, How(idle_s=0.0)) as replays:
+    with replayer(handed(3000), How(idle_s=0.0)) as replays:
+        plan = replays.plan
+        assert len(plan.rows) == 2
         for one in (Contender("hakmem", lib), Contender("glibc")):
             raw = replays.raw(one, mode)
             assert (raw.left, len(raw.curve)) == (0, len(plan.starts_ns))
@@ -130,29 +151,35 @@ def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> No
         assert said in ended.stderr
 
 
-def test_its_own_error(traced: Path) -> None:
+def test_its_own_error(traced: Path, tmp_path: Path) -> None:
     """A process that had 1 MiB more at its beginning, and grew as the replay did; then by a tenth more."""
     trace = read(traced)
-    plan = plan_of(trace.lives, trace.head["pid"])
+    plan = plan_of(trace, tmp_path / "plan")
     curve = [10e6] * len(plan.starts_ns)
     result = Result(Contender("hakmem"), [Round(1.0, 30e6, 20e6, 10e6, 100, curve)])
-    times = trace.lives.events.times_ns[0] + np.linspace(0, plan.end_ns, 5)
+    times = (trace.extent.first_ns + np.linspace(0, plan.end_ns, 5)).astype(np.int64)
     trace.memory = None
     assert fidelity(trace, plan, result) is None
     for more in (1.0, 1.1):
         seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
-        trace.memory = Memory.joined([{"times_ns": times, "anonymous_bytes": seen, "committed_bytes": seen}])
+        seen = seen.astype(np.int64)
+        line = {
+            "times_ns": times.tolist(),
+            "anonymous_bytes": seen.tolist(),
+            "committed_bytes": seen.tolist(),
+        }
+        trace.memory = Memory.of_line(line)
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 11e6 / seen[:4].mean() - 1), abs=1e-6)
 
 
-def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_are_written_in_part(lib: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorded memory tells how much of each block was written, if that is much less than all."""
     monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
-    trace, hakmem = read(traced), Contender("hakmem", lib)
-    trace.lives = lives(*((Op.TAKE, number, MAIN, 3 << 20, 0) for number in range(20)))
-    with replayer(plan_of(trace.lives, MAIN), How(0.001, False)) as replays:
+    hakmem = Contender("hakmem", lib)
+    trace = trace_of(*((Op.TAKE, number, MAIN, 3 << 20, 0) for number in range(20)))
+    with replayer(trace, How(0.001, False)) as replays:
         for written, share in (1 << 16, 1), (1 << 21, 1), (replaying.ALL_BYTES, 0.9):
             replays.how = How(0.001, False, written)
             seen = share * replays.raw(hakmem, replaying.AT_ONCE).curve[1:]
@@ -163,33 +190,43 @@ def test_blocks_that_are_written_in_part(traced: Path, lib: Path, monkeypatch: p
 
 
 @pytest.mark.long("4 seconds of replays")
-def test_tuned(traced: Path, tool: Tool) -> None:
-    """One line: a setting with both gains, or that nothing helps."""
-    ended = tool("tune", traced, "--fast", "--for", "rss", "--rounds", "5")
+def test_tuned(traced: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row for each setting, and one for the defaults against themselves; then a sentence."""
+    some = tuning.SETTINGS[:2]
+    monkeypatch.setattr(tuning, "SETTINGS", some)
+    ended = tool("tune", traced, "--fast", "--for", "rss")
     assert ended.status == 0, ended.stderr
-    assert ended.stdout.count("\n") == 1
-    assert ended.stdout.startswith(("HAKMEM_", "nothing helps"))
+    lines = ended.stdout.splitlines()
+    assert len(lines) == len(some) + 4
+    assert sorted(line.split("  ")[0] for line in lines[1:-3]) == sorted(map(text_of, some))
+    assert lines[-3].startswith("the defaults again")
+    assert re.search(r"cuts mean RSS by .*; time in malloc|No setting cuts .* Closest: HAKMEM_", lines[-1])
+    assert "3 rounds of 2 settings" in ended.stderr
+    assert tool("tune", traced, "--rounds", "2").status == 2
+
+
+def ratios(rss: list[float], time: list[float]) -> Ratios:
+    return Ratios(np.array(rss), np.array(time), np.array(rss))
 
 
 @pytest.mark.parametrize(
-    ("rss", "time", "goal", "helps"),
+    ("rss", "time", "goal", "is_best"),
     [
         ([0.90, 0.91, 0.92], [1.0, 1.0, 1.0], Goal.RSS, True),
-        ([0.90, 0.91, 1.01], [1.0, 1.0, 1.0], Goal.RSS, False),  # not in each round
-        ([0.99, 0.99, 0.98], [1.0, 1.0, 1.0], Goal.RSS, False),  # too little
-        ([0.50, 0.50, 0.50], [1.6, 1.6, 1.6], Goal.RSS, False),  # at the price of time
+        ([0.90, 0.91, 0.995], [1.0, 1.0, 1.0], Goal.RSS, False),  # in one round not more than chance
+        ([0.99, 0.98, 0.985], [1.0, 1.0, 1.0], Goal.RSS, False),  # too little
+        ([0.50, 0.50, 0.50], [1.6, 1.6, 1.6], Goal.RSS, True),  # the price stands beside it
         ([0.90, 0.90, 0.90], [1.0, 0.9, 1.0], Goal.BOTH, True),
         ([1.00, 1.01, 1.02], [0.9, 0.9, 0.8], Goal.TIME, True),
     ],
 )
-def test_advice(rss: list[float], time: list[float], goal: Goal, helps: bool) -> None:
-    advice = advice_of({"HAKMEM_THP": "0"}, 0.1, Ratios(np.array(rss), np.array(time), np.array(rss)), goal)
-    assert advice.helps == helps
-    assert Ratios(np.array(rss), np.array(time), np.array(rss)).score(goal) < 1 or not helps
-    assert advice.interval[0] <= advice.gain <= advice.interval[1]
-    assert advice_text(advice, goal).startswith(
-        "HAKMEM_THP=0 " if helps else "nothing helps; the best was HAKMEM"
-    )
+def test_the_best_setting(rss: list[float], time: list[float], goal: Goal, is_best: bool) -> None:
+    again = Tried({}, ratios([1.0, 1.01, 0.99], [1.0, 1.01, 0.99]))
+    outcome = Outcome(goal, [Tried({"HAKMEM_THP": "0"}, ratios(rss, time))], again)
+    assert (outcome.best is not None) == is_best
+    said = outcome_text(outcome)
+    assert said.startswith("HAKMEM_THP=0 cuts " if is_best else "No setting cuts")
+    assert ("time in malloc +60.0 %" in said) == (time[0] == 1.6)
 
 
 @pytest.mark.parametrize(
@@ -200,18 +237,23 @@ def test_advice(rss: list[float], time: list[float], goal: Goal, helps: bool) ->
         [(Op.TAKE, 0, MAIN, 1 << 60, 0)],
     ],
 )
-def test_a_trace_that_contradicts_itself(rows: list[tuple[Op, int, int, int, int]]) -> None:
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_a_trace_that_contradicts_itself(
+    rows: list[tuple[Op, int, int, int, int]], at_once: int, tmp_path: Path
+) -> None:
     with pytest.raises(HakmemError, match="contradicts itself"):
-        plan_of(lives(*rows), MAIN)
+        plan_of(trace_of(*rows, at_once=at_once), tmp_path / "plan")
 
 
 def test_a_plan_that_is_not_whole(lib: Path, tmp_path: Path) -> None:
     """One sentence and status 2, for a file cut anywhere and for events that lead out of its tables."""
     path = tmp_path / "plan"
-    handed(50).write(path)
+    plan = plan_of(handed(50), path)
     whole = path.read_bytes()
     wrong = [whole[:length] for length in (0, 10, HEADER.size, len(whole) // 2, len(whole) - 1)]
-    wrong += [whole[:-5] + b"\xff" * 5, whole[:-16] + b"\xff" + whole[-15:], b"x" + whole[1:]]
+    end = HEADER.size + plan.rows.nbytes + OP.itemsize * int(plan.rows["op_count"].sum())  # of operations
+    for place, data in (end - 5, b"\xff" * 5), (end - 16, b"\xff"), (0, b"x"):
+        wrong += [whole[:place] + data + whole[place + len(data) :]]
     for data in wrong:
         path.write_bytes(data)
         step = captured([lib.with_name("hakmem-replay"), path, "1", "0", "64"])

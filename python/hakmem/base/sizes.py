@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 DECIMAL_UNITS = ("", "k", "M", "G", "T")
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
 SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def bytes_text(count: float) -> str:
     """1536 → 1.50 KiB; three digits are enough for comparing."""
     return scaled(count, 1024, BINARY_UNITS)
+
+
+def parse_bytes(text: str, least: int = 1) -> int:
+    """512M, 1.5GiB, or plain bytes; ValueError with a sentence for the user otherwise."""
+    found = SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a size; examples: 512M, 1.5G, 1073741824")
+    count = float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")
+    if not least <= count < 1 << 62:
+        raise ValueError(f"{text!r} is out of range; it must be at least {bytes_text(least)}")
+    return int(count)
 
 
 def count_text(count: float) -> str:

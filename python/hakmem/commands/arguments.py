@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hakmem.base.durations import parse_duration_s
+from hakmem.base.sizes import parse_bytes
 from hakmem.target.target import Target, open_core, open_process
 
 PID = re.compile("[0-9]{1,19}")
@@ -61,6 +62,11 @@ def parse_pid(word: str) -> int:
 def duration(min_s: float = 0.0) -> Parsed:
     """At least `min_s` seconds."""
     return Parsed("duration", functools.partial(parse_duration_s, min_s=min_s))
+
+
+def size(least: int) -> Parsed:
+    """At least that many bytes."""
+    return Parsed("size", functools.partial(parse_bytes, least=least))
 
 
 # ---- the command line as one object ------------------------------------------------------------------

@@ -9,6 +9,7 @@ import click
 
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import ExitCode, HakmemError
+from hakmem.base.sizes import counted
 from hakmem.commands.arguments import INPUT, JSON, argument, duration, option, options, say
 from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer
 
@@ -46,26 +47,25 @@ def command(
       hakmem replay server.hkt --with glibc,/opt/lib/libmymalloc.so --rounds 9
     """
     from hakmem.launch.replaying import How, compare, fidelity, fit_written, replayer
-    from hakmem.trace.plan import plan_of
     from hakmem.views.replay_text import fidelity_text, print_results, results_json, written_notes
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.trace_text import notes_of
 
     chosen, missing = chosen_of(mallocs)
     trace = whole_trace(path)
-    plan = plan_of(trace.lives, int(trace.head.get("pid", 0)))
-    notes = notes_of(trace.end, trace.lost) + missing
     failed: list[str] = []
-    with replayer(plan, How(idle_s, not fast), trace) as replays:
+    with replayer(trace, How(idle_s, not fast)) as replays:
+        notes = notes_of(trace.end, trace.lost) + missing
         needed_s = rounds * len(chosen) * replays.seconds
-        say(f"{rounds} rounds of {', '.join(one.name for one in chosen)}: about {duration_text(needed_s)}")
+        names = ", ".join(one.name for one in chosen)
+        say(f"{counted(rounds, 'round')} of {names}: about {duration_text(needed_s)}")
         with progress_bar("replaying") as advance:
             fit_written(trace, replays, chosen[0])
             results = compare(replays, chosen, rounds, advance, failed.append)
         notes += written_notes(replays.how.written_bytes)
     if not results or results[0].contender is not chosen[0]:
         raise HakmemError(failed[0])
-    found = fidelity(trace, plan, results[0])
+    found = fidelity(trace, replays.plan, results[0])
     if as_json:
         print_json(results_json(results, found, notes + failed))
     else:

@@ -280,11 +280,12 @@ def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
         )
     if asked.trace is not None:
         from hakmem.launch.tracing import Tracing
+        from hakmem.views.screen import progress_bar
         from hakmem.views.trace_text import notes_of
 
         check_writable(asked.trace)
         path = asked.trace.absolute()
-        return lambda child, listener: Tracing(child, listener, path, say, notes_of).run()
+        return lambda child, listener: Tracing(child, listener, path, say, notes_of, progress_bar).run()
 
     from hakmem.launch.profiling import Plan, Profiling
     from hakmem.launch.results import Results, checked

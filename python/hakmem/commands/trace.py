@@ -21,6 +21,7 @@ from hakmem.commands.arguments import (
     option,
     options,
     say,
+    size,
 )
 
 
@@ -58,6 +59,13 @@ def record(
     is_sampled: bool = option(
         "--sampled", is_flag=True, help="Sampled blocks only, with their call stacks: cheap enough for hours."
     ),
+    max_bytes: int = option(
+        "--max-size",
+        type=size(1 << 20),
+        default="1G",
+        metavar="BYTES",
+        help="The recording ends before it takes more disk space than this: 5 bytes an event.",
+    ),
 ) -> None:
     """Record every allocation and free of process PID into a file.
 
@@ -74,13 +82,14 @@ def record(
     check_writable(path)
     target = open_pid(pid)
     require_profiles(target)
-    with progress_bar(f"{'sampling' if is_sampled else 'recording'} process {pid}", for_s) as advance:
-        if is_sampled:
-            end = record_sampled(target, path, for_s, lambda s, n: advance(s, counted(n, "life", "lives")))
-            what = counted(end["lives"], "sampled life", "sampled lives")
-        else:
-            done = recorded(target, path, for_s, lambda s, n: advance(s, f"{count_text(n)} words"))
-            what, end = f"{count_text(len(done.lives.events))} events", done.end or {}
+    if is_sampled:
+        with progress_bar(f"sampling process {pid}", for_s) as advance:
+            told = lambda seconds, lives: advance(seconds, counted(lives, "life", "lives"))  # noqa: E731
+            end = record_sampled(target, path, for_s, told)
+        what = counted(end["lives"], "sampled life", "sampled lives")
+    else:
+        end = recorded(target, path, for_s, progress_bar, max_bytes)
+        what = f"{count_text(end['events'])} events"
     say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
         say(note)
@@ -103,15 +112,16 @@ def show(
 
     if is_sampled(path) and page is not None:
         raise HakmemError(f"{path} has sampled lives: a page is made of a full trace")
+    if page is not None:
+        check_writable(page)
     found = read_sampled(path) if is_sampled(path) else read(path)
     if page is not None and isinstance(found, Trace):
         from hakmem.views.trace_page import render
 
-        check_writable(page)
         write_atomically(page, render(found))
         click.echo(f"wrote {page}", err=is_standard_output(page))
         return
-    figures = figures_of(found.lives, found.memory) if isinstance(found, Trace) else sampled_figures_of(found)
+    figures = figures_of(found) if isinstance(found, Trace) else sampled_figures_of(found)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:

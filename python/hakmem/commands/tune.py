@@ -1,15 +1,17 @@
-"""hakmem tune: the options with which hakmem does a trace with less memory, or in less time."""
+"""hakmem tune: a trace, replayed with each of hakmem's options that change memory or time."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from hakmem.base.durations import duration_text
+from hakmem.base.sizes import counted
 from hakmem.commands.arguments import INPUT, JSON, argument, option, options, say
 from hakmem.commands.replay import whole_trace
+
+ROUNDS_MIN = 3
 
 
 @click.command("tune")
@@ -22,14 +24,16 @@ def command(
         default="both",
         help="The figure that is to fall.",
     ),
-    rounds: int = option("--rounds", type=click.IntRange(5), default=6, help="Replays of the last stage."),
+    rounds: int = option(
+        "--rounds", type=click.IntRange(ROUNDS_MIN), default=ROUNDS_MIN, help="Replays with each setting."
+    ),
     fast: bool = option("--fast", help="Do not wait for the recorded times; nothing is purged by age then."),
     as_json: bool = JSON,
 ) -> None:
-    """Try hakmem's options on a trace, and print the one that helps.
+    """Replay a trace with each of hakmem's options that change memory or time, and compare them.
 
-    Options are tried by replays of growing parts of the trace; then the best one is measured against the
-    defaults. It is recommended if each round has a gain, and the median is at least 2 %.
+    The table has the change of each figure against the defaults: the median, and the range of the rounds.
+    Its last row is the defaults against themselves, which is how far figures are apart by chance.
 
     \b
     Examples:
@@ -37,22 +41,24 @@ def command(
       hakmem tune server.hkt --for rss
     """
     from hakmem.launch.replaying import How
-    from hakmem.launch.tuning import Goal, Tuner
-    from hakmem.views.replay_text import advice_text, written_notes
-    from hakmem.views.screen import print_json, progress_bar
+    from hakmem.launch.tuning import SETTINGS, Goal, Tuner
+    from hakmem.views.replay_text import outcome_json, print_outcome, written_notes
+    from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.trace_text import notes_of
 
     trace = whole_trace(path)
-    notes = notes_of(trace.end, trace.lost)
+    notes: list[str] = []
     with progress_bar("tuning") as advance:
         tuner = Tuner(trace, How(idle_s=0.0, is_in_time=not fast), advance, notes.append)
-        if not fast:
-            say(f"this takes {duration_text(tuner.seconds(rounds))}, nearly")
+        needed = "" if fast else f": about {duration_text(tuner.seconds(rounds))}"
+        tried = counted(len(SETTINGS), "setting")
+        say(f"{counted(rounds, 'round')} of {tried}, and of the defaults twice{needed}")
         notes += written_notes(tuner.fit())
-        advice = tuner.advice(Goal(goal), rounds)
+        outcome = tuner.outcome(Goal(goal), rounds)
+    notes += notes_of(trace.end, trace.lost)
     if as_json:
-        print_json({"advice": asdict(advice) if advice else None, "notes": notes})
+        print_json(outcome_json(outcome, notes))
     else:
-        click.echo(advice_text(advice, Goal(goal)))
+        print_outcome(console(), outcome)
         for note in notes:
             say(note)

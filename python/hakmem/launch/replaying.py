@@ -19,8 +19,7 @@ from hakmem.target.process import library_sums, resident_of
 from hakmem.trace.figures import NS_PER_S
 from hakmem.trace.file import Trace
 from hakmem.trace.memory import COUNTERS
-from hakmem.trace.plan import Plan
-from hakmem.trace.words import Op
+from hakmem.trace.plan import Plan, plan_of
 
 NO_MALLOC, AT_ONCE, IN_TIME = 0, 1, 2  # modes of replay/replay.c
 ALL_BYTES = 1 << 48
@@ -90,11 +89,11 @@ class How:
 class Replayer:
     """A plan's file, and the program for it."""
 
-    def __init__(self, plan: Plan, path: Path, program: Path, how: How) -> None:
+    def __init__(self, plan: Plan, program: Path, how: How) -> None:
         self.plan, self.program, self.how = plan, program, how
         # RSS that is not malloc's, at each window's end, and the libraries in it.
         self.others, self.libraries = np.zeros(len(plan.starts_ns), np.int64), dict[str, int]()
-        self._path, self._mode = path, IN_TIME if how.is_in_time else AT_ONCE
+        self._mode = IN_TIME if how.is_in_time else AT_ONCE
 
     @property
     def seconds(self) -> float:
@@ -103,7 +102,7 @@ class Replayer:
 
     def raw(self, one: Contender, mode: int) -> _Raw:
         words = (str(mode), str(int(1000 * self.how.idle_s)), str(self.how.written_bytes))
-        printed = output_of(self.program, one, self._path, *words)
+        printed = output_of(self.program, one, self.plan.path, *words)
         numbers = [int(line) for line in takewhile(str.isdecimal, printed.split("\n"))]
         if len(numbers) != 8 + len(self.plan.starts_ns):
             raise Unusable(f"{one.name} prints lines of its own between the figures of the replay")
@@ -135,15 +134,14 @@ class Replayer:
 
 
 @contextmanager
-def replayer(plan: Plan, how: How, trace: Trace | None = None) -> Iterator[Replayer]:
+def replayer(trace: Trace, how: How) -> Iterator[Replayer]:
     """RSS is that of the trace's program, if it has samples of other memory than malloc's."""
     program, folder = find_replayer(), Scratch.make()
     try:
-        path = folder.path / "plan"
-        plan.write(path)
-        replays = Replayer(plan, path, program, how)
-        if trace is not None and (memory := trace.memory) is not None and len(memory.times_ns):
-            times = plan.starts_ns + first_ns(trace)
+        plan = plan_of(trace, folder.path / "plan")
+        replays = Replayer(plan, program, how)
+        if (memory := trace.memory) is not None and len(memory.times_ns):
+            times = plan.starts_ns + trace.extent.first_ns
             replays.others += np.interp(times, memory.times_ns, memory.other_bytes).astype(np.int64)
             replays.libraries.update(trace.head.get("libraries", {}))
         yield replays
@@ -188,18 +186,13 @@ class Fidelity:
     remote_frees: float | None = None
 
 
-def first_ns(trace: Trace) -> int:
-    """CLOCK_MONOTONIC of the first event that a plan has."""
-    return int(trace.lives.events.times_ns[trace.lives.life_of_row >= 0][0])
-
-
 def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     """None without samples.  Where blocks were live already, or other memory is not known, by the growth
     since the first sample: free memory of then is not in the trace."""
     memory = trace.memory
     if memory is None:
         return None
-    times = memory.times_ns - first_ns(trace)
+    times = memory.times_ns - trace.extent.first_ns
     inside = np.flatnonzero((times >= 0) & (times <= plan.end_ns))
     if inside.size < 2:
         return None
@@ -208,7 +201,7 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
     spans = np.diff(times[inside], append=plan.end_ns)
     weights = spans if spans.any() else None
     counts, offset = trace.end or {}, 0.0
-    if (trace.lives.events.ops == Op.LIVE).any() or not memory.other_bytes.any():
+    if trace.extent.live_blocks or not memory.other_bytes.any():
         offset = seen[0] - replayed[0]
     return Fidelity(
         (result.median("peak_bytes") + offset) / float(seen.max()) - 1,

@@ -24,7 +24,7 @@ from hakmem.profile.session import require_profiles
 from hakmem.target.process import Process
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
-from hakmem.trace.record import LEASE_S, Session
+from hakmem.trace.record import LEASE_S, Bar, Session
 
 STEP_S = 0.01
 UNKEPT_AFTER_S = 0.5  # no keeper by then: the process is read without one
@@ -40,6 +40,7 @@ class Tracing:
     path: Path
     say: Callable[[str], None]
     notes_of: Callable[[dict[str, Any] | None, int], list[str]]  # on the last line of a file
+    bar: Bar
     images: list[tuple[str, Session]] = field(default_factory=list)  # each with what it called itself
     others: set[int] = field(default_factory=set)  # PIDs of programs that are not recorded
     why_not: str = "it did not allocate on hakmem, or ended before it could be read"
@@ -119,10 +120,11 @@ class Tracing:
         is_last = number == len(self.images)
         how = self.child.how_it_ended() if is_last else "executed another program"
         path = self.path if is_last else self.path.with_stem(f"{self.path.stem}.exec{number}")
-        trace = session.write(path, how)
-        events, size = count_text(len(trace.lives.events)), bytes_text(path.stat().st_size)
+        with self.bar(f"writing {path.name}", None) as advance:
+            end = session.write(path, how, advance)
+        events, size = count_text(end["events"]), bytes_text(path.stat().st_size)
         self.say(f"{path}: {events} events, {size}; {title} (PID {self.child.pid}) {how}")
-        for note in [*filter(None, [session.ended]), *self.notes_of(trace.end, trace.lost)]:
+        for note in [*filter(None, [session.ended]), *self.notes_of(end, end["lost"])]:
             self.say(note)
 
     def _sum_up(self) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from hakmem.trace.file import Trace
 from hakmem.trace.lives import Lives
-from hakmem.trace.plan import ranks
+from hakmem.trace.plan import Ranks
 
 KEPT = ("hakmem", "machine")  # the version and the architecture
 
 
 def anonymized(trace: Trace) -> Trace:
     """Sizes stay, and so do times since the beginning; threads have numbers from 1, as they appear."""
-    known = np.flatnonzero(trace.lives.life_of_row >= 0)
-    events, memory = trace.lives.events.at(known), trace.memory
-    times = [events.times_ns] if memory is None else [events.times_ns, memory.times_ns]
-    began_ns = min((int(some[0]) for some in times if len(some)), default=0)
-    events.times_ns = events.times_ns - began_ns
-    events.threads = ranks(0, events.threads)  # 0, of blocks that lived before, stays
-    lives = Lives.numbered(events, trace.lives.life_of_row[known], 0, 0, 0)
+    extent, memory = trace.extent, trace.memory
+    began = [extent.first_ns] if extent.events + extent.live_blocks else []
+    began += [int(memory.times_ns[0])] if memory is not None and len(memory.times_ns) else []
+    began_ns = min(began, default=0)
+
+    def lives() -> Iterator[Lives]:
+        ranks = Ranks(0)  # of blocks that lived before; it stays
+        for some in trace.lives():
+            events = some.events
+            times_ns, threads = events.times_ns - began_ns, ranks.of(events.threads)
+            yield Lives(replace(events, times_ns=times_ns, threads=threads), some.numbers)
+
     if memory is not None:
         memory = replace(memory, times_ns=memory.times_ns - began_ns)
     head = {name: trace.head[name] for name in KEPT if name in trace.head}

@@ -5,52 +5,78 @@ from __future__ import annotations
 import numpy as np
 
 from hakmem.layout.memory import Doubles, Integers
-from hakmem.trace.figures import NS_PER_S, blocks_of, live_bytes_of, power_of_size
-from hakmem.trace.lives import Lives
-from hakmem.trace.memory import Memory
+from hakmem.trace.figures import NS_PER_S, Blocks, LiveCurve, ended_in, left, power_of_size
+from hakmem.trace.file import Trace
+from hakmem.trace.living import Living, Step
 from hakmem.trace.words import Op
 
 INTERVALS = 200
 LIFETIME_ENDS_NS = (1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11)  # then longer ones, and blocks that stay
 
 
-def curves_of(lives: Lives, memory: Memory | None) -> tuple[Doubles, dict[str, Doubles | Integers]]:
-    """Seconds since the first event or sample, up to the last, at the ends of equal intervals; and by their
-    names the figures there, or in the interval before.  Those of memory only where the file has them."""
-    events, times = lives.events, lives.events.times_ns
-    moments = [times] if memory is None else [times, memory.times_ns]
-    first, last = (end([end(some) for some in moments if len(some)], default=0) for end in (min, max))
-    edges = np.linspace(first, max(last, first + 1), INTERVALS + 1)
-    span_s = float(edges[1] - edges[0]) / NS_PER_S
+class Curves:
+    """Figures at the ends of equal intervals, or in the interval before: since the first event or sample, up
+    to the last."""
 
-    def counted(rows: Integers) -> Integers:
-        return np.histogram(times[rows], edges)[0]
+    def __init__(self, trace: Trace) -> None:
+        extent, memory = trace.extent, trace.memory
+        ends = [extent.first_ns, extent.last_ns] if extent.events + extent.live_blocks else []
+        ends += memory.times_ns[[0, -1]].tolist() if memory is not None and len(memory.times_ns) else []
+        first, last = min(ends, default=0), max(ends, default=0)
+        self._edges = np.linspace(first, max(last, first + 1), INTERVALS + 1)
+        self._live, self._memory = LiveCurve(self._edges[1:]), memory
+        self._allocated, self._freed, self._known, self._elsewhere = np.zeros((4, INTERVALS), np.int64)
 
-    def at(moments_ns: Integers, values: Integers) -> Integers:
-        """The last value at each end; 0 before the first."""
-        return np.append(0, values)[np.searchsorted(moments_ns, edges[1:], "right")]
+    def add(self, step: Step) -> None:
+        events = step.lives.events
+        self._live.add(step)
+        is_free = events.ops == Op.FREE
+        is_elsewhere = events.threads != step.born_by
+        for total, rows in (
+            (self._allocated, events.ops == Op.TAKE),
+            (self._freed, is_free),
+            (self._known, is_free & step.is_seen),
+            (self._elsewhere, is_free & step.is_seen & is_elsewhere),
+        ):
+            np.add(total, np.histogram(events.times_ns[rows], self._edges)[0], out=total)
 
-    curves: dict[str, Doubles | Integers] = {"live blocks": at(times, live_bytes_of(lives))}
-    if memory is not None:
-        curves["anonymous RSS"] = at(memory.times_ns, memory.anonymous_bytes)
-        curves["committed by hakmem"] = at(memory.times_ns, memory.committed_bytes)
-    deaths, blocks = lives.death_rows[lives.is_dead], blocks_of(lives).at(lives.is_dead)
-    known = counted(deaths[blocks.is_seen])
-    elsewhere = counted(deaths[blocks.is_seen & blocks.is_elsewhere])
-    curves["allocated"] = counted(np.flatnonzero(events.ops == Op.TAKE)) / span_s
-    curves["freed"] = counted(deaths) / span_s
-    curves["by another thread"] = np.where(known, elsewhere / np.maximum(known, 1), np.nan)  # a share
-    return (edges[1:] - first) / NS_PER_S, curves
+    @property
+    def seconds(self) -> Doubles:
+        return np.asarray((self._edges[1:] - self._edges[0]) / NS_PER_S)
+
+    def by_name(self) -> dict[str, Doubles | Integers]:
+        """Those of memory only where the file has them."""
+        memory, span_s = self._memory, float(self._edges[1] - self._edges[0]) / NS_PER_S
+        found: dict[str, Doubles | Integers] = {"live blocks": self._live.values}
+        if memory is not None:
+            places = np.searchsorted(memory.times_ns, self._edges[1:], "right")
+            found["anonymous RSS"] = np.append(0, memory.anonymous_bytes)[places]
+            found["committed by hakmem"] = np.append(0, memory.committed_bytes)[places]
+        found["allocated"], found["freed"] = self._allocated / span_s, self._freed / span_s
+        share = self._elsewhere / np.maximum(self._known, 1)
+        found["by another thread"] = np.where(self._known, share, np.nan)
+        return found
 
 
-def lifetimes_of(lives: Lives) -> list[tuple[int, list[int]]]:
-    """For each doubling of sizes, with its largest, the blocks whose allocation was seen by LIFETIME_ENDS_NS;
-    the last column is those that still live."""
-    blocks, count = blocks_of(lives), len(LIFETIME_ENDS_NS) + 2
-    blocks = blocks.at(blocks.is_seen)
-    column = np.where(blocks.is_freed, np.searchsorted(LIFETIME_ENDS_NS, blocks.lived_ns, "right"), count - 1)
-    powers = power_of_size(blocks.sizes)
-    return [
-        (1 << power, np.bincount(column[powers == power], minlength=count).tolist())
-        for power in np.unique(powers).tolist()
-    ]
+class Lifetimes:
+    """For each doubling of sizes the blocks whose allocation was seen, by LIFETIME_ENDS_NS."""
+
+    def __init__(self) -> None:
+        self._of_power: dict[int, Integers] = {}
+
+    def add(self, step: Step) -> None:
+        self._count(ended_in(step))
+
+    def rows(self, living: Living) -> list[tuple[int, list[int]]]:
+        """Each with its largest size; the last column is those that still live."""
+        for blocks in left(living):
+            self._count(blocks)
+        return [(1 << power, counts.tolist()) for power, counts in sorted(self._of_power.items())]
+
+    def _count(self, blocks: Blocks) -> None:
+        blocks, count = blocks.at(blocks.is_seen), len(LIFETIME_ENDS_NS) + 2
+        place = np.searchsorted(LIFETIME_ENDS_NS, blocks.lived_ns, "right")
+        column, powers = np.where(blocks.is_freed, place, count - 1), power_of_size(blocks.sizes)
+        for power in np.unique(powers).tolist():
+            found = np.bincount(column[powers == power], minlength=count)
+            self._of_power[power] = self._of_power.get(power, 0) + found

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hakmem.layout.memory import Doubles, Flags, Integers, Words
-from hakmem.trace.lives import Lives
+from hakmem.trace.file import Extent, Trace
+from hakmem.trace.living import Living, Step, steps
 from hakmem.trace.memory import Memory
 from hakmem.trace.words import Op
 
 POINTS = 60
 NS_PER_S = 1e9
 QUANTILES = (0.5, 0.9, 0.99)
+# A lifetime is known by the 128th part of a doubling that it lies in: to 0.3 %.
+PARTS, LIFETIMES = 128, 64 * 128
+BLOCKS_AT_ONCE = 1 << 16
+POWERS, ALL = 65, slice(None)
 
 
 @dataclass(frozen=True)
@@ -80,82 +86,92 @@ class Blocks:
     def at(self, rows: Flags) -> Blocks:
         return Blocks(*(column[rows] for column in vars(self).values()))
 
-    @property
-    def bytes(self) -> int:
-        return round(float((self.counts * self.sizes).sum()))
 
-    def lives_ns(self, *shares: float) -> list[float]:
+class Tally:
+    """The sums of blocks, by powers of two of their sizes; a block stands for a number of them."""
+
+    def __init__(self) -> None:
+        self.is_there = np.zeros(POWERS, np.bool_)
+        # Blocks whose allocation was seen, and their bytes; live bytes; and freed blocks.
+        self.blocks, self.bytes, self.live_bytes, self.freed = np.zeros((4, POWERS))
+        # Those that were seen from end to end, and those of them that another thread freed.
+        self.ended, self.elsewhere = np.zeros((2, POWERS))
+        self.lifetimes = np.zeros((POWERS, LIFETIMES))  # of those seen from end to end
+
+    def add(self, blocks: Blocks) -> None:
+        powers, counts = power_of_size(blocks.sizes), blocks.counts
+        is_end = blocks.is_seen & blocks.is_freed
+        self.is_there[powers] = True
+        for total, rows, values in (
+            (self.blocks, blocks.is_seen, counts),
+            (self.bytes, blocks.is_seen, counts * blocks.sizes),
+            (self.live_bytes, ~blocks.is_freed, counts * blocks.sizes),
+            (self.freed, blocks.is_freed, counts),
+            (self.ended, is_end, counts),
+            (self.elsewhere, is_end & blocks.is_elsewhere, counts),
+        ):
+            np.add(total, np.bincount(powers[rows], values[rows], POWERS), out=total)
+        places = (np.log2(np.maximum(blocks.lived_ns[is_end], 1)) * PARTS).astype(np.int64)
+        np.add.at(self.lifetimes, (powers[is_end], places), counts[is_end])
+
+    def lives_ns(self, *shares: float, power: int | slice = ALL) -> list[float]:
         """Quantiles of the lifetimes that were seen; nothing without any."""
-        ends = self.at(self.is_seen & self.is_freed)
-        if not ends.sizes.size:
+        reached = np.cumsum(self.lifetimes[power].reshape(-1, LIFETIMES).sum(axis=0))
+        if not reached[-1]:
             return []
-        order = np.argsort(ends.lived_ns, kind="stable")
-        reached = np.cumsum(ends.counts[order])
-        return [
-            float(ends.lived_ns[order[np.searchsorted(reached, share * reached[-1])]]) for share in shares
-        ]
+        places = (int(np.searchsorted(reached, share * reached[-1])) for share in shares)
+        return [float(2 ** ((place + 0.5) / PARTS)) for place in places]
 
     @property
     def freed_elsewhere(self) -> float:
-        ends = self.at(self.is_seen & self.is_freed)
-        return float(np.average(ends.is_elsewhere, weights=ends.counts)) if ends.sizes.size else 0.0
+        return float(self.elsewhere.sum() / self.ended.sum()) if self.ended.any() else 0.0
 
-    @property
-    def row(self) -> tuple[int, int, int, float | None]:
+    def row(self, power: int | slice = ALL) -> tuple[int, int, int, float | None]:
         """As Row has it."""
-        seen, median_ns = self.at(self.is_seen), next(iter(self.lives_ns(0.5)), None)
-        return round(seen.counts.sum()), seen.bytes, self.at(~self.is_freed).bytes, median_ns
+        blocks, count, live = (
+            round(float(one[power].sum())) for one in (self.blocks, self.bytes, self.live_bytes)
+        )
+        return blocks, count, live, next(iter(self.lives_ns(0.5, power=power)), None)
 
     @property
     def figures(self) -> dict[str, Any]:
         """As Figures has them."""
-        blocks, allocated_bytes, live_bytes, _ = self.row
+        blocks, allocated_bytes, live_bytes, _ = self.row()
         names = (f"p{100 * share:g}" for share in QUANTILES)
-        powers = power_of_size(self.sizes)
+        powers = np.flatnonzero(self.is_there).tolist()
         return {
             "allocated_blocks": blocks,
             "allocated_bytes": allocated_bytes,
-            "freed_blocks": round(self.counts[self.is_freed].sum()),
+            "freed_blocks": round(float(self.freed.sum())),
             "live_bytes_after": live_bytes,
             "freed_elsewhere": self.freed_elsewhere,
             "life_quantiles_ns": dict(zip(names, self.lives_ns(*QUANTILES), strict=False)),
-            "sizes": [SizeRow(*self.at(powers == n).row, 1 << n) for n in np.unique(powers).tolist()],
+            "sizes": [SizeRow(*self.row(power), 1 << power) for power in powers],
         }
 
 
-def blocks_of(lives: Lives) -> Blocks:
-    """Each stands for itself."""
-    events, births, deaths = lives.events, lives.birth_rows, lives.death_rows
+def ended_in(step: Step) -> Blocks:
+    """The blocks that were freed."""
+    rows, events = np.flatnonzero(step.lives.events.ops == Op.FREE), step.lives.events
+    lived_ns = np.maximum(events.times_ns[rows] - step.born_ns[rows], 0)
     return Blocks(
-        lives.sizes.astype(np.int64),
-        np.ones(len(births)),
-        np.maximum(events.times_ns[deaths] - events.times_ns[births], 0),
-        events.ops[births] == Op.TAKE,
-        lives.is_dead,
-        events.threads[births] != events.threads[deaths],
+        step.sizes_before[rows],
+        np.ones(len(rows)),
+        lived_ns,
+        step.is_seen[rows],
+        np.ones(len(rows), np.bool_),
+        events.threads[rows] != step.born_by[rows],
     )
 
 
-def live_bytes_of(lives: Lives) -> Integers:
-    """After each event."""
-    change = np.zeros(len(lives.events), np.int64)
-    first = lives.events.sizes[lives.birth_rows].astype(np.int64)
-    np.add.at(change, lives.birth_rows, first)
-    resized = np.flatnonzero((lives.events.ops == Op.RESIZE) & (lives.life_of_row >= 0))
-    change[resized] = lives.events.sizes[resized].astype(np.int64) - _sizes_before(lives, resized, first)
-    dead = lives.is_dead
-    np.add.at(change, lives.death_rows[dead], -lives.sizes[dead].astype(np.int64))
-    return np.asarray(np.cumsum(change))
-
-
-def _sizes_before(lives: Lives, resized: Integers, first: Integers) -> Integers:
-    """The size that each of these events replaces: that of the resize before, or of the birth."""
-    numbers = lives.life_of_row[resized]
-    order = np.argsort(numbers, kind="stable")
-    before = first[numbers].copy()
-    follows = numbers[order][1:] == numbers[order][:-1]
-    before[order[1:][follows]] = lives.events.sizes[resized[order[:-1][follows]]].astype(np.int64)
-    return before
+def left(living: Living) -> Iterator[Blocks]:
+    """The blocks that live, some at a time."""
+    _, _, all_seen, all_sizes = living.blocks.columns
+    for start in range(0, len(all_sizes), BLOCKS_AT_ONCE):
+        is_seen, sizes = (column[start : start + BLOCKS_AT_ONCE] for column in (all_seen, all_sizes))
+        zeros = np.zeros(len(sizes), np.int64)
+        is_not = zeros.astype(np.bool_)
+        yield Blocks(sizes, np.ones(len(sizes)), zeros, is_seen, is_not, is_not)
 
 
 def power_of_size(sizes: Integers | Words) -> Integers:
@@ -163,21 +179,55 @@ def power_of_size(sizes: Integers | Words) -> Integers:
     return np.maximum(np.ceil(np.log2(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64), 3)
 
 
-def figures_of(lives: Lives, memory: Memory | None = None) -> TraceFigures:
-    """From the first event to the last."""
-    events, live, blocks = lives.events, live_bytes_of(lives), blocks_of(lives)
-    is_event, times = events.ops != Op.LIVE, events.times_ns
-    edges = np.linspace(times[0], times[-1], POINTS) if len(times) else np.zeros(0)
-    before = blocks.at(~blocks.is_seen)
-    return TraceFigures(
-        **blocks.figures,
-        events=int(is_event.sum()),
-        seconds=int(times[-1] - times[0]) / NS_PER_S if len(times) else 0.0,
-        threads=len(np.unique(events.threads[is_event])),
-        live_blocks_before=len(before.sizes),
-        live_bytes_before=before.bytes,
-        live_blocks_after=int((~blocks.is_freed).sum()),
-        peak_live_bytes=int(live.max(initial=0)),
-        peak_anonymous_bytes=int(memory.anonymous_bytes.max(initial=0)) if memory is not None else None,
-        live_curve=live[np.searchsorted(times, edges, "right") - 1].tolist(),
-    )
+class LiveCurve:
+    """Live bytes at some times, in their order."""
+
+    def __init__(self, times_ns: Doubles) -> None:
+        self._times_ns, self.values = times_ns, np.zeros(len(times_ns), np.int64)
+
+    def add(self, step: Step) -> None:
+        places = np.searchsorted(step.lives.events.times_ns, self._times_ns, "right")
+        self.values = np.where(places > 0, step.live_bytes[places - 1], self.values)
+
+
+class Count:
+    """The figures of a trace, from its steps."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._extent, self._tally, self._threads = extent, Tally(), set[int]()
+        self._peak = self._before = 0
+        self._curve = LiveCurve(np.linspace(extent.first_ns, extent.last_ns, POINTS))
+
+    def add(self, step: Step) -> None:
+        events = step.lives.events
+        is_live = events.ops == Op.LIVE
+        self._threads.update(np.unique(events.threads[~is_live]).tolist())
+        self._before += int(events.sizes[is_live].sum())
+        self._peak = max(self._peak, int(step.live_bytes.max()))
+        self._tally.add(ended_in(step))
+        self._curve.add(step)
+
+    def figures(self, living: Living, memory: Memory | None) -> TraceFigures:
+        """From the first event to the last."""
+        for blocks in left(living):
+            self._tally.add(blocks)
+        extent = self._extent
+        return TraceFigures(
+            **self._tally.figures,
+            events=extent.events,
+            seconds=(extent.last_ns - extent.first_ns) / NS_PER_S,
+            threads=len(self._threads),
+            live_blocks_before=extent.live_blocks,
+            live_bytes_before=self._before,
+            live_blocks_after=len(living.blocks),
+            peak_live_bytes=self._peak,
+            peak_anonymous_bytes=int(memory.anonymous_bytes.max(initial=0)) if memory is not None else None,
+            live_curve=self._curve.values.tolist(),
+        )
+
+
+def figures_of(trace: Trace) -> TraceFigures:
+    count, living = Count(trace.extent), Living()
+    for step in steps(trace, living):
+        count.add(step)
+    return count.figures(living, trace.memory)

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,9 +18,10 @@ import numpy as np
 from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Numbers, Records
 from hakmem.target.target import NONSENSE
-from hakmem.trace.lives import Lives, lives_of, merged
+from hakmem.trace.lives import Lives
 from hakmem.trace.memory import COUNTERS, SAMPLES_A_LINE, Memory
-from hakmem.trace.words import Events, Op, events_of, set_times
+from hakmem.trace.resolving import Piece, Resolver
+from hakmem.trace.words import Events, Op
 
 VERSION = 1
 EVENTS_AT_ONCE = 1 << 16
@@ -38,15 +41,40 @@ class Writer:
 
     def __init__(self, path: Path, head: dict[str, Any], kept: str = "it is whole up to here") -> None:
         self.path, self._kept, self._is_empty = path, kept, True  # kept: where events are if the disk is full
+        self.bytes = 0
+        self._begun = self._time_ns = 0  # blocks, and the last event's time
         self._file: IO[bytes] = path.open("wb", 0)
         self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
 
     def words(self, ring: int, words: Numbers) -> None:
-        """As they are: the rings are emptied meanwhile."""
+        """As they are: the rings are emptied meanwhile.  A line "turn" comes before those of a turn."""
         data = words.astype("<u4").tobytes()
         self.line({"words32": len(words), "ring": ring, "bytes": len(data)})
         self._write(data)
+
+    def lives(self, lives: Lives) -> None:
+        """The next events of a trace."""
+        columns = self._columns_of(lives)
+        for start in range(0, len(lives), EVENTS_AT_ONCE):
+            part = slice(start, start + EVENTS_AT_ONCE)
+            self.table("events", {name: column[part] for name, column in columns.items()})
+
+    def _columns_of(self, lives: Lives) -> dict[str, Records]:
+        events = lives.events
+        is_begin = (events.ops == Op.TAKE) | (events.ops == Op.LIVE)
+        begun = self._begun + np.cumsum(is_begin)
+        columns = {
+            "op": events.ops,
+            "thread": events.threads,
+            "delay_ns": np.diff(events.times_ns, prepend=self._time_ns),
+            "age": np.where(is_begin, 0, begun - lives.numbers),
+            "size": events.sizes,
+            "alignment": events.alignments,
+        }
+        if len(lives):
+            self._begun, self._time_ns = int(begun[-1]), int(events.times_ns[-1])
+        return {name: np.asarray(column).astype(COLUMNS[name]) for name, column in columns.items()}
 
     def table(self, kind: str, columns: dict[str, Records]) -> None:
         """Columns of one length, compressed: first all lowest bytes, which are much alike."""
@@ -84,52 +112,58 @@ class Writer:
     def _write(self, data: bytes) -> None:
         try:
             while data:  # a disk that is nearly full takes a part
-                data = data[self._file.write(data) :]
+                written = self._file.write(data)
+                self.bytes, data = self.bytes + written, data[written:]
         except OSError as error:
             if self._is_empty:
                 self.drop()
             raise HakmemError(f"{self.path} cannot be written: {error.strerror}; {self._kept}") from None
 
 
-def _columns_of(lives: Lives) -> dict[str, Records]:
-    """Without the events of blocks that are not known."""
-    kept = np.flatnonzero(lives.life_of_row >= 0)
-    events, numbers = lives.events.at(kept), lives.life_of_row[kept]
-    is_begin = (events.ops == Op.TAKE) | (events.ops == Op.LIVE)
-    columns = {
-        "op": events.ops,
-        "thread": events.threads,
-        "delay_ns": np.diff(events.times_ns, prepend=0),
-        "age": np.where(is_begin, 0, np.cumsum(is_begin) - numbers),
-        "size": events.sizes,
-        "alignment": events.alignments,
-    }
-    return {name: np.asarray(column).astype(COLUMNS[name]) for name, column in columns.items()}
-
-
 # ---- reading ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The events of a trace, without the blocks that were live at its start."""
+
+    first_ns: int  # CLOCK_MONOTONIC; 0 without any row
+    last_ns: int
+    events: int
+    live_blocks: int  # at the start
 
 
 @dataclass
 class Trace:
-    """A file's contents."""
+    """A file's contents.  Its events are read anew by each call of `lives`, some at a time."""
 
     head: dict[str, Any]
-    lives: Lives
-    lost: int  # events for which a ring had no room
+    lives: Callable[[], Iterator[Lives]]
+    lost: (
+        int  # events for which a ring had no room; of a file that was cut off known once all lives were read
+    )
     end: dict[str, Any] | None  # None: it was cut off
     memory: Memory | None  # None: the file has none
 
+    @cached_property
+    def extent(self) -> Extent:
+        first, last, events, rows = None, 0, 0, 0
+        for lives in self.lives():
+            if len(lives):
+                first = int(lives.events.times_ns[0]) if first is None else first
+                last, rows = int(lives.events.times_ns[-1]), rows + len(lives)
+                events += int((lives.events.ops != Op.LIVE).sum())
+        return Extent(first or 0, last, events, rows - events)
 
-def write(path: Path, trace: Trace, kept: str = "it was not made") -> None:
-    """The whole file, or nothing.  `kept`: as Writer has it."""
-    new = path.with_name(path.name + ".new")
+
+def write(path: Path, trace: Trace, kept: str = "it was not made") -> int:
+    """The whole file, or nothing.  Returns the number of events.  `kept`: as Writer has it."""
+    new, events = path.with_name(path.name + ".new"), 0
     try:
         writer = Writer(new, trace.head, kept)
-        columns = _columns_of(trace.lives)
-        for start in range(0, len(columns["op"]), EVENTS_AT_ONCE):
-            part = slice(start, start + EVENTS_AT_ONCE)
-            writer.table("events", {name: column[part] for name, column in columns.items()})
+        for lives in trace.lives():
+            writer.lives(lives)
+            events += int((lives.events.ops != Op.LIVE).sum())
         if trace.memory is not None:
             writer.memory(trace.memory)
         if trace.end is not None:
@@ -139,6 +173,7 @@ def write(path: Path, trace: Trace, kept: str = "it was not made") -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+    return events
 
 
 def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
@@ -146,21 +181,31 @@ def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
     while line := file.readline(LINE_BYTES_MAX):
         try:
             what = json.loads(line)
-            columns = what.get("columns", {})
-            lengths = list(columns.values()) or [what.get("bytes", 0)]
+            lengths = list(what.get("columns", {}).values()) or [what.get("bytes", 0)]
             parts = [file.read(int(length)) for length in lengths]
-            if not line.endswith(b"\n") or [len(part) for part in parts] != lengths:
-                return
-            yield what, [zlib.decompress(part) for part in parts] if columns else parts
-        except (ValueError, KeyError, AttributeError, zlib.error):
+        except (ValueError, KeyError, AttributeError):
             return
+        if not line.endswith(b"\n") or [len(part) for part in parts] != lengths:
+            return
+        yield what, parts
 
 
-def _joined(parts: list[bytes], kind: str) -> Records:
-    """A column from its parts."""
+def _column(part: bytes, kind: str) -> Records:
     width = np.dtype(kind).itemsize
-    found = [np.frombuffer(part, "u1").reshape(width, -1).T.copy().view(kind)[:, 0] for part in parts]
-    return np.concatenate([np.empty(0, kind), *found])
+    return np.frombuffer(zlib.decompress(part), "u1").reshape(width, -1).T.copy().view(kind)[:, 0]
+
+
+def _columns(what: dict[str, Any], parts: list[bytes], kinds: dict[str, str]) -> dict[str, Records]:
+    """The columns of one table."""
+    return {name: _column(part, kinds[name]) for name, part in zip(what["columns"], parts, strict=True)}
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (*NONSENSE, zlib.error):
+        raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
 
 
 def _head_of(file: IO[bytes], path: Path) -> dict[str, Any]:
@@ -184,74 +229,106 @@ def is_sampled(path: Path) -> bool:
 
 @dataclass
 class Contents:
-    """The parts of a file of either kind."""
+    """The parts of a file of sampled lives."""
 
     head: dict[str, Any]
     columns: dict[str, Records]
-    lines: list[tuple[dict[str, Any], list[bytes]]]  # with the bytes after each
+    lines: list[dict[str, Any]]
 
     def all(self, kind: str) -> list[Any]:
-        return [what[kind] for what, _ in self.lines if kind in what]
+        return [what[kind] for what in self.lines if kind in what]
 
     @property
     def end(self) -> dict[str, Any] | None:
-        return next((what for what, _ in self.lines if "end" in what), None)
+        return next((what for what in self.lines if "end" in what), None)
 
 
 def contents(path: Path, kinds: dict[str, str]) -> Contents:
     """HakmemError if it is not a trace.  `kinds`: its columns."""
-    parts: dict[str, list[bytes]] = {name: [] for name in kinds}
+    tables: dict[str, list[Records]] = {name: [np.empty(0, kind)] for name, kind in kinds.items()}
+    lines = []
+    with path.open("rb") as file, _undamaged(path):
+        head = _head_of(file, path)
+        for what, parts in _blocks(file):
+            lines.append(what)
+            for name, column in _columns(what, parts, kinds).items() if "columns" in what else ():
+                tables[name].append(column)
+    return Contents(head, {name: np.concatenate(found) for name, found in tables.items()}, lines)
+
+
+@dataclass
+class _Lines:
+    """A file's lines but for those of events."""
+
+    head: dict[str, Any]
+    memory: list[Memory] = field(default_factory=list)
+    end: dict[str, Any] | None = None
+    has_words: bool = False
+
+
+def _lines_of(path: Path) -> _Lines:
     with path.open("rb") as file:
-        head, lines = _head_of(file, path), list(_blocks(file))
-    for what, data in lines:
-        for name, part in zip(what["columns"], data, strict=True) if "columns" in what else ():
-            parts[name].append(part)
-    return Contents(head, {name: _joined(parts[name], kind) for name, kind in kinds.items()}, lines)
+        found = _Lines(_head_of(file, path))
+        for what, _ in _blocks(file):
+            found.has_words |= "words32" in what
+            found.end = what if "end" in what else found.end
+            if "memory" in what:
+                found.memory.append(Memory.of_line(what["memory"]))
+    return found
 
 
 def read(path: Path) -> Trace:
-    """HakmemError if it is not a trace."""
-    try:
-        found = contents(path, COLUMNS)
-        if len(found.columns["op"]):
-            lives, lost = _from_columns(found.columns), 0
-        else:
-            rings: dict[int, list[bytes]] = {}
-            for what, parts in found.lines:
-                if "words32" in what:
-                    rings.setdefault(int(what["ring"]), []).extend(parts)
-            lives, lost = resolved([np.frombuffer(b"".join(parts), "<u4") for parts in rings.values()])
-        end = found.end or {}
-        lost = int(end.get("lost", lost))
+    """HakmemError if it is not a trace.  A file of words lacks the blocks that were live at its start."""
+    with _undamaged(path):
+        lines = _lines_of(path)
+        end = lines.end or {}
         # All must be numbers.
-        sum([*dict(found.head.get("libraries", {})).values(), *(end.get(name, 0) for name in COUNTERS)])
-        return Trace(found.head, lives, lost, found.end, Memory.joined(found.all("memory")))
-    except NONSENSE:
-        raise HakmemError(f"{path} is damaged: its columns contradict each other") from None
+        sum([*dict(lines.head.get("libraries", {})).values(), *(end.get(name, 0) for name in COUNTERS)])
+        lost, memory = int(end.get("lost", 0)), Memory.joined(lines.memory)
+    trace = Trace(lines.head, lambda: _lives_of(path), lost, lines.end, memory)
+    if lines.has_words:
+        resolver = Resolver(lambda: pieces_of(path))
+
+        def resolved() -> Iterator[Lives]:
+            with _undamaged(path):
+                yield from resolver.lives()
+            trace.lost = resolver.lost
+
+        trace.lives = resolved
+    return trace
 
 
-def resolved(rings: list[Numbers], before: Events | None = None) -> tuple[Lives, int]:
-    """The lives that the words of all rings tell, and how many events are missing.  `before`: blocks that
-    were live already."""
-    found = [events_of(words) for words in rings]
-    if found:
-        set_times(found)
-    parts = [one.events for one in found] or [Events.none()]
-    if before is not None and len(before):
-        starts = [part.times_ns[0] for part in parts if len(part)]
-        before.times_ns = np.full(len(before), min(starts, default=0), np.int64)
-        parts.insert(0, before)
-    return lives_of(merged(parts)), sum(one.lost for one in found)
+def pieces_of(path: Path) -> Iterator[Piece]:
+    """The words of a file that is being recorded, or was left."""
+    turn_ns = 0
+    with path.open("rb") as file:
+        _head_of(file, path)
+        for what, parts in _blocks(file):
+            turn_ns = int(what.get("turn", turn_ns))
+            if "words32" in what:
+                yield Piece(turn_ns, int(what["ring"]), np.frombuffer(parts[0], "<u4"))
 
 
-def _from_columns(columns: dict[str, Records]) -> Lives:
-    ops = columns["op"].astype(np.int8)
-    is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
-    taken = np.cumsum(is_begin)
-    numbers = np.where(is_begin, taken - 1, taken - columns["age"].astype(np.int64))
-    if ((numbers < 0) | (numbers >= taken)).any():
-        raise HakmemError("this trace is damaged: an event is of a block that was not allocated before")
-    times = np.cumsum(columns["delay_ns"].astype(np.int64))
-    events = Events(ops, numbers.astype(np.uint64), columns["size"], columns["alignment"],
-                    columns["thread"].astype(np.int64), times)  # fmt: skip
-    return Lives.numbered(events, numbers, 0, 0, 0)
+def _lives_of(path: Path) -> Iterator[Lives]:
+    begun = time_ns = 0
+    with path.open("rb") as file, _undamaged(path):
+        _head_of(file, path)
+        for what, parts in _blocks(file):
+            if "events" not in what or not what["events"]:
+                continue
+            columns = _columns(what, parts, COLUMNS)
+            ops = columns["op"].astype(np.int8)
+            is_begin = (ops == Op.TAKE) | (ops == Op.LIVE)
+            taken = begun + np.cumsum(is_begin)
+            numbers = np.where(is_begin, taken - 1, taken - columns["age"].astype(np.int64))
+            times = time_ns + np.cumsum(columns["delay_ns"].astype(np.int64))
+            if (np.diff(times, prepend=time_ns) < 0).any():
+                raise HakmemError("this trace is damaged: an event is older than the one before it")
+            if ((numbers < 0) | (numbers >= taken)).any():
+                raise HakmemError(
+                    "this trace is damaged: an event is of a block that was not allocated before"
+                )
+            begun, time_ns = int(taken[-1]), int(times[-1])
+            events = Events(ops, numbers.astype(np.uint64), columns["size"], columns["alignment"],
+                            columns["thread"].astype(np.int64), times)  # fmt: skip
+            yield Lives(events, numbers)

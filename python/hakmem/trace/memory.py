@@ -19,6 +19,7 @@ from hakmem.target.target import Target
 
 EVERY_NS = 10_000_000
 SAMPLES_A_LINE = 1000
+ROWS_MAX = 1 << 19  # an hour and a half; a longer trace is read at longer intervals
 OTHER_EVERY_NS, OTHER_SHARE = 100_000_000, 6  # at most a sixth of the time, waiting for a processor included
 OWN_FILE = "/libhakmem"
 OTHER_RARELY_NS, OTHER_CHANGE = 8 * OTHER_EVERY_NS, 0.01  # while it stays the same
@@ -46,17 +47,32 @@ class Memory:
         return cls(*np.array(rows, np.int64).reshape(-1, len(fields(cls))).T)
 
     @classmethod
-    def joined(cls, lines: list[dict[str, list[int]]]) -> Memory | None:
-        """From the lines of a file; None if it has none."""
+    def of_line(cls, line: dict[str, list[int]]) -> Memory:
+        """From a line of a file.  Earlier versions wrote no line of the last columns."""
         names = [field.name for field in fields(cls)]
-        # Files of earlier versions lack the last ones.
-        columns = ([line.get(name, [0] * len(line["times_ns"])) for name in names] for line in lines)
-        rows = [row for some in columns for row in zip(*some, strict=True)]
-        return cls.of(rows) if lines else None
+        rows = zip(*(line.get(name, [0] * len(line["times_ns"])) for name in names), strict=True)
+        return cls.of(list(rows))
+
+    @classmethod
+    def joined(cls, parts: list[Memory]) -> Memory | None:
+        """None if there is no part.  More than ROWS_MAX rows are thinned."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        found = [np.concatenate(column) for column in columns]
+        step = -(-len(found[0]) // ROWS_MAX) if found else 1
+        return cls(*(column[::step] for column in found)) if found else None
 
 
 def number_at(memory: layout.Memory, address: int) -> int:
     return int.from_bytes(memory.read(address, 8), "little")
+
+
+@dataclass
+class _Look:
+    """A reading of other memory."""
+
+    time_ns: int
+    bytes: int
+    beside: int | None = None  # RSS less committed bytes in the sample after it
 
 
 class Sampler:
@@ -68,9 +84,10 @@ class Sampler:
         self._process, self._memory, self._target = target.process, target.memory, target
         self._committed = schema.root("totals") + schema.offset("totals", "committed_bytes")
         self._offset_ns = monotonic_offset_ns(target.process.memory_id)
+        self._look_count = 0
         self._next_ns, self._other_next_ns, self._pause_ns = 0, 0, OTHER_EVERY_NS
         self._rows: list[tuple[int, ...]] = []
-        self._others: list[tuple[int, int, int]] = []  # when, how much, before which row
+        self._others: list[_Look] = []
         self.libraries: dict[str, int] = {}  # resident bytes
         self._pool = ThreadPoolExecutor(1)  # the kernel takes milliseconds for a look
         self._looks = self._pool.submit(lambda: None)
@@ -88,24 +105,36 @@ class Sampler:
         anonymous, of_files = self._process.resident_bytes()
         self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS
-        is_soon = is_calm or len(self._others) < EARLY_LOOKS
+        self._know_beside()
+        is_soon = is_calm or self._look_count < EARLY_LOOKS
         if self._looks.done() and now_ns >= self._other_next_ns + (0 if is_soon else OTHER_RARELY_NS):
             self._looks = self._pool.submit(self._look_at_others)
-        is_full = len(self._rows) % SAMPLES_A_LINE == 0
-        return self.memory(len(self._rows) - SAMPLES_A_LINE) if is_full else None
+        full = self._rows[SAMPLES_A_LINE - 1 :][:1]
+        return self.memory(SAMPLES_A_LINE) if full and full[0][0] <= self._others[-1].time_ns else None
 
-    def memory(self, first: int = 0) -> Memory:
-        """The samples from this one on.  Other memory is read less often.  Between two readings, and within
-        both, it is RSS less what hakmem has touched: all it has committed, but for a part that is steady."""
-        found = Memory.of(self._rows[first:])
-        times, others, rows = np.array(self._others).T
-        near = Memory.of([self._rows[min(row, len(self._rows) - 1)] for row in rows.tolist()])
-        beside, then = (one.rss_bytes - one.committed_bytes for one in (found, near))
+    def memory(self, count: int | None = None) -> Memory:
+        """The first samples, or all, that were not returned yet.  Other memory is read less often.  Between
+        two readings, and within both, it is RSS less what hakmem has touched: all it has committed, but for
+        a part that is steady."""
+        self._know_beside()
+        found, looks = Memory.of(self._rows[:count]), self._others
+        if not len(found.times_ns):
+            return found
+        times, others, then = np.array([[one.time_ns, one.bytes, one.beside or 0] for one in looks]).T
+        beside = found.rss_bytes - found.committed_bytes
         guess = beside + np.interp(found.times_ns, times, others - then)
         after = np.searchsorted(times, found.times_ns)
         ends = others[np.maximum(after - 1, 0)], others[np.minimum(after, len(others) - 1)]
         found.other_bytes = np.clip(guess, np.minimum(*ends), np.maximum(*ends)).astype(np.int64)
+        self._rows = self._rows[len(found.times_ns) :]
+        del looks[: max(0, int(np.searchsorted(times, found.times_ns[-1], "right")) - 1)]
         return found
+
+    def _know_beside(self) -> None:
+        for look in self._others:
+            if look.beside is None and self._rows:
+                _, anonymous, committed, of_files, _ = self._rows[-1]
+                look.beside = anonymous + of_files - committed
 
     def _look_at_others(self) -> None:
         began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -120,9 +149,10 @@ class Sampler:
             own_end = high if is_own else 0  # the library's zero-initialised data follow
             others += 0 if is_own else rss_bytes
         ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        is_new = not self._others or abs(others - self._others[-1][1]) > others * OTHER_CHANGE
+        is_new = not self._others or abs(others - self._others[-1].bytes) > others * OTHER_CHANGE
         self._pause_ns = OTHER_EVERY_NS if is_new else min(2 * self._pause_ns, OTHER_RARELY_NS)
-        self._others.append(((began_ns + ended_ns) // 2 + self._offset_ns, others, len(self._rows)))
+        self._others.append(_Look((began_ns + ended_ns) // 2 + self._offset_ns, others))
+        self._look_count += 1
         self._other_next_ns = ended_ns + max(self._pause_ns, OTHER_SHARE * (ended_ns - began_ns))
 
     def counted(self) -> dict[str, int]:

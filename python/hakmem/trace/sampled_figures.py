@@ -8,7 +8,7 @@ import numpy as np
 
 from hakmem.profile.labels import DEPTH
 from hakmem.profile.model import Frame
-from hakmem.trace.figures import NS_PER_S, Blocks, Figures, Row
+from hakmem.trace.figures import NS_PER_S, Blocks, Figures, Row, Tally
 from hakmem.trace.sampled import SampledLives
 
 SITES_MAX = 200
@@ -39,8 +39,10 @@ def _sites(lives: SampledLives, blocks: Blocks) -> list[SiteRow]:
         groups.setdefault(frames, []).append(number)
     rows = []
     for frames, group in groups.items():
-        found = blocks.at(np.isin(lives.columns["site"], group))
-        rows.append(SiteRow(*found.row, frames, len(found.sizes), found.freed_elsewhere))
+        some = blocks.at(np.isin(lives.columns["site"], group))
+        found = Tally()
+        found.add(some)
+        rows.append(SiteRow(*found.row(), frames, len(some.sizes), found.freed_elsewhere))
     return sorted(rows, key=lambda row: -row.bytes)[:SITES_MAX]
 
 
@@ -56,9 +58,11 @@ def sampled_figures_of(lives: SampledLives) -> SampledFigures:
         is_freed,
         columns["freed_by"] != columns["thread"],
     )
+    tally = Tally()
+    tally.add(blocks)
     end_ns = (columns["born_ns"] + columns["lived_ns"]).max(initial=0)
     return SampledFigures(
-        **blocks.figures,
+        **tally.figures,
         samples=len(blocks.sizes),
         seconds=float((lives.end or {}).get("seconds", end_ns / NS_PER_S)),
         threads=len(np.unique(columns["thread"])),

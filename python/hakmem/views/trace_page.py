@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, share_text
-from hakmem.trace.curves import LIFETIME_ENDS_NS, curves_of, lifetimes_of
-from hakmem.trace.figures import TraceFigures, figures_of
+from hakmem.trace.curves import LIFETIME_ENDS_NS, Curves, Lifetimes
+from hakmem.trace.figures import Count, TraceFigures
 from hakmem.trace.file import Trace
+from hakmem.trace.living import Living, steps
 from hakmem.views.charts import Chart, Series
 from hakmem.views.page import Tile, rendered
 from hakmem.views.trace_text import notes_of, time_text
@@ -45,8 +46,12 @@ CHARTS: tuple[tuple[str, str, str, tuple[str, ...], Callable[[float], str]], ...
 
 def render(trace: Trace) -> str:
     """The page as text."""
-    figures = figures_of(trace.lives, trace.memory)
-    charts = charts_of(trace, is_threaded=figures.threads > 1)
+    count, curves, lifetimes, living = Count(trace.extent), Curves(trace), Lifetimes(), Living()
+    for step in steps(trace, living):
+        for one in (count, curves, lifetimes):
+            one.add(step)
+    figures = count.figures(living, trace.memory)
+    charts = charts_of(curves, is_threaded=figures.threads > 1)
     return rendered(
         "trace.html.j2",
         {chart.key: chart.data for chart in charts},
@@ -56,21 +61,21 @@ def render(trace: Trace) -> str:
         tiles=tiles(figures),
         charts=charts,
         lifetimes=LIFETIMES,
-        rows=shaded(lifetimes_of(trace.lives)),
+        rows=shaded(lifetimes.rows(living)),
         sizes=[(row, time_text(row.median_life_ns)) for row in figures.sizes],
         notes=notes_of(trace.end, trace.lost),
     )
 
 
-def charts_of(trace: Trace, *, is_threaded: bool) -> list[Chart]:
+def charts_of(curves: Curves, *, is_threaded: bool) -> list[Chart]:
     """One axis of time for all."""
-    times, curves = curves_of(trace.lives, trace.memory)
+    times, by_name = curves.seconds, curves.by_name()
 
     def series(name: str) -> Series:
-        return Series(name, [None if math.isnan(value) else value for value in curves[name].tolist()])
+        return Series(name, [None if math.isnan(value) else value for value in by_name[name].tolist()])
 
     return [
-        Chart(key, title, text, times.tolist(), [series(name) for name in names if name in curves], form)
+        Chart(key, title, text, times.tolist(), [series(name) for name in names if name in by_name], form)
         for key, title, text, names, form in CHARTS[: 2 + is_threaded]
     ]
 
