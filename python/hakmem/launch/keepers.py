@@ -21,7 +21,7 @@ VARIABLE = "HAKMEM_KEEPER"
 BACKLOG = 1024
 CREDENTIALS = struct.Struct("=iII")  # struct ucred: PID, user, group
 SCM_CREDENTIALS = getattr(socket, "SCM_CREDENTIALS", 2)
-FIRST_BYTE_S = 2.0  # the keeper sends it at once
+FIRST_BYTE_S = 10.0  # the keeper sends it as soon as it runs, which takes seconds on a busy machine
 
 
 @dataclass
