@@ -135,10 +135,31 @@ bool os_unmap(void *address, size_t bytes) {
   return unmapped || !os_close_holes(address, bytes);
 }
 
+enum emptying { NOT_TRIED, EMPTIES, KEEPS };
+
+/* NOT_TRIED when the page cannot be mapped, or the kernel refuses as it does for locked memory. */
+static enum emptying try_to_empty(void) {
+  char *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (!page) return NOT_TRIED;
+  *page = 1;
+  enum emptying found = NOT_TRIED;
+  if (madvise(page, os_page_bytes(), MADV_DONTNEED) == 0) found = *page ? KEEPS : EMPTIES;
+  munmap(page, os_page_bytes());
+  return found;
+}
+
+/* Some emulators accept the advice and keep the content: a page is tried before the first purge, which most processes never make. */
+static bool empty_pages(void *address, size_t bytes) {
+  static ATOMIC(char) known; /* relaxed: any thread finds the same */
+  char found = load_relaxed(&known);
+  if (UNLIKELY(found == NOT_TRIED)) store_relaxed(&known, found = (char)try_to_empty());
+  return found == EMPTIES && madvise(address, bytes, MADV_DONTNEED) == 0;
+}
+
 bool os_purge(void *address, size_t bytes) {
   KEEP_ERRNO();
   uint64_t start_ns = start_of_call(&totals.os_purges);
-  bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
+  bool purged = empty_pages(address, bytes);
   count_call(&totals.os_purges, &totals.os_purge_ns, start_ns);
   if (purged) fetch_add_relaxed(&totals.purged_bytes, bytes);
   return purged;
@@ -194,7 +215,7 @@ static bool close_pages(void *address, size_t bytes) {
   if (has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0) return true;
   store_relaxed(&has_protected_pages, true); /* read after the pages have changed hands */
   bool closed = mprotect(address, bytes, PROT_NONE) == 0;
-  if (madvise(address, bytes, MADV_DONTNEED) != 0) store_relaxed(&has_full_pages, true);
+  if (!empty_pages(address, bytes)) store_relaxed(&has_full_pages, true);
   return closed;
 }
 

@@ -18,6 +18,7 @@ MOVES = ("memory/realloc_doubling.c",)
 LOADS = {
     "mremap": MOVES,
     "MREMAP_DONTUNMAP": MOVES,
+    "MADV_DONTNEED": ("api/calloc_zero.c",),
     "MADV_HUGEPAGE": ("memory/memory_comes_back.c", "trim", "main"),
 }
 ROUNDS = {"HAKMEM_DECAY_MS": "0", "HAKMEM_PREFAULT": "1", "HAKMEM_HELPER_THREAD": "1"}
@@ -39,6 +40,7 @@ ABSENT = {
     "sched_getaffinity": "default",
     "sched_getscheduler": "rounds",
     "mremap": "default",
+    "MADV_DONTNEED": "rounds",
     "MADV_HUGEPAGE": "default",
     "MADV_NOHUGEPAGE": "rounds",
     "MADV_POPULATE_WRITE": "rounds",
@@ -51,7 +53,7 @@ ABSENT = {
 # Any kernel has them, whatever its age; or only the keeper asks for them, which has tests of its own.
 EVERYWHERE = set(
     """
-    MADV_DONTNEED MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE chdir close connect fcntl futex getpid getsockopt
+    MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE chdir close connect fcntl futex getpid getsockopt
     ppoll pread64 read sched_setaffinity sched_setscheduler sendto setsid socket tgkill wait4 write
     """.split()
 )
