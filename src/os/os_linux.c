@@ -22,8 +22,9 @@
 #include "base/bits.h"
 #include "os/os_linux.h"
 
-/* No function here is a cancellation point: a thread that ended inside one would keep its locks. So functions that are cancellation
- * points in the C library (open, read, write, fcntl, nanosleep, ...) are made as system calls by syscall(), which is not one. */
+/* The kernel is asked by its own instruction (OS_CALL). So no function here is a cancellation point, where a thread that ended would keep
+ * its locks, and no library that is loaded before has replaced it by one that allocates or waits. The exceptions are mmap, munmap, mremap
+ * and madvise, which such libraries replace to learn what becomes of memory, and pthread_create (tests/shape/test_imports.py). */
 
 static ATOMIC(bool) is_confined; /* relaxed: other threads see it before the filter is installed */
 
@@ -43,17 +44,18 @@ RESIDENT size_t os_page_bytes(void) {
 }
 #endif
 
-static int open_file(const char *path, int flags) {
+RESIDENT static int open_file(const char *path, int flags) {
   if (os_is_confined()) return -1;
-  return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
+  return (int)OS_CALL(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
 
-int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
+RESIDENT int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 uint64_t os_data_limit(void) {
   KEEP_ERRNO();
   struct rlimit limit;
-  if (os_is_confined() || getrlimit(RLIMIT_DATA, &limit) != 0) return UINT64_MAX;
+  if (os_is_confined() || OS_CALL(SYS_prlimit64, 0, RLIMIT_DATA, NULL, &limit) != 0)
+    return UINT64_MAX;
   return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
@@ -63,7 +65,7 @@ RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) 
   int descriptor = os_open_to_read(path);
   if (descriptor >= 0) {
     do {
-      length = syscall(SYS_read, descriptor, buffer, buffer_bytes - 1);
+      length = OS_CALL(SYS_read, descriptor, buffer, buffer_bytes - 1);
     } while (length < 0 && errno == EINTR);
     os_close(descriptor);
   }
@@ -119,7 +121,7 @@ RESIDENT uintptr_t os_user_address_end(void) {
 
 unsigned os_processor_count(void) {
   cpu_set_t set = {0};
-  if (os_is_confined() || syscall(SYS_sched_getaffinity, 0, sizeof set, &set) < 0) return 1;
+  if (os_is_confined() || OS_CALL(SYS_sched_getaffinity, 0, sizeof set, &set) < 0) return 1;
   unsigned count = 0;
   for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
     count += CPU_ISSET(processor, &set) != 0;
@@ -129,7 +131,7 @@ unsigned os_processor_count(void) {
 RESIDENT uint64_t os_random(void) {
   KEEP_ERRNO();
   uint64_t value;
-  bool is_given = syscall(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) == sizeof value;
+  bool is_given = OS_CALL(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) == sizeof value;
   return is_given ? value : mix_bits(os_now_ns());
 }
 
@@ -160,9 +162,9 @@ uint32_t os_thread_id_of_libc(void) {
 
 uint32_t os_thread_id(void) {
   uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
-  return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
+  return thread_id ? thread_id : (uint32_t)OS_CALL(SYS_gettid);
 }
-uint32_t os_process_id(void) { return (uint32_t)syscall(SYS_getpid); }
+uint32_t os_process_id(void) { return (uint32_t)OS_CALL(SYS_getpid); }
 
 RESIDENT char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
 
@@ -176,24 +178,6 @@ RESIDENT bool os_is_multi_threaded(void) {
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
-static uint64_t clock_ns(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
-}
-
-RESIDENT uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
-
-RESIDENT uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS; }
-
-uint64_t os_processor_ms(void) {
-  return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
-}
-
-uint64_t os_thread_ns(void) {
-  return clock_ns(os_is_confined() ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
-}
-
 static struct timespec time_of(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 }
@@ -201,7 +185,7 @@ static struct timespec time_of(uint64_t ns) {
 static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ns) {
   KEEP_ERRNO();
   struct timespec timeout = time_of(timeout_ns);
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns ? &timeout : NULL, NULL, 0);
+  OS_CALL(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns ? &timeout : NULL, NULL, 0);
 }
 
 /* Sleeps in futex() on a private word: filters that forbid nanosleep allow futex. */
@@ -211,10 +195,6 @@ static void sleep_ns(uint64_t ns) {
 }
 
 void os_yield(void) { sleep_ns(1); }
-unsigned os_processor(void) {
-  KEEP_ERRNO();
-  return os_is_confined() ? 0 : (unsigned)sched_getcpu();
-}
 
 void os_sleep_ms(uint64_t milliseconds) { sleep_ns(milliseconds * NS_PER_MS); }
 
@@ -224,12 +204,12 @@ void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
 
 void os_wake_one(ATOMIC(uint32_t) *word) {
   KEEP_ERRNO();
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  OS_CALL(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 bool os_is_real_time(void) {
   KEEP_ERRNO();
-  long policy = syscall(SYS_sched_getscheduler, 0);
+  long policy = OS_CALL(SYS_sched_getscheduler, 0);
   return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
@@ -238,8 +218,8 @@ bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   KEEP_ERRNO();
   long result;
   do {
-    struct timespec end = time_of(clock_ns(CLOCK_REALTIME) + most_ms * NS_PER_MS);
-    result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
+    struct timespec end = time_of(os_clock_ns(CLOCK_REALTIME) + most_ms * NS_PER_MS);
+    result = OS_CALL(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
   return result == 0;
 }
@@ -247,7 +227,7 @@ bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
 bool os_give_word(ATOMIC(uint32_t) *word) {
   if (os_is_confined()) return false; /* a waiter from before the confinement checks again */
   KEEP_ERRNO();
-  return syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0;
+  return OS_CALL(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0;
 }
 
 /* Room for the program's static TLS and the sanitizers. */
@@ -266,9 +246,7 @@ void os_await_threads(void) {
 bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   KEEP_ERRNO();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
+  uint64_t before = os_block_signals(); /* the new thread inherits: no handler runs on it */
   pthread_attr_t attributes; /* holds no memory: each function of the C library costs a look-up */
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
@@ -277,8 +255,24 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   fetch_add_relaxed(&threads_beginning, 1);
   bool started = pthread_create(&thread, &attributes, body, argument) == 0;
   if (!started) fetch_sub_relaxed(&threads_beginning, 1);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  os_unblock_signals(before);
   return started;
+}
+
+/* Not those that the C library sends its own threads. */
+uint64_t os_block_signals(void) {
+#if defined(__GLIBC__)
+  const uint64_t of_libc = UINT64_C(3) << (32 - 1);
+#else
+  const uint64_t of_libc = UINT64_C(7) << (32 - 1);
+#endif
+  uint64_t all = ~of_libc, before = 0;
+  OS_CALL(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  return before;
+}
+
+void os_unblock_signals(uint64_t before) {
+  OS_CALL(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
 static cpu_set_t processors_at_load;
@@ -286,7 +280,7 @@ static bool knows_processors; /* else there are more: our threads keep their mak
 
 RESIDENT void os_note_processors(void) {
   KEEP_ERRNO();
-  long bytes = syscall(SYS_sched_getaffinity, 0, sizeof processors_at_load, &processors_at_load);
+  long bytes = OS_CALL(SYS_sched_getaffinity, 0, sizeof processors_at_load, &processors_at_load);
   knows_processors = bytes > 0;
 }
 
@@ -294,11 +288,11 @@ RESIDENT void os_note_processors(void) {
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
   cpu_set_t own = {0};
-  syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
-  if (os_is_real_time()) syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
-  syscall(SYS_sched_getaffinity, 0, sizeof own, &own);
+  OS_CALL(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
+  if (os_is_real_time()) OS_CALL(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
+  OS_CALL(SYS_sched_getaffinity, 0, sizeof own, &own);
   if (knows_processors && !CPU_EQUAL(&own, &processors_at_load))
-    syscall(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);
+    OS_CALL(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);
 }
 
 void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
@@ -312,7 +306,7 @@ void os_thread_settle(const char *name) {
 bool os_thread_exists(uint32_t thread_id) {
   KEEP_ERRNO();
   return !os_is_confined() &&
-         (syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
+         (OS_CALL(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
 }
 
 static pthread_key_t exit_key;
@@ -345,7 +339,7 @@ RESIDENT void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
 void os_write(int descriptor, const char *bytes, size_t byte_count) {
   KEEP_ERRNO();
   while (byte_count) {
-    long written = syscall(SYS_write, descriptor, bytes, byte_count);
+    long written = OS_CALL(SYS_write, descriptor, bytes, byte_count);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     bytes += written;
@@ -357,13 +351,13 @@ enum { DESCRIPTORS_LEFT_FREE = 64 }; /* programs and shells count from 0 */
 
 int os_duplicate(int descriptor) {
   KEEP_ERRNO();
-  int copy = (int)syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
+  int copy = (int)OS_CALL(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
   return copy < 0 ? descriptor : copy;
 }
 
 int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT | O_TRUNC); }
 
-void os_close(int descriptor) { syscall(SYS_close, descriptor); }
+RESIDENT void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
 
 /* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex
  * may do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */
@@ -373,8 +367,8 @@ bool os_can_read(uintptr_t address) {
   uintptr_t word = round_down(address, sizeof(uint32_t));
   int saved_errno = errno;
   long result = os_is_confined()
-                    ? syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, unlikely, &no_time, NULL, 0)
-                    : syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, unlikely);
+                    ? OS_CALL(SYS_futex, word, FUTEX_WAIT_PRIVATE, unlikely, &no_time, NULL, 0)
+                    : OS_CALL(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, unlikely);
   bool is_read = result == 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR;
   errno = saved_errno;
   return is_read;

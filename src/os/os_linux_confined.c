@@ -17,7 +17,7 @@
 void os_note_prctl(int option) {
   if (os_is_confined() || (option != PR_SET_NO_NEW_PRIVS && option != PR_SET_SECCOMP)) return;
   uint32_t thread_id = os_thread_id_of_libc();
-  if (thread_id && thread_id != (uint32_t)syscall(SYS_gettid)) return;
+  if (thread_id && thread_id != (uint32_t)OS_CALL(SYS_gettid)) return;
   os_confine();
   os_await_threads();
 }
@@ -36,7 +36,7 @@ RESIDENT static bool is_filtered(void) {
   return os_known(&known, find_filter);
 }
 
-static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+static bool fence(int command) { return OS_CALL(SYS_membarrier, command, 0, 0) == 0; }
 
 RESIDENT bool os_fence_other_threads(void) {
   KEEP_ERRNO();
@@ -51,7 +51,7 @@ enum { PAGES_MAX = 1024, NOT_TOLD = -1 };
 RESIDENT static long count_by_call(void *address, size_t bytes, size_t pages) {
   unsigned char is_resident[PAGES_MAX];
   long resident = 0;
-  if (syscall(SYS_mincore, address, bytes, is_resident) != 0) return NOT_TOLD;
+  if (OS_CALL(SYS_mincore, address, bytes, is_resident) != 0) return NOT_TOLD;
   for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
   return resident;
 }
@@ -65,7 +65,7 @@ static long count_in_file(int file, size_t first, size_t pages) {
   for (size_t done = 0; done < pages;) {
     size_t count = pages - done < WORDS ? pages - done : WORDS;
     long wanted = (long)(count * sizeof *words);
-    long got = syscall(SYS_pread64, file, words, wanted, (long)((first + done) * sizeof *words));
+    long got = OS_CALL(SYS_pread64, file, words, wanted, (long)((first + done) * sizeof *words));
     if (got != wanted) return NOT_TOLD;
     for (size_t word = 0; word < count; word++) resident += (words[word] & present_or_swapped) != 0;
     done += count;

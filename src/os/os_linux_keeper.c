@@ -41,8 +41,8 @@ struct keeper {
 
 /* close_range came with Linux 5.9. */
 static void close_others(int kept) {
-  if (syscall(SYS_close_range, kept + 1, ~0U, 0) == 0) {
-    if (kept > 0) syscall(SYS_close_range, 0, kept - 1, 0);
+  if (OS_CALL(SYS_close_range, kept + 1, ~0U, 0) == 0) {
+    if (kept > 0) OS_CALL(SYS_close_range, 0, kept - 1, 0);
     return;
   }
   for (int other = 0; other < DESCRIPTORS_OF_OLD_KERNELS; other++)
@@ -53,9 +53,9 @@ static void close_others(int kept) {
 static void admit_peer(int descriptor) {
   struct ucred peer = {0};
   socklen_t bytes = sizeof peer;
-  if (syscall(SYS_getsockopt, descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+  if (OS_CALL(SYS_getsockopt, descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
       peer.pid > 0)
-    syscall(SYS_prctl, PR_SET_PTRACER, peer.pid, 0, 0, 0);
+    OS_CALL(SYS_prctl, PR_SET_PTRACER, peer.pid, 0, 0, 0);
 }
 
 /* Runs in the new process, on the stack above the record. */
@@ -63,19 +63,19 @@ static int keep(void *argument) {
   struct keeper *keeper = argument;
   struct pollfd tool = {.fd = keeper->socket, .events = POLLIN};
   struct timespec most = {keeper->wait_ms / 1000, keeper->wait_ms % 1000 * 1000000L};
-  syscall(SYS_setsid);
-  syscall(SYS_chdir, "/");
-  syscall(SYS_prctl, PR_SET_NAME, OS_KEEPER_NAME, 0, 0, 0);
+  OS_CALL(SYS_setsid);
+  OS_CALL(SYS_chdir, "/");
+  OS_CALL(SYS_prctl, PR_SET_NAME, OS_KEEPER_NAME, 0, 0, 0);
   close_others(tool.fd);
   admit_peer(tool.fd);
-  syscall(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
+  OS_CALL(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
           0); /* the kernel passes the sender's number along */
-  syscall(SYS_ppoll, &tool, 1, &most, NULL, sizeof(uint64_t));
+  OS_CALL(SYS_ppoll, &tool, 1, &most, NULL, sizeof(uint64_t));
   tool.events = 0;                        /* from now on its end alone */
   store_release(&keeper->is_settling, 0); /* its last errno; pairs with await */
   /* Neither can fail: all signals are blocked. */
-  syscall(SYS_futex, &keeper->is_settling, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-  syscall(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t));
+  OS_CALL(SYS_futex, &keeper->is_settling, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  OS_CALL(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t));
   return 0;
 }
 
@@ -84,8 +84,8 @@ static int connected(const char *path) {
   size_t bytes = (size_t)(scan_next(path) - path);
   if (bytes > sizeof address.sun_path) return -1;
   memcpy(address.sun_path, path, bytes);
-  int descriptor = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor >= 0 && syscall(SYS_connect, descriptor, &address, sizeof address) != 0) {
+  int descriptor = (int)OS_CALL(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor >= 0 && OS_CALL(SYS_connect, descriptor, &address, sizeof address) != 0) {
     os_close(descriptor);
     return -1;
   }
@@ -113,12 +113,10 @@ static int be_parent(void *argument) {
 static bool start(struct keeper *keeper, char *stack_of_parent) {
   keeper->clone = find_clone();
   if (!keeper->clone) return false;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* they inherit: no handler runs on them */
+  uint64_t before = os_block_signals(); /* they inherit: no handler runs on them */
   int parent = keeper->clone(be_parent, stack_of_parent, CLONE_VM | CLONE_VFORK, keeper);
-  if (parent > 0) syscall(SYS_wait4, parent, NULL, __WCLONE, NULL);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (parent > 0) OS_CALL(SYS_wait4, parent, NULL, __WCLONE, NULL);
+  os_unblock_signals(before);
   return keeper->is_made;
 }
 

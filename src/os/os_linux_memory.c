@@ -60,7 +60,7 @@ RESIDENT enum os_map_result os_reserve_at(void *address, size_t bytes) {
 
 RESIDENT bool os_commit(void *address, size_t bytes) {
   KEEP_ERRNO();
-  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+  return OS_CALL(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 /* Tries a mapping without access, which costs neither memory nor commit charge. */
@@ -186,7 +186,7 @@ static ATOMIC(bool) has_protected_pages;
 /* Set when closed pages could not be emptied (locked memory): opening them clears them. */
 static ATOMIC(bool) has_full_pages;
 
-bool os_can_write(void *page) { return syscall(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
+bool os_can_write(void *page) { return OS_CALL(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
 
 /* Emulators accept advice that they do not know: so the kernel itself is asked to write there. */
 static bool try_guard_regions(void) {
@@ -206,7 +206,7 @@ static bool has_guard_regions(void) {
 static bool open_pages(void *address, size_t bytes) {
   bool is_open = !has_guard_regions() || madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
   if (load_relaxed(&has_protected_pages))
-    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0 && is_open;
+    is_open = OS_CALL(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE) == 0 && is_open;
   if (is_open && load_relaxed(&has_full_pages)) memset(address, 0, bytes);
   return is_open;
 }
@@ -214,7 +214,7 @@ static bool open_pages(void *address, size_t bytes) {
 static bool close_pages(void *address, size_t bytes) {
   if (has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0) return true;
   store_relaxed(&has_protected_pages, true); /* read after the pages have changed hands */
-  bool closed = mprotect(address, bytes, PROT_NONE) == 0;
+  bool closed = OS_CALL(SYS_mprotect, address, bytes, PROT_NONE) == 0;
   if (!empty_pages(address, bytes)) store_relaxed(&has_full_pages, true);
   return closed;
 }

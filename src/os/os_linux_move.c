@@ -5,6 +5,7 @@
  * moved by a call of its own: the kernel moves all of one mapping or nothing. */
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "os/os.h"
 #include "os/os_linux.h"
@@ -65,7 +66,7 @@ static bool do_move(char *source, char *target, size_t page_bytes) {
   source[0] = 1;
   if (!move_mapping(target, source, 2 * page_bytes)) return false;
   if (!os_can_write(source) || target[0] != 1) return false;
-  bool is_split = mprotect(source + 2 * page_bytes, page_bytes, PROT_NONE) == 0;
+  bool is_split = OS_CALL(SYS_mprotect, source + 2 * page_bytes, page_bytes, PROT_NONE) == 0;
   return is_split && bytes_in_first_mapping(source, 4 * page_bytes) == 2 * page_bytes;
 }
 

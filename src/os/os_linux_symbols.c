@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 #include "base/scan.h"
 #include "os/os.h"
@@ -79,5 +79,5 @@ static uintptr_t break_start(void) {
 }
 
 bool os_is_in_break(uintptr_t address) {
-  return address < (uintptr_t)sbrk(0) && address >= break_start();
+  return address < (uintptr_t)OS_CALL(SYS_brk, 0) && address >= break_start();
 }

@@ -1,10 +1,8 @@
 /* A forked child's keeper (src/os/os_linux_keeper.c) shares its memory, errno included, and is held up wherever it calls the
  * kernel: the child goes on when the keeper has settled, however late that is and whatever signal comes, and its errno is its
- * own from then on.
- *
- * The library's system calls come by here. */
+ * own from then on. */
+#define _GNU_SOURCE
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -12,6 +10,7 @@
 #include <time.h>
 
 #include "api/check.h"
+#include "kernel_calls.h"
 
 enum { HELD_UP_MS = 300, PATIENCE_MS = 20000, OWN_ERRNO = 77, KEEPERS_ERRNO = 99 };
 
@@ -72,17 +71,9 @@ static void hold_up(long number) {
   if (number == SYS_ppoll) atomic_store(&is_asleep, true);
 }
 
-__attribute__((visibility("default"))) long syscall(long number, ...) {
-  long values[6];
-  va_list list;
-  va_start(list, number);
-  for (unsigned index = 0; index < 6; index++) values[index] = va_arg(list, long);
-  va_end(list);
+static long take_call(long number, long a, long b, long c, long d, long e, long f) {
   if (is_forking) hold_up(number);
-  long result = call(number, values);
-  if (result >= 0 || result < -4095) return result;
-  errno = (int)-result;
-  return -1;
+  return call(number, (const long[6]){a, b, c, d, e, f});
 }
 
 static void on_signal(int signal) { (void)signal; }
@@ -102,6 +93,7 @@ int main(void) {
   int status;
   free(malloc(1));
   CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
+  take_kernel_calls(take_call);
   is_forking = true;
   pid_t pid = fork();
   if (pid == 0) be_child();

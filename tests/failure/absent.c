@@ -1,9 +1,7 @@
-/* Loaded before hakmem, this is a kernel that lacks one call, or one form of a call, all the time: ABSENT names it.
+/* Preloaded beside hakmem, this is a kernel that lacks one call, or one form of a call, all the time: ABSENT names it.
  * What is refused is told by the number at exit, on standard output. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,6 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "kernel_calls.h"
 
 #define CALL(name) \
   { #name, SYS_##name }
@@ -74,36 +74,26 @@ static long answer(int error) {
   return -1;
 }
 
-typedef long system_call(long number, ...);
-
-static system_call *kernel(void) {
-  static _Atomic(system_call *) found;
-  if (atomic_load(&found) == NULL) atomic_store(&found, (system_call *)dlsym(RTLD_NEXT, "syscall"));
-  return atomic_load(&found);
+static long take_call(long number, long a, long b, long c, long d, long e, long f) {
+  if (ABSENT(calls, number)) return number == SYS_prctl ? -EINVAL : -ENOSYS;
+  long result = syscall(number, a, b, c, d, e, f);
+  return result == -1 ? -errno : result;
 }
 
-long syscall(long number, ...) {
-  va_list rest;
-  long word[6];
-  va_start(rest, number);
-  for (size_t at = 0; at < 6; at++) word[at] = va_arg(rest, long);
-  va_end(rest);
-  if (ABSENT(calls, number)) return answer(number == SYS_prctl ? EINVAL : ENOSYS);
-  return kernel()(number, word[0], word[1], word[2], word[3], word[4], word[5]);
-}
+__attribute__((constructor)) static void take_calls(void) { take_kernel_calls(take_call); }
 
 /* An emulator that does not empty pages says that it did. */
 int madvise(void *at, size_t bytes, int advice) {
   if (advice == MADV_DONTNEED && is_absent("MADV_DONTNEED")) return 0;
   if (ABSENT(advices, advice)) return (int)answer(EINVAL);
-  return (int)kernel()(SYS_madvise, at, bytes, advice);
+  return (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
 /* An old kernel takes the flag for nothing: the address is a hint. */
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if ((flags & MAP_FIXED_NOREPLACE) != 0 && is_absent("MAP_FIXED_NOREPLACE"))
     flags &= ~MAP_FIXED_NOREPLACE;
-  return (void *)kernel()(SYS_mmap, at, bytes, protection, flags, file, offset);
+  return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
 }
 
 void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
@@ -114,13 +104,7 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   if (is_absent("mremap")) return (void *)answer(ENOSYS);
   if ((flags & MREMAP_DONTUNMAP) != 0 && is_absent("MREMAP_DONTUNMAP"))
     return (void *)answer(EINVAL);
-  return (void *)kernel()(SYS_mremap, at, old_bytes, new_bytes, flags, target);
-}
-
-int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
-  if (is_absent("sched_getaffinity")) return (int)answer(ENOSYS);
-  int written = (int)kernel()(SYS_sched_getaffinity, process, bytes, set);
-  return written < 0 ? -1 : 0;
+  return (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
 }
 
 __attribute__((destructor)) static void tell(void) { printf("%lu\n", atomic_load(&refused)); }

@@ -1,5 +1,5 @@
-/* Loaded before hakmem, this refuses calls that hakmem makes to the C library for the kernel's sake, as a
- * kernel may refuse them.  Everybody else's calls go through.
+/* Preloaded beside hakmem, this refuses calls that hakmem makes of the kernel, itself or by the C library, as a
+ * kernel may refuse them.  All other calls go through.
  *
  *   FAULT_FIRST, FAULT_LAST   the calls of hakmem that are refused, numbered from 1
  *   FAULT_ONE_IN              of those only one in so many, at random
@@ -13,8 +13,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,9 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "kernel_calls.h"
 
 static atomic_ulong calls, refused;
 static atomic_bool is_over;
@@ -55,31 +54,24 @@ static bool is_chosen(unsigned long number, unsigned long one_in) {
   return one_in < 2 || (mixed >> 33) % one_in == 0;
 }
 
-static bool is_refused(const void *caller, int error) {
-  if (atomic_load(&is_over) || !is_from_hakmem(caller)) return false;
+static bool is_next_refused(void) {
+  if (atomic_load(&is_over)) return false;
   unsigned long number = atomic_fetch_add(&calls, 1) + 1;
   if (number < number_from("FAULT_FIRST", 1) || number > number_from("FAULT_LAST", 0) ||
       !is_chosen(number, number_from("FAULT_ONE_IN", 1))) {
     return false;
   }
   atomic_fetch_add(&refused, 1);
+  return true;
+}
+
+static bool is_refused(const void *caller, int error) {
+  if (!is_from_hakmem(caller) || !is_next_refused()) return false;
   errno = error;
   return true;
 }
 
 #define REFUSED(error) is_refused(__builtin_return_address(0), error)
-
-static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
-
-typedef long system_call(long number, ...);
-
-static system_call *kernel_itself(void) {
-  static _Atomic(system_call *) found;
-  if (atomic_load(&found) == NULL) atomic_store(&found, (system_call *)next("syscall"));
-  return atomic_load(&found);
-}
-
-#define kernel(...) kernel_itself()(__VA_ARGS__)
 
 /* What hakmem asks of the kernel itself; 0: never refused. */
 static int refusal_of(long number) {
@@ -90,20 +82,13 @@ static int refusal_of(long number) {
     case SYS_pread64:
     case SYS_write: return EIO;
     case SYS_getrandom: return EAGAIN;
+    case SYS_prlimit64:
     case SYS_process_vm_readv: return EPERM;
+    case SYS_mprotect: return ENOMEM;
+    case SYS_sched_getaffinity:
+    case SYS_rt_sigaction: return EINVAL;
     default: return 0;
   }
-}
-
-long syscall(long number, ...) {
-  va_list rest;
-  long word[6];
-  va_start(rest, number);
-  for (size_t i = 0; i < 6; i++) word[i] = va_arg(rest, long);
-  va_end(rest);
-  int error = refusal_of(number);
-  if (error != 0 && REFUSED(error)) return -1;
-  return kernel(number, word[0], word[1], word[2], word[3], word[4], word[5]);
 }
 
 static bool does_half(void) { return number_from("FAULT_HALF", 0) != 0; }
@@ -115,26 +100,23 @@ static size_t half_of(size_t bytes) {
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  if (!REFUSED(ENOMEM)) return (void *)kernel(SYS_mmap, at, bytes, protection, flags, file, offset);
-  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) kernel(SYS_munmap, at, half_of(bytes));
+  if (!REFUSED(ENOMEM))
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) syscall(SYS_munmap, at, half_of(bytes));
   errno = ENOMEM;
   return MAP_FAILED;
 }
 
 /* A call for pages, with one argument more; refused, it may have been done for the first half of them. */
 static int of_pages(int error, bool is_refused, long number, void *at, size_t bytes, int more) {
-  if (!is_refused) return (int)kernel(number, at, bytes, more);
-  if (half_of(bytes) != 0) kernel(number, at, half_of(bytes), more);
+  if (!is_refused) return (int)syscall(number, at, bytes, more);
+  if (half_of(bytes) != 0) syscall(number, at, half_of(bytes), more);
   errno = error;
   return -1;
 }
 
 int munmap(void *at, size_t bytes) {
   return of_pages(ENOMEM, REFUSED(ENOMEM), SYS_munmap, at, bytes, 0);
-}
-
-int mprotect(void *at, size_t bytes, int protection) {
-  return of_pages(ENOMEM, REFUSED(ENOMEM), SYS_mprotect, at, bytes, protection);
 }
 
 int madvise(void *at, size_t bytes, int advice) {
@@ -163,25 +145,26 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
                 !is_one_mapping((uintptr_t)at, (uintptr_t)at + old_bytes);
   bool is_lost = REFUSED(ENOMEM);
   if (!is_lost && !is_old)
-    return (void *)kernel(SYS_mremap, at, old_bytes, new_bytes, flags, target);
-  if (target != NULL && (is_old || does_half())) kernel(SYS_munmap, target, new_bytes);
+    return (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+  if (target != NULL && (is_old || does_half())) syscall(SYS_munmap, target, new_bytes);
   errno = is_old ? EFAULT : ENOMEM;
   return MAP_FAILED;
 }
 
-int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
-  return REFUSED(EPERM) ? -1 : (int)kernel(SYS_prlimit64, 0, resource, NULL, limit);
+static long take_call(long number, long a, long b, long c, long d, long e, long f) {
+  int error = refusal_of(number);
+  if (error != 0 && is_next_refused()) {
+    if (number == SYS_mprotect && half_of((size_t)b) != 0)
+      syscall(number, a, half_of((size_t)b), c);
+    return -error;
+  }
+  long answer = syscall(number, a, b, c, d, e, f);
+  return answer == -1 ? -errno : answer;
 }
 
-#define REAL(function) ((__typeof__(&function))next(#function))
+__attribute__((constructor)) static void take_calls(void) { take_kernel_calls(take_call); }
 
-int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
-  return REFUSED(EINVAL) ? -1 : REAL(sched_getaffinity)(process, bytes, set);
-}
-
-int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {
-  return REFUSED(EINVAL) ? -1 : REAL(sigaction)(signal, action, before);
-}
+#define REAL(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
                    void *argument) {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import target
+from kernel_calls import taking_calls
 from modes import INCLUDE_TESTS
 from results import Compile, Run, Tally
 
@@ -53,8 +54,9 @@ ABSENT = {
 # Any kernel has them, whatever its age; or only the keeper asks for them, which has tests of its own.
 EVERYWHERE = set(
     """
-    MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE chdir close connect fcntl futex getpid getsockopt
-    ppoll pread64 read sched_setaffinity sched_setscheduler sendto setsid socket tgkill wait4 write
+    MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE brk chdir clock_gettime close connect fcntl futex getcpu getpid
+    getsockopt mprotect ppoll pread64 prlimit64 read rt_sigaction rt_sigprocmask sched_setaffinity
+    sched_setscheduler sendto setsid socket tgkill wait4 write
     """.split()
 )
 KEEPERS = {"close_range"}
@@ -83,10 +85,10 @@ def test_absent(name: str, compile_c: Compile, plain: Run, lib: Path, tally: Tal
         pytest.skip("asked for where the kernel has guard regions: Linux 6.13")
     if name == "MADV_HUGEPAGE" and "[madvise]" not in THP_MODES.read_text():
         pytest.skip("asked for in the mode madvise")
-    shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")
+    shim = compile_c(HERE / "absent.c", INCLUDE_TESTS, "-shared", "-fPIC")
     source, *arguments = LOADS.get(name, LOAD)
     program = compile_c(HERE.parent / source, INCLUDE_TESTS)
-    environment = MODES[ABSENT[name]] | {"ABSENT": name, "LD_PRELOAD": f"{shim} {lib}"}
+    environment = MODES[ABSENT[name]] | {"ABSENT": name} | taking_calls(shim, lib)
     result = plain([program, *arguments], env=environment, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert int(result.stdout) > 0, f"{name} is not asked for: it was not missed"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kernel_calls import taking_calls
 from modes import INCLUDE_TESTS, assert_silent
 from results import Compile, Run, Tally
 
@@ -25,7 +26,7 @@ def refuse(compile_c: Compile, plain: Run, debug_lib: Path) -> Refuse:
     """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused.
 
     With FAULT_HALF each has done a part of its work; mremap is always that of kernels before 6.17."""
-    shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
+    shim = compile_c(HERE / "faults.c", INCLUDE_TESTS, "-shared", "-fPIC")
     program = compile_c(HERE / "refused.c", INCLUDE_TESTS)
 
     def run(first: int = 1, last: int = FOR_EVER, one_in: int = 1, seed: int = 0, **options: str) -> int:
@@ -33,7 +34,7 @@ def refuse(compile_c: Compile, plain: Run, debug_lib: Path) -> Refuse:
         environment = {f"FAULT_{name}": str(value) for name, value in faults.items()}
         result = plain(
             [program],
-            env=environment | OLD_MREMAP | options | {"LD_PRELOAD": f"{shim} {debug_lib}"},
+            env=environment | OLD_MREMAP | options | taking_calls(shim, debug_lib),
             timeout=60,
         )
         assert result.returncode == 0, f"{faults}: {result.stderr}"
@@ -84,6 +85,6 @@ def test_at_random(half: dict[str, str], mode: dict[str, str], refuse: Refuse, t
 @pytest.mark.parametrize("faults", [{}, OLD_MREMAP], ids=["this kernel", "before Linux 6.17"])
 def test_moves(faults: dict[str, str], compile_c: Compile, plain: Run, lib: Path) -> None:
     """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""
-    shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
+    shim = compile_c(HERE / "faults.c", INCLUDE_TESTS, "-shared", "-fPIC")
     program = compile_c(HERE / "moves.c", INCLUDE_TESTS)
-    assert_silent(plain([program], env=faults | {"LD_PRELOAD": f"{shim} {lib}"}, timeout=60))
+    assert_silent(plain([program], env=faults | taking_calls(shim, lib), timeout=60))
