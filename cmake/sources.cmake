@@ -6,7 +6,7 @@ file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c
 file(GLOB fortify_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fortify/*.c)
 
 set(shared_sources ${hakmem_sources})
-list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl)\\.c$")
+list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl|load)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
 # The linker keeps this order. First what processes run that have threads or live for seconds, so that it lies together after what

@@ -4,7 +4,8 @@
 
 #define NEXT_CALLS(CALL) \
   CALL(pthread_create)   \
-  CALL(thrd_create) CALL(unshare) CALL(setns) CALL(__register_atfork) CALL(prctl)
+  CALL(thrd_create)      \
+  CALL(unshare) CALL(setns) CALL(__register_atfork) CALL(prctl) CALL(dlopen) CALL(dlmopen)
 
 #define CALL(name) NEXT_##name,
 enum next_call { NEXT_CALLS(CALL) NEXT_CALL_COUNT };

@@ -87,6 +87,13 @@
 #define RUN_AT_LOAD __attribute__((constructor))
 #define RUN_AT_EXIT __attribute__((destructor))
 
+/* A function whose last call is a jump, so that its caller is the called function's, in every build. */
+#if defined(__clang__)
+#define ENDS_IN_JUMP
+#else
+#define ENDS_IN_JUMP __attribute__((optimize("optimize-sibling-calls")))
+#endif
+
 #define CACHE_LINE_BYTES 64
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 

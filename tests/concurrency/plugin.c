@@ -1,5 +1,6 @@
 /* plugin.c: a shared object for dlopen_plugin.c.  Linked against libhakmem or against libc alone; what
  * `malloc` means here depends on how it is loaded. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,3 +17,16 @@ void plugin_free(void *block) { free(block); }
 
 /* libc's strdup allocates with whatever malloc the program as a whole has. */
 char *plugin_strdup(const char *text) { return strdup(text); }
+
+/* While it is being loaded: a block of libc's maker, and one of its own that outlives this. */
+static void *kept;
+
+__attribute__((constructor)) static void begin(void) {
+  free(strdup("made by libc"));
+  kept = realloc(malloc(100), 5000);
+#ifdef INNER
+  if (dlopen(INNER, RTLD_NOW) == NULL) abort();
+#endif
+}
+
+__attribute__((destructor)) static void end(void) { free(kept); }

@@ -1,5 +1,5 @@
 """Libraries loaded while the program runs: hakmem itself, libraries linked against it, and libraries
-that bring libc's malloc back (RTLD_DEEPBIND)."""
+that look into the C library first (RTLD_DEEPBIND)."""
 
 from pathlib import Path
 
@@ -46,14 +46,26 @@ def test_plugin_of_a_preloaded_program(direction: str, host: Path, libc_plugin: 
     assert result.stats[0]["counters"]["foreign_frees"] == 0
 
 
-@pytest.mark.parametrize("direction", ["within", "to-main"])
-def test_deepbind_plugin_keeps_libc(direction: str, host: Path, libc_plugin: Path, preload: Run) -> None:
-    """The plugin has libc's malloc; the program's free and realloc forward its blocks to libc.
-    (The other direction, libc's free on hakmem's block, is libc's to judge: it aborts.)"""
-    result = preload([host, libc_plugin, direction, "deepbind"])
+@pytest.mark.parametrize("build", ["lib", "debug_lib"])
+@pytest.mark.parametrize("direction", ["within", "to-main", "to-plugin"])
+def test_deepbind_plugin(
+    direction: str, build: str, request: pytest.FixtureRequest, host: Path, libc_plugin: Path, preload: Run
+) -> None:
+    """Also while it is loaded: its constructor frees a block that the C library made, and makes one."""
+    result = preload([host, libc_plugin, direction, "deepbind"], library=request.getfixturevalue(build))
     assert_clean(result)
-    foreign_frees = result.stats[0]["counters"]["foreign_frees"]
-    assert (foreign_frees > 0) == (direction == "to-main")
+    assert result.stats[0]["counters"]["foreign_frees"] == 0
+
+
+@pytest.mark.parametrize("build", ["lib", "debug_lib"])
+def test_a_library_is_looked_for_beside_its_caller(
+    build: str, request: pytest.FixtureRequest, compile_c: Compile, host: Path, preload: Run
+) -> None:
+    """dlopen searches the run path of the library that calls it: hakmem's own stands between unseen."""
+    inner = compile_c(HERE / "plugin.c", "-shared", "-fPIC")
+    flags = ["-shared", "-fPIC", f'-DINNER="{inner.name}"', "-Wl,-rpath,$ORIGIN"]
+    outer = compile_c(HERE / "plugin.c", *flags)
+    assert_clean(preload([host, outer, "within"], library=request.getfixturevalue(build)))
 
 
 @pytest.mark.parametrize("direction", ["within", "to-main", "to-plugin"])
@@ -71,7 +83,8 @@ def test_deepbind_plugin_linked_against_hakmem(
     assert_silent(plain([host, hakmem_plugin, direction, "deepbind"], env=environment))
     (report,) = read_reports(tmp_path)
     assert served(report) > 0
-    assert (report["counters"]["foreign_frees"] > 0) == (direction == "to-plugin")
+    of_its_constructor = 1  # a block of the C library's strdup
+    assert (report["counters"]["foreign_frees"] > of_its_constructor) == (direction == "to-plugin")
 
 
 @pytest.mark.parametrize("plugin", ["libc_plugin", "hakmem_plugin"])

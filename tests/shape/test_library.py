@@ -9,8 +9,8 @@ from results import captured
 
 STATIC_TLS_MAX_BYTES = 18
 DEBUG_TLS_MAX_BYTES = 24
-# What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
-SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns", "prctl"}
+# What libhakmem.so alone replaces (override_threads.c, override_prctl.c, override_load.c).
+SHARED_ONLY = set("pthread_create thrd_create __register_atfork unshare setns prctl dlopen dlmopen".split())
 
 
 def output_of(*words: str | Path) -> str:

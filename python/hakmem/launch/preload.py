@@ -279,7 +279,7 @@ def _deepbind(program: Path, libraries: list[Path]) -> Iterator[Trap]:
         if file is not None and asks_for_deepbind(file):
             yield Trap(
                 "deepbind",
-                f"{path} loads libraries with RTLD_DEEPBIND: they use the C library's malloc, and "
-                "blocks may cross between the two (hakmem forwards frees of foreign blocks)",
-                "check whether it has an option against that; the counter foreign_frees shows how often",
+                f"{path} loads libraries with RTLD_DEEPBIND: a preloaded hakmem serves them too, one "
+                "that is linked in as libhakmem.a does not, and aborts when they free its blocks",
+                "preload libhakmem.so instead of linking libhakmem.a",
             )
