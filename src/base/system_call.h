@@ -8,7 +8,7 @@
 /* The kernel's answer: from -4095 to -1 a negated errno. errno itself is left alone. No cancellation point. */
 HIDDEN long system_call(long number, long a, long b, long c, long d, long e, long f);
 
-/* What a signal handler returns to, where the kernel has to be given it: its instructions are SIGNAL_ENDING (base/registers.h). */
+/* The code that a signal handler returns to, where the kernel needs its address: its instructions are SIGNAL_ENDING (base/registers.h). */
 #if defined(__x86_64__)
 #define HAS_SIGNAL_ENDING 1
 HIDDEN void end_signal(void);

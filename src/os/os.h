@@ -292,9 +292,9 @@ struct os_libc_malloc {
   size_t (*usable_size)(void *);
 };
 const struct os_libc_malloc *os_libc_malloc(void);
-/* Whether a library that is opened with these flags looks into its own libraries, the C library among them, before the program's. */
+/* Whether a library opened with these flags searches its own dependencies, the C library among them, before the program. */
 bool os_binds_deeply(int flags);
-/* From now on such libraries, and all others that look into the C library first, find there under these names what the program finds. */
+/* From now on a search of the C library finds under these names the definitions that the program finds. */
 typedef char os_name[20];
 void os_replace_in_libc(const os_name *names, size_t count);
 /* True when the address lies in the data segment that grows by brk. */
