@@ -210,7 +210,8 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
 bool os_is_real_time(void) {
   KEEP_ERRNO();
   long policy = OS_CALL(SYS_sched_getscheduler, 0);
-  return policy == SCHED_FIFO || policy == SCHED_RR;
+  if (policy >= 0) policy &= ~(long)SCHED_RESET_ON_FORK; /* a flag */
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {

@@ -348,6 +348,25 @@ TEST(wait) {
   while (load_acquire(&word) == 0) os_wait(&word, 0, 0);
 }
 
+/* Those that grant real time to desktop programs set a flag beside the policy. */
+static void *look_in_real_time(void *argument) {
+  struct sched_param priority = {.sched_priority = 1};
+  int *refusal = argument;
+  *refusal = sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority);
+  return *refusal || os_is_real_time() ? NULL : argument;
+}
+
+TEST(real_time) {
+  pthread_t thread;
+  void *failed;
+  int refusal;
+  assert_false(os_is_real_time());
+  assert_int_equal(pthread_create(&thread, NULL, look_in_real_time, &refusal), 0);
+  assert_int_equal(pthread_join(thread, &failed), 0);
+  if (refusal) skip();
+  assert_null(failed);
+}
+
 /* ---- no key left ----------------------------------------------------------------------------------- */
 
 static pthread_key_t first_key;
