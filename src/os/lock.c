@@ -20,8 +20,9 @@ enum {
   YIELDS_BEFORE_SLEEP = 64
 };
 
-/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a thread in
- * the kernel's queue: these check again. Sleeping ones are woken, unless the process has been confined meanwhile. */
+/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives
+ * the word back without waking a thread in the kernel's queue: these check again. Sleeping ones
+ * are always woken; they check as well, seldom, as there may be thousands. */
 enum { CHECK_AGAIN_MS = 50, SLEEP_MS = 3200 };
 
 /* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the sleep grows with the wait. */
@@ -43,8 +44,10 @@ void report_endless_wait(void) {
       "vfork)");
 }
 
-/* Bits of a word beside its holder's number: the kernel's, for threads in its queue, and one for threads that sleep until they are woken.
- * The kernel refuses its queue while any sleep. */
+/* Bits of a word beside its holder's number: the kernel's, for threads in its queue, and one for
+ * threads that sleep until they are woken. A thread that sleeps is not in the queue
+ * (os_take_word). The kernel clears the second bit when it hands the word over, so the thread
+ * that gets it so sets the bit again. */
 #define WORD_QUEUED UINT32_C(0x80000000)
 #define WORD_AWAITED UINT32_C(0x40000000)
 
@@ -67,7 +70,7 @@ NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
     cpu_relax();
     if (word_try(word, self)) return;
   }
-  bool may_sleep = !os_is_confined() && !os_is_real_time();
+  bool may_sleep = os_is_confined() || !os_is_real_time();
   for (unsigned attempt = 0;; attempt++, cpu_relax()) {
     uint32_t seen = load_relaxed(word);
     own_looks = (seen & WORD_HOLDER_MASK) == self ? own_looks + 1 : 0;
@@ -75,24 +78,27 @@ NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
     if (may_sleep && !own_looks && !(seen & WORD_QUEUED)) {
       if (take_or_sleep(word, seen, self)) return;
     } else {
-      if (os_take_word(word, CHECK_AGAIN_MS) || word_try(word, self | WORD_AWAITED)) break;
+      if (os_take_word(word, CHECK_AGAIN_MS)) break;
+      if (word_try(word, self | WORD_AWAITED)) return;
       wait_without_the_kernel(attempt);
     }
   }
-  (void)load_acquire(word); /* see the last holder's writes; pairs with the OR in word_give */
+  /* acquire: the last holder's writes; pairs with the OR in word_give. */
+  fetch_or_seq(word, WORD_AWAITED);
 }
 
+/* Threads in the kernel's queue come before threads that sleep: one of these is woken
+ * nevertheless, and looks. */
 RESIDENT void word_give(ATOMIC(uint32_t) *word) {
   uint32_t held = thread_number();
   /* release: our writes before the word is free; pairs with word_try. */
   if (LIKELY(cas_strong_acq_rel(word, &held, 0))) return;
-  while (!(held & WORD_QUEUED)) {
-    if (!cas_strong_acq_rel(word, &held, 0)) continue; /* release: as above */
-    if (!os_is_confined()) os_wake_one(word);
-    return;
+  while (!(held & WORD_QUEUED) && !cas_strong_acq_rel(word, &held, 0)) continue; /* as above */
+  if (held & WORD_QUEUED) {
+    fetch_or_seq(word, 0); /* release: for a waiter in the kernel; pairs with word_wait */
+    if (!os_give_word(word)) store_release(word, 0);
   }
-  fetch_or_seq(word, 0); /* release: for a waiter in the kernel; pairs with word_wait */
-  if (!os_give_word(word)) store_release(word, 0);
+  if (held & WORD_AWAITED) os_wake_one(word);
 }
 
 #if HAK_DEBUG

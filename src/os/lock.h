@@ -1,9 +1,13 @@
 /* lock.h: waiting for another thread, where it cannot be avoided.
  *
- * A word is free (0) or holds the kernel's number of the thread that has it. A thread that finds it taken spins for a moment and then
- * sleeps until it is free. For a real-time thread the kernel lends the holder its priority (futex(2), FUTEX_LOCK_PI): if it only yielded
- * it would keep a preempted holder off its processor for as long as it may run. A latch (slab/owner.h) is such a word, and so is a lock,
- * which also has a rank and is counted.
+ * A word is free (0) or holds the kernel's number of the thread that has it. A thread that finds
+ * it taken spins for a moment and then sleeps until it is given back. For a real-time thread the
+ * kernel lends the holder its priority (futex(2), FUTEX_LOCK_PI), however many ordinary threads
+ * sleep: if it only yielded it would keep a preempted holder off its processor for as long as it
+ * may run. The kernel cannot lend it to a child of vfork, which has its parent's number, nor in a
+ * confined program, whose filter may not allow that: there a real-time thread sleeps, so that the
+ * holder runs once no other thread of higher priority does. A latch (slab/owner.h) is such a word,
+ * and so is a lock, which also has a rank and is counted.
  *
  * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, the library's start; and, held across system calls
  * that map, unmap or purge memory, rounds, the maps' reservation and chunks of records. A process with one thread takes no lock. */

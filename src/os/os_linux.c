@@ -214,13 +214,15 @@ bool os_is_real_time(void) {
   return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
+/* In the queue of words that processes share: threads that sleep in os_wait are in that of private
+ * words, and the kernel lends no priority where both are in one (EINVAL). */
 bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   if (os_is_confined()) return false; /* filters list what futex may do */
   KEEP_ERRNO();
   long result;
   do {
     struct timespec end = time_of(os_clock_ns(CLOCK_REALTIME) + most_ms * NS_PER_MS);
-    result = OS_CALL(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
+    result = OS_CALL(SYS_futex, word, FUTEX_LOCK_PI, 0, &end, NULL, 0);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
   return result == 0;
 }
@@ -228,7 +230,7 @@ bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
 bool os_give_word(ATOMIC(uint32_t) *word) {
   if (os_is_confined()) return false; /* a waiter from before the confinement checks again */
   KEEP_ERRNO();
-  return OS_CALL(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0;
+  return OS_CALL(SYS_futex, word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0) == 0;
 }
 
 /* Room for the program's static TLS and the sanitizers. */

@@ -61,13 +61,53 @@ CHILD_TEST(reset) {
 
 /* ---- real-time threads -------------------------------------------------------------------------------- */
 
-/* On one processor a thread of lower priority holds what one of real-time priority waits for.  The kernel lets a thread that
- * never sleeps run for 0.95 s at a time, or for ever (sched(7)). */
-enum { REAL_TIME_PRIORITY = 10, HOLD_MS = 20, STALL_MS = 500 };
+/* On one processor a thread of lower priority holds what one of real-time priority waits for,
+ * while a third, of a priority in between, never sleeps: the kernel lets such a thread run for
+ * 0.95 s at a time, or for ever (sched(7)). A fourth, ordinary one may sleep already. */
+enum { HIGH_PRIORITY = 10, MIDDLE_PRIORITY = 5, HOLD_MS = 20, STALL_MS = 500, HOG_MS = 1500 };
 
 static ATOMIC(uint32_t) wanted;
-static sem_t is_held;
+static ATOMIC(bool) has_waited;
+static sem_t is_held, is_waited_for;
 static uint64_t waited_ms;
+
+static uint64_t ms_since(uint64_t start_ns) { return (os_now_ns() - start_ns) / 1000000; }
+
+static void *wait_for_it(void *unused) {
+  uint64_t start_ns = os_now_ns();
+  word_wait(&wanted);
+  waited_ms = ms_since(start_ns);
+  word_give(&wanted);
+  return unused;
+}
+
+static void *wait_in_real_time(void *unused) {
+  sem_wait(&is_held);
+  sem_post(&is_waited_for); /* the other runs as soon as this one sleeps */
+  wait_for_it(NULL);
+  store_release(&has_waited, true);
+  return unused;
+}
+
+static void *never_sleep(void *unused) {
+  sem_wait(&is_waited_for);
+  for (uint64_t start_ns = os_now_ns(); !load_acquire(&has_waited) && ms_since(start_ns) < HOG_MS;)
+    cpu_relax();
+  return unused;
+}
+
+/* False where real-time priorities are refused. */
+static bool start_in_real_time(pthread_t *thread, void *(*body)(void *), int number) {
+  struct sched_param priority = {.sched_priority = number};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+  pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
+  pthread_attr_setschedparam(&attributes, &priority);
+  bool is_started = pthread_create(thread, &attributes, body, NULL) == 0;
+  pthread_attr_destroy(&attributes);
+  return is_started;
+}
 
 static cpu_set_t stay_on_one_processor(void) {
   cpu_set_t before, processor;
@@ -78,42 +118,56 @@ static cpu_set_t stay_on_one_processor(void) {
   return before;
 }
 
-static void *wait_in_real_time(void *unused) {
-  sem_wait(&is_held);
-  uint64_t start_ns = os_now_ns();
-  word_wait(&wanted);
-  waited_ms = (os_now_ns() - start_ns) / 1000000;
-  word_give(&wanted);
-  return unused;
+/* A thread that waits for the word, and sleeps by now. */
+static pthread_t start_sleeper(void) {
+  pthread_t sleeper;
+  assert_int_equal(pthread_create(&sleeper, NULL, wait_for_it, NULL), 0);
+  while (!(load_relaxed(&wanted) & ~(uint32_t)WORD_HOLDER_MASK)) os_sleep_ms(1);
+  os_sleep_ms(5);
+  return sleeper;
 }
 
 static void hold_for_a_while(void) {
-  assert_true(word_try(&wanted, thread_number()));
-  sem_post(&is_held); /* the other thread runs at once, instead of this one */
-  for (uint64_t start_ns = os_now_ns(); os_now_ns() - start_ns < HOLD_MS * UINT64_C(1000000);)
-    cpu_relax();
+  sem_post(&is_held); /* the waiting thread runs at once, instead of this one */
+  for (uint64_t start_ns = os_now_ns(); ms_since(start_ns) < HOLD_MS;) cpu_relax();
   word_give(&wanted);
 }
 
-TEST(holder_gets_the_priority) {
-  struct sched_param priority = {.sched_priority = REAL_TIME_PRIORITY};
-  pthread_attr_t attributes;
-  pthread_t thread;
-  assert_int_equal(sem_init(&is_held, 0, 0), 0);
-  cpu_set_t before = stay_on_one_processor(); /* the new thread inherits it */
-  pthread_attr_init(&attributes);
-  pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-  pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
-  pthread_attr_setschedparam(&attributes, &priority);
-  bool may_have_it = pthread_create(&thread, &attributes, wait_in_real_time, NULL) == 0;
-  if (may_have_it) {
-    hold_for_a_while();
-    pthread_join(thread, NULL);
+static void lend_the_priority(bool others_sleep) {
+  pthread_t sleeper, waiter, hog;
+  assert_int_equal(sem_init(&is_held, 0, 0) + sem_init(&is_waited_for, 0, 0), 0);
+  store_relaxed(&has_waited, false);
+  cpu_set_t before = stay_on_one_processor(); /* new threads inherit it */
+  if (!start_in_real_time(&waiter, wait_in_real_time, HIGH_PRIORITY)) {
+    sched_setaffinity(0, sizeof before, &before);
+    skip();
   }
+  assert_true(start_in_real_time(&hog, never_sleep, MIDDLE_PRIORITY));
+  assert_true(word_try(&wanted, thread_number()));
+  if (others_sleep) sleeper = start_sleeper();
+  hold_for_a_while();
+  pthread_join(waiter, NULL);
+  uint64_t in_real_time_ms = waited_ms;
+  pthread_join(hog, NULL);
+  if (others_sleep) pthread_join(sleeper, NULL);
   sched_setaffinity(0, sizeof before, &before);
-  pthread_attr_destroy(&attributes);
-  if (!may_have_it) skip(); /* real-time priorities are refused here */
-  assert_true(waited_ms < STALL_MS);
+  assert_true(in_real_time_ms < STALL_MS);
+  assert_true(waited_ms < HOG_MS); /* the ordinary one was woken */
+}
+
+TEST(holder_gets_the_priority) { lend_the_priority(false); }
+TEST(holder_gets_the_priority_while_others_sleep) { lend_the_priority(true); }
+
+/* A thread that sleeps when the program is confined is woken, and so is one that sleeps later. */
+BARE_TEST(wake_in_a_confined_program) {
+  for (unsigned round = 0; round < 2; round++) {
+    REQUIRE(word_try(&wanted, thread_number()));
+    pthread_t sleeper = start_sleeper();
+    os_confine();
+    word_give(&wanted);
+    pthread_join(sleeper, NULL);
+    REQUIRE(waited_ms < HOG_MS);
+  }
 }
 
 /* ---- many that wait ------------------------------------------------------------------------------------ */
