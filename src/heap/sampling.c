@@ -16,8 +16,13 @@
 /* ---- the control record's requests ---------------------------------------------------------------------------- */
 
 void sampling_purge(struct heap *heap) {
+  if (LIKELY(!profile_wants_purge())) return;
+  if (!reclaim_is_ours()) {
+    heap_divert(heap, HEAP_POKE); /* a guest leaves it to its parent's thread */
+    return;
+  }
   uint32_t request = profile_begin_purge();
-  if (LIKELY(!request)) return;
+  if (!request) return; /* another thread does it */
   reclaim(heap, RECLAIM_ALL);
   profile_end_purge(request);
 }

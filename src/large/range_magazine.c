@@ -22,6 +22,7 @@ static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal int
 /* In a program that is confined, threads that enter pay for the barrier from now on; one that was entering is seen later. */
 static bool fence_or_do_without(void) {
   if (os_fence_other_threads()) return true;
+  if (os_is_guest()) return false; /* its filter may refuse what the process may do */
   bool may_enter = load_relaxed(&all) && os_is_multi_threaded();
   if (may_enter) store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
   store_relaxed(&range_magazines_have_barrier, false);
@@ -259,7 +260,7 @@ RESIDENT bool range_magazines_merge(struct range_magazines *own, size_t bytes,
                                     struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
   if (!load_relaxed(&all)) return false; /* no thread has freed a Large block yet */
-  bool is_for_all = is_turn_of_others(bytes);
+  bool is_for_all = is_turn_of_others(bytes) && !os_is_guest(); /* it would leave them closed */
   if (is_for_all) empty_listed(own, CLOSED_A_MERGE, RANGES_A_MERGE, &everything, counters);
   if (density_is_low()) return is_for_all;
   if (own) range_magazines_flush(own, counters);

@@ -4,7 +4,9 @@
 
 THREAD_LOCAL uint32_t thread_number_if_known;
 
-NOINLINE uint32_t thread_number_ask(void) { return thread_number_if_known = os_thread_id(); }
+NOINLINE uint32_t thread_number_ask(void) {
+  return thread_number_if_known = os_lasting_thread_id();
+}
 
 /* In a forked child, which has one thread: its number in the parent; 0 if it had asked for none, and so held nothing. */
 static uint32_t number_before_fork;

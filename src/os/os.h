@@ -79,6 +79,13 @@ uint64_t os_random(void);
 uint32_t os_process_id(void);
 /* The kernel's number of this thread. */
 uint32_t os_thread_id(void);
+/* The same; of a child of vfork, which leaves to its parent's thread what it stores, that thread's. */
+uint32_t os_lasting_thread_id(void);
+/* Whether another process than the one whose memory this is runs this thread: a child of vfork, or of
+ * clone with CLONE_VM. Such a guest may end at any instruction and take no thread with it but its
+ * process's: whatever outlives a call (a thread, a long-held lock, a request taken on) is left to the
+ * process itself. A system call; false in a confined process, and while it cannot be told. */
+bool os_is_guest(void);
 /* The environment as "NAME=value" strings, or NULL; NULL too for a setuid program. */
 char **os_environment(void);
 /* False only when the process is known to have one thread: libc sets this before it starts a second. */
@@ -182,12 +189,12 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 void os_mark_copies(void (*settle)(void));
 void os_note_copy(void);
 struct os_mark {
-  ATOMIC(uint32_t) is_original;
+  ATOMIC(uint32_t) process_id; /* of the process whose memory this is; 0: a copy's, not known yet */
 };
-extern ATOMIC(struct os_mark *) os_mark; /* NULL: copies are not marked */
+extern ATOMIC(struct os_mark *) os_mark; /* NULL: the process has no second thread yet */
 INLINE bool os_is_copy(void) {
   struct os_mark *mark = load_acquire(&os_mark); /* its content; pairs with os_mark_copies */
-  return mark && UNLIKELY(!load_relaxed(&mark->is_original));
+  return mark && UNLIKELY(!load_relaxed(&mark->process_id));
 }
 void os_call_settle(void);
 INLINE void os_settle_copy(void) {

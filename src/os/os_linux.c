@@ -1,5 +1,4 @@
-/* os_linux.c: the contract of os.h on Linux: process and machine, time, threads and output.  The rest is beside it, by subject:
- * os_linux_memory.c, os_linux_move.c, os_linux_confined.c, os_linux_crash.c and os_linux_symbols.c. */
+/* os_linux.c: the contract of os.h on Linux: the machine, time, threads and output. The rest is beside it, each file with a subject. */
 #include "os/os.h"
 
 #include <fcntl.h>
@@ -134,37 +133,6 @@ RESIDENT uint64_t os_random(void) {
   bool is_given = OS_CALL(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) == sizeof value;
   return is_given ? value : mix_bits(os_now_ns());
 }
-
-#if defined(__GLIBC__)
-/* A mutex holds its owner's thread number. */
-uint32_t os_thread_id_of_libc(void) {
-  pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-  if (pthread_mutex_lock(&mutex) != 0) return 0;
-  uint32_t thread_id = (uint32_t)mutex.__data.__owner;
-  pthread_mutex_unlock(&mutex);
-  return thread_id;
-}
-#else
-/* So does musl's. */
-uint32_t os_thread_id_of_libc(void) {
-  enum { HOLDER = 1, HOLDER_MASK = 0x3fffffff };
-  pthread_mutexattr_t attributes;
-  pthread_mutex_t mutex;
-  if (pthread_mutexattr_init(&attributes) != 0 ||
-      pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) != 0 ||
-      pthread_mutex_init(&mutex, &attributes) != 0 || pthread_mutex_lock(&mutex) != 0)
-    return 0;
-  uint32_t thread_id = (uint32_t)mutex.__u.__vi[HOLDER] & HOLDER_MASK;
-  pthread_mutex_unlock(&mutex);
-  return thread_id;
-}
-#endif
-
-uint32_t os_thread_id(void) {
-  uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
-  return thread_id ? thread_id : (uint32_t)OS_CALL(SYS_gettid);
-}
-uint32_t os_process_id(void) { return (uint32_t)OS_CALL(SYS_getpid); }
 
 RESIDENT char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
 

@@ -13,11 +13,10 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-/* A child of vfork shares this memory but filters only itself: the C library reports the parent's number for it. */
+/* A guest filters only its own process. */
 void os_note_prctl(int option) {
   if (os_is_confined() || (option != PR_SET_NO_NEW_PRIVS && option != PR_SET_SECCOMP)) return;
-  uint32_t thread_id = os_thread_id_of_libc();
-  if (thread_id && thread_id != (uint32_t)OS_CALL(SYS_gettid)) return;
+  if (os_is_guest()) return;
   os_confine();
   os_await_threads();
 }

@@ -13,9 +13,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#ifndef MADV_WIPEONFORK /* Linux 4.14 */
-#define MADV_WIPEONFORK 18
-#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -76,34 +73,6 @@ bool os_is_occupied(const void *address, size_t bytes) {
 
 RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ | PROT_WRITE);
-}
-
-/* ---- copies -------------------------------------------------------------------------------------- */
-
-ATOMIC(struct os_mark *) os_mark;
-static void (*settle_copy)(void); /* ordered by os_mark */
-
-/* A separate page, which is empty in a copy. */
-void os_mark_copies(void (*settle)(void)) {
-  KEEP_ERRNO();
-  struct os_mark *mark = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, 0);
-  if (!mark) return;
-  if (madvise(mark, os_page_bytes(), MADV_WIPEONFORK) != 0) {
-    munmap(mark, os_page_bytes());
-    return;
-  }
-  settle_copy = settle;
-  store_relaxed(&mark->is_original, 1);
-  store_release(&os_mark, mark); /* both; pairs with os_is_copy */
-}
-
-void os_note_copy(void) {
-  if (os_is_copy()) store_relaxed(&load_relaxed(&os_mark)->is_original, 1);
-}
-
-void os_call_settle(void) {
-  os_note_copy();
-  settle_copy();
 }
 
 /* ---- what a refused call has left ------------------------------------------------------------------ */

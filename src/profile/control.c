@@ -187,6 +187,7 @@ static double next_factor(uint64_t samples, uint64_t elapsed_ms) {
 void profile_adapt(uint64_t now_ms) {
   uint64_t before_ms = load_relaxed(&adapting.window_ms);
   if (LIKELY(now_ms < before_ms + WINDOW_MS)) return;
+  if (os_is_multi_threaded() && os_is_guest()) return; /* it has other processor time */
   /* acq_rel: orders nothing; one thread goes on. */
   if (!cas_strong_acq_rel(&adapting.window_ms, &before_ms, now_ms)) return;
   uint64_t samples = growth(&adapting.samples, load_relaxed(&profile_state.samples));
@@ -203,11 +204,16 @@ unsigned profile_depth(void) {
   return depth && depth < PROFILE_DEPTH_MAX ? depth : PROFILE_DEPTH_MAX;
 }
 
+bool profile_wants_purge(void) {
+  return UNLIKELY(load_relaxed(&profile_control.purge_request) !=
+                  load_relaxed(&profile_state.purges_begun)) &&
+         load_relaxed(&profile_state.status) != PROFILE_IS_REFUSED;
+}
+
 uint32_t profile_begin_purge(void) {
   uint32_t request = load_relaxed(&profile_control.purge_request);
   uint32_t begun = load_relaxed(&profile_state.purges_begun);
-  if (LIKELY(request == begun) || load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED)
-    return 0;
+  if (request == begun) return 0;
   /* acq_rel: orders nothing; one thread gives back. */
   return cas_strong_acq_rel(&profile_state.purges_begun, &begun, request) ? request : 0;
 }

@@ -32,8 +32,9 @@ void profile_adapt(uint64_t now_ms);
 /* The most frames that a stack may have. */
 unsigned profile_depth(void);
 
-/* The number of a pending request to purge free memory, for the thread that is to do it; 0 for all others. That thread calls
- * profile_end_purge when it is done. */
+/* Whether a request to purge free memory is pending. Its number, for the thread that is to do it; 0
+ * for all others. That thread calls profile_end_purge when it is done. */
+bool profile_wants_purge(void);
 uint32_t profile_begin_purge(void);
 void profile_end_purge(uint32_t request);
 

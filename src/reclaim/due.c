@@ -32,7 +32,7 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
 /* The helper runs the round, unless it gets no processor. A cut round goes on in the next slow path, or free. */
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
-  if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
+  if (now_ms < late_ms || !reclaim_is_ours() || !begin_round(now_ms, due_ms)) return;
   bool is_old = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms() && purge_credit() >= 0;
   struct purge purge = reclaim(heap, is_old ? RECLAIM_TICK_OF_ALL : RECLAIM_TICK);
   if (now_ms < heap->next_scan_ms) idle_note_round(&purge); /* else pages are not known yet */
@@ -68,6 +68,7 @@ COLD static void give_above_limit(struct heap *heap) {
   uint64_t held_bytes = load_relaxed(&totals.committed_bytes);
   bool is_time = now_ms >= due_ms;
   if (!is_time && held_bytes < load_relaxed(&next_limit_bytes)) return;
+  if (!reclaim_is_ours()) return;
   uint64_t interval = load_relaxed(&limit_interval_ms);
   if (interval < PURGE_LEAST_MS) interval = PURGE_LEAST_MS;
   /* acq_rel: orders nothing; the thread that advances the time does it. */

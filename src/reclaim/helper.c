@@ -132,7 +132,8 @@ static bool start_thread(void) {
 
 NOINLINE static void start(void) {
   uint32_t none = HELPER_NONE;
-  if (is_over() || is_still_leaving()) return;
+  /* A guest's thread would end with the guest's process, or keep that from ending. */
+  if (os_is_guest() || is_over() || is_still_leaving()) return;
   /* acq_rel: orders nothing; one thread starts it. */
   if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
   if (start_thread()) return;
@@ -166,6 +167,7 @@ RESIDENT void helper_note_thread(void) {
 enum { STOP_ATTEMPTS = 1000 };
 
 bool helper_stop(bool for_good) {
+  if (os_is_guest()) return false; /* the helper is a thread of another process */
   bool was_there = load_relaxed(&helper_state) == HELPER_RUNNING || is_still_leaving();
   fetch_add_seq(&helper_shall_end, 1); /* seq: pairs with rest */
   wake();

@@ -3,7 +3,9 @@
  * It must not be noticed by the program. It begins when a program that has threads has memory to give back (docs/decisions/0007).  It
  * ends when the program's last thread but one has ended and nothing is left to be given back, at once when the last one has (a process
  * that only it kept alive would never end), and before an operation that only works in a process with one thread.  It has a name, no
- * signals, and neither priority nor processors of the thread that started it. Once the system has refused it, it is not tried again. */
+ * signals, and neither priority nor processors of the thread that started it. Once the system has refused it, it is not tried again.
+ *
+ * It is a thread of the process whose memory this is: a guest (os_is_guest) neither starts nor ends it. */
 #ifndef HAK_RECLAIM_HELPER_H
 #define HAK_RECLAIM_HELPER_H
 

@@ -81,6 +81,10 @@ static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 /* seq: between two loads of `purge_state`; pairs with `run_round`, which sets that before the lock is released. */
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
+/* A guest may end at any instruction, and a round that it leaves never ends. A process with one thread
+ * takes no turns, so that a guest leaves none behind. */
+bool reclaim_is_ours(void) { return !os_is_multi_threaded() || !os_is_guest(); }
+
 /* In a process with one thread it is not taken. */
 #define ASSERT_OUR_TURN() ASSERT(!os_is_multi_threaded() || reclaim_is_running())
 
@@ -100,7 +104,7 @@ static void poll_limits(void) {
 
 RESIDENT void reclaim_poll_limits_once(void) {
   if (LIKELY(load_relaxed(&next_poll_ms))) return;
-  if (reclaim_is_small() || !lock_try(&round_lock)) return;
+  if (reclaim_is_small() || !reclaim_is_ours() || !lock_try(&round_lock)) return;
   poll_limits();
   lock_give(&round_lock);
 }
@@ -247,11 +251,12 @@ static void note_pressure(void) {
 
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
+  if (row->budget == ALL) reclaim_own_caches(heap);
+  if (!reclaim_is_ours()) return (struct purge){.work_remains = true};
   bool are_lost_left = lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
   if (row->budget == ALL) {
-    reclaim_own_caches(heap);
-    uint64_t rounds =
-        load_relaxed(&pressure_rounds); /* those that have not begun see these caches */
+    /* Rounds that have not begun see the caches above. */
+    uint64_t rounds = load_relaxed(&pressure_rounds);
     lock_take(&round_lock, heap_counters(heap));
     if (row->gives_addresses && is_answered(rounds)) {
       lock_give(&round_lock);

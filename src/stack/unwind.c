@@ -87,7 +87,8 @@ static struct range own_stack(uintptr_t stack_pointer) {
  * thread's data lies outside its stack. */
 static void learn_from_end(uintptr_t from, uintptr_t end) {
   bool is_there = from <= end && thread_pointer() - end < THREAD_DATA_MAX_BYTES;
-  if (is_there && !os_is_confined() && os_process_id() != thread_number()) learn_stack(false, from);
+  if (!is_there || os_is_confined() || os_is_guest()) return; /* a guest has its parent's number */
+  if (os_process_id() != thread_number()) learn_stack(false, from);
 }
 
 /* On a stack that the program made: probed page by page, as far as needed. */

@@ -455,7 +455,9 @@ uintptr_t os_user_address_end(void) {
 unsigned os_processor_count(void) { return os_fake.processor_count; }
 uint64_t os_random(void) { return mix_bits(os_fake.random++); }
 uint32_t os_thread_id(void) { return (uint32_t)gettid(); }
+uint32_t os_lasting_thread_id(void) { return os_thread_id(); }
 uint32_t os_process_id(void) { return (uint32_t)getpid(); }
+bool os_is_guest(void) { return os_fake.is_guest; }
 char **os_environment(void) { return os_fake.environment; }
 bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
@@ -545,7 +547,7 @@ void os_mark_copies(void (*settle)(void)) {
   settle_copy = settle;
   store_release(&os_mark, &mark);
 }
-void os_note_copy(void) { store_relaxed(&mark.is_original, 1); }
+void os_note_copy(void) { store_relaxed(&mark.process_id, 1); }
 void os_call_settle(void) {
   os_note_copy();
   settle_copy();

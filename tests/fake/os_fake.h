@@ -51,6 +51,7 @@ struct os_fake {
   bool is_multi_threaded;
   unsigned processor; /* which runs all threads */
   bool is_confined;
+  bool is_guest; /* the calling thread is of another process, as a child of vfork is */
   size_t page_bytes;
   uint64_t random; /* the next number of os_random; then counts up */
   char **environment;

@@ -181,7 +181,7 @@ CHILD_TEST(leave_a_heap_that_another_was_changing) {
   void *block = must_malloc(64);
   struct heap *own = heap_of_thread;
   store_relaxed(&own->owner.latch, thread_number() + 1);
-  store_relaxed(&load_relaxed(&os_mark)->is_original, 0);
+  store_relaxed(&load_relaxed(&os_mark)->process_id, 0);
   REQUIRE(must_malloc(100000) && heap_of_thread != own);
   REQUIRE(load_relaxed(&own->owner.state) == OWNER_LOST && !os_is_copy());
   hak_free(block);

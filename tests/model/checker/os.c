@@ -130,6 +130,8 @@ uint32_t os_process_id(void) { return 1; }
 void os_confine(void) {}
 bool os_is_confined(void) { return false; }
 uint32_t os_thread_id(void) { return (uint32_t)model_self() + 2; }
+uint32_t os_lasting_thread_id(void) { return os_thread_id(); }
+bool os_is_guest(void) { return false; }
 char **os_environment(void) { return NULL; }
 bool os_is_multi_threaded(void) { return true; }
 
