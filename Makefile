@@ -9,7 +9,7 @@ SITE_VENV := build/site-venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-all test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz mutate soak bench \
-        scaling lab coherence tune-self site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
+        scaling lab coherence tune-self site fresh install uninstall deb dist format lint clean tools-library tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64 plain-path
 
 help: ## this list
@@ -20,7 +20,8 @@ plain-path:
 	@case "$${PWD}" in *[[:space:]:$$]*) echo "hakmem: $${PWD}: this needs a folder without space, colon or dollar sign in its path; clone hakmem" \
 	    "into another one (make, make run and make install work here)" >&2; exit 2;; esac
 
-build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
+# The tools first, so that all that is missing is named at once.
+build: tools-build release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
 release: build/build.ninja
 	@$(call quietly,cmake --build --preset release)
@@ -30,7 +31,9 @@ debug: build/debug/build.ninja
 
 build/build.ninja: PRESET := release
 build/debug/build.ninja: PRESET := debug
-build/build.ninja build/debug/build.ninja: CMakePresets.json | tools-build
+build/build.ninja: | tools-library
+build/debug/build.ninja: | tools-build
+build/build.ninja build/debug/build.ninja: CMakePresets.json
 	@echo "hakmem: preparing $(@D)"
 	@$(call quietly,cmake --preset $(PRESET)) && touch $@
 
@@ -40,7 +43,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
+tools-library tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
 
 # First of all, so that what is missing is named at once.  A first look goes on without what only root could install:
@@ -56,7 +59,7 @@ wheel: plain-path release $(VENV)/ready ## what `pip install hakmem` gets, in bu
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
-run: release ## hakmem compiles itself, against glibc's malloc, about a minute; CMD='program ...' runs any program on it
+run: release ## hakmem compiles itself, against glibc's malloc, two minutes at most; CMD='program ...' runs any program on it
 	@scripts/run
 
 test-all: export ALL := 1

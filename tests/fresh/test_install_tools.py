@@ -3,6 +3,7 @@
 The script under test is a copy beside an apt-install that installs nothing; PATH decides which tools are
 there."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,3 +73,13 @@ def test_an_unknown_group_is_named(scripts: Path) -> None:
     done = run(scripts, "--optional", "quick", "none-such")
     assert done.returncode == 2 and "no group is called none-such" in done.stderr
     assert asked(scripts) == []
+
+
+def test_make_run_installs_what_the_library_needs() -> None:
+    """No library of the tests, no module of Python."""
+    planned = captured(["make", "-n", "-B", "run"], cwd=INSTALL_TOOLS.parents[1], check=True).stdout
+    assert set(re.findall(r"scripts/install-tools (.*)", planned)) == {"library"}
+    (table,) = re.findall(r" library\) cat <<'TABLE' ;;\n(.*?)TABLE", INSTALL_TOOLS.read_text(), re.DOTALL)
+    assert {line.split()[0] for line in table.splitlines()} == set(
+        "binutils cmake gcc libc6-dev ninja-build python3".split()
+    )
