@@ -158,3 +158,11 @@ def test_a_user_without_sudo(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "there is no sudo here" in done.stderr
     assert "    su - -c 'apt-get install one three'\n" in done.stderr
+
+
+def test_without_a_network_it_says_little(tmp_path: Path) -> None:
+    """Real ones say thousands of lines: one for each file of each source."""
+    done = run(tmp_path, held=100, message="W: Failed to fetch\n" * 2000)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) < 20
+    assert "hakmem: apt-get could not install one two; install them by hand:" in done.stderr
