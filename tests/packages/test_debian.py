@@ -137,9 +137,9 @@ do kill -0 $!; done
 set -- $!
 """
 METRICS = """
-hakmem export --listen 127.0.0.1:9100 &
+hakmem export --listen 127.0.0.1:19100 &
 exporter=$!
-fetch='import urllib.request as u; print(u.urlopen("http://127.0.0.1:9100/metrics").read())'
+fetch='import urllib.request as u; print(u.urlopen("http://127.0.0.1:19100/metrics").read())'
 until python3 -c "$fetch" 2>/dev/null
 do kill -0 $exporter; done
 kill $exporter

@@ -235,6 +235,14 @@ def place(folder: str, name: str) -> Path:
     return ROOT / name[1:] if name.startswith("/") else ROOT / folder / name
 
 
+def test_the_exporter_has_one_port_and_not_that_of_another() -> None:
+    """9100 to 9999 are allocated to other exporters, 9100 to node_exporter."""
+    texts = [page.read_text() for page in OF_TODAY]
+    texts.append((ROOT / "python/hakmem/commands/export.py").read_text())
+    ports = {port for text in texts for port in re.findall(r"(?:--listen |host-\d)\S*?:(\d{4,5})\b", text)}
+    assert ports == {"19100"}
+
+
 def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
     """docs/RELIABILITY.md: "no suppressions"."""
     text = "".join(path.read_text() for path in sources(".c", ".h"))

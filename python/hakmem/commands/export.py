@@ -32,7 +32,7 @@ def parse_address(word: str) -> tuple[str, int]:
     """HOST:PORT, :PORT or [IPv6]:PORT."""
     host, colon, port = word.rpartition(":")
     if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
-        raise ValueError(f"{word!r} is not an address; examples: 127.0.0.1:9100, :9100")
+        raise ValueError(f"{word!r} is not an address; examples: 127.0.0.1:19100, :19100")
     return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
@@ -115,9 +115,9 @@ def command(asked: Asked) -> None:
 
     \b
     Examples:
-      hakmem export --listen 127.0.0.1:9100
-      hakmem export --listen 127.0.0.1:9100 --by command --top 50
-      hakmem export --listen 127.0.0.1:9100 --profile
+      hakmem export --listen 127.0.0.1:19100
+      hakmem export --listen 127.0.0.1:19100 --by command --top 50
+      hakmem export --listen 127.0.0.1:19100 --profile
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
       hakmem export --otlp http://127.0.0.1:4318 --every 15s
     """
