@@ -1,3 +1,4 @@
+#include "base/scan.h"
 #include "hakmem/hakmem.h"
 #include "observe/report_heaps.h"
 #include "observe/reports.h"
@@ -62,15 +63,44 @@ static void text_classes(struct text *text, const struct snapshot *snapshot) {
   }
 }
 
+static void text_mib(struct text *text, const char *name, uint64_t bytes, const char *meaning) {
+  uint64_t tenths = (bytes * 10 + (1u << 19)) >> 20;
+  text_format(text, "  %-12s%12zu.%zu MiB  %s\n", name, tenths / 10, tenths % 10, meaning);
+}
+
+/* A line of the process's status, in KiB. Left out where the file is hidden, or a filter forbids to read it. */
+static void text_resident(struct text *text, const char *name, const char *status, const char *key,
+                          const char *meaning) {
+  uint64_t kib = 0;
+  const char *digits = scan_line(status, key);
+  while (digits && (*digits == ' ' || *digits == '\t')) digits++;
+  if (digits && scan_number(&digits, &kib) && kib) text_mib(text, name, kib << 10, meaning);
+}
+
+/* The answers to a user's first questions; the counters after them explain hakmem. */
+static void text_summary(struct text *text, const struct snapshot *snapshot) {
+  const uint64_t *counters = snapshot->counters;
+  char status[4096];
+  os_read_file("/proc/self/status", status, sizeof status);
+  text_format(text, "hakmem %s, process %u\n", HAKMEM_VERSION, os_process_id());
+  text_format(
+      text, "  %-12s%14zu      or more: blocks fetched past the magazines (hits are not counted)\n",
+      "mallocs",
+      counters[COUNT_refilled_blocks] + counters[COUNT_large_allocs] + counters[COUNT_big_allocs]);
+  text_mib(text, "live",
+           snapshot->slab_bytes_out + snapshot->large_live_bytes + snapshot->big_live_bytes,
+           "or less: blocks in threads' magazines are included");
+  text_mib(text, "held", snapshot->committed_bytes, "by hakmem: live, cached, records");
+  text_mib(text, "held, peak", snapshot->committed_peak_bytes, "the most at a time");
+  text_resident(text, "RSS", status, "VmRSS:", "of the process, with its code and stacks");
+  text_resident(text, "RSS, peak", status, "VmHWM:", "the most at a time");
+}
+
 void report_as_text(struct text *text) {
   struct snapshot snapshot;
   struct writer writer = {.text = text, .figure = text_figure};
   snapshot_take(&snapshot);
-  const uint64_t *counters = snapshot.counters;
-  text_format(
-      text, "hakmem %s, process %u: %zu blocks fetched past the magazines (hits are not counted)\n",
-      HAKMEM_VERSION, os_process_id(),
-      counters[COUNT_refilled_blocks] + counters[COUNT_large_allocs] + counters[COUNT_big_allocs]);
+  text_summary(text, &snapshot);
   text_string(text, "memory (figures that are 0 are left out here and below)\n");
   write_memory(&writer, &snapshot);
   write_totals(&writer, &snapshot);

@@ -76,6 +76,11 @@ static bool is_idle_beside_another(void) {
            counters[COUNT_big_allocs]);
 }
 
+static void report_as_json_line(struct text *text) {
+  report_as_json(text);
+  text_char(text, '\n');
+}
+
 COLD static void report_stats(const char *how) {
   if (scan_equals(how, "0")) return;
   const char *mark = scan_past(how, "1:"), *text_file = scan_past(how, text_prefix);
@@ -87,9 +92,10 @@ COLD static void report_stats(const char *how) {
   else if (mark || scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
-    report_to_descriptor(report_as_json, exit_descriptor);
+    report_to_descriptor(report_as_json_line, exit_descriptor);
   else if (text_file || json_file)
-    report_to_file(text_file ? report_as_text : report_as_json, text_file ? text_file : json_file);
+    report_to_file(text_file ? report_as_text : report_as_json_line,
+                   text_file ? text_file : json_file);
   else
     report_line("warning: HAKMEM_STATS=\"%s\" is not 1, json, text:FILE or json:FILE; ignored",
                 how);

@@ -62,8 +62,21 @@ def test_stats_as_text_on_standard_error(churn: Run) -> None:
     assert "refill" in stderr
 
 
+def test_stats_begin_with_what_a_user_asks(churn: Run) -> None:
+    """Requests, live bytes, memory held and resident: the counters come after them."""
+    lines = churn(HAKMEM_STATS="1").stderr.splitlines()
+    names = [re.split(r"\s{2,}", line.strip())[0] for line in lines[1:7]]
+    assert names == ["mallocs", "live", "held", "held, peak", "RSS", "RSS, peak"]
+    figures = [float(re.search(r"\s([\d.]+) ", line)[1]) for line in lines[1:7]]  # type: ignore[index]
+    assert figures[0] > 1000
+    assert 0 <= figures[1] <= figures[2] <= figures[3]
+    assert 0 < figures[4] <= figures[5]
+
+
 def test_stats_as_json_on_standard_error(churn: Run) -> None:
-    report = json.loads(churn(HAKMEM_STATS="json").stderr)
+    said = churn(HAKMEM_STATS="json").stderr
+    assert said.endswith("}\n")
+    report = json.loads(said)
     assert report["counters"]["refilled_blocks"] > 0
     assert report["counters"]["large_allocs"] > 0
     assert report["counters"]["big_allocs"] > 0

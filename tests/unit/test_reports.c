@@ -127,7 +127,8 @@ CHILD_TEST(write_a_file) {
   reports_at_exit();
   ssize_t length = read(file, report, sizeof report - 1);
   unlink(path);
-  REQUIRE(length > 0 && json_value(report) == report + length);
+  REQUIRE(length > 0 && json_value(report) == report + length - 1);
+  REQUIRE(report[length - 1] == '\n');
 }
 
 /* The text goes to standard error; the file says that it did. */
