@@ -22,7 +22,7 @@ from .counting import to_tsv as counts_to_tsv
 from .execute import RunError
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
-from .markdown import to_markdown, to_tsv
+from .markdown import ROUNDS_TO_PUBLISH, to_markdown, to_tsv, unpublishable
 from .paths import LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
 from .progress import steps
 from .real_program import CommandProgram
@@ -99,7 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
     add("--markdown", action="store_true", help="print Markdown instead of tables")
-    add("--tsv", action="store_true", help="print the tables as docs/performance/campaign.tsv has them")
+    add("--tsv", action="store_true", help="print the tables as docs/performance/campaign.tsv has them: "
+        f"of {ROUNDS_TO_PUBLISH} rounds or more")  # fmt: skip
     add("--from", dest="saved", type=Path, metavar="FILE", help="run nothing, show a result of --json")
     add("--list", action="store_true", help="list the benchmarks and allocators, run nothing")
     return parser
@@ -218,6 +219,9 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
     good = _written(document, targets)
     if options.markdown:
         print(to_markdown(document))
+    elif options.tsv and (sentence := unpublishable(document)):
+        _tell(sentence)
+        return 1
     elif options.tsv:
         print(to_tsv(document), end="")
     else:

@@ -19,6 +19,7 @@ from .text import (
     row_unit,
 )
 
+ROUNDS_TO_PUBLISH = 5
 FIGURE_COLUMNS = 4  # of a table of figures beside their targets, which are texts
 
 Lines = list[list[str]]  # a table: its head, then its rows
@@ -92,6 +93,16 @@ def to_markdown(document: Document) -> str:
     """Tables of time and memory, the mission's figures, and where all this was measured."""
     lines = [line for table in _tables(document) for line in _markdown_table(table)]
     return "\n".join([*lines, *_notes(document)])
+
+
+def unpublishable(document: Document) -> str:
+    """Why the result is not for docs/performance: fewer rounds have no spread.  "" if it is."""
+    if document["rounds"] >= ROUNDS_TO_PUBLISH:
+        return ""
+    return (
+        f"campaign.tsv needs {ROUNDS_TO_PUBLISH} rounds or more, as their spread is published too; "
+        f"this result has {document['rounds']}: measure with --rounds and --minutes for more"
+    )
 
 
 def to_tsv(document: Document) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.cli import main
 from harness.files import read_json, write_csv, write_json
 from harness.markdown import to_markdown, to_tsv
 from harness.report import write_report
@@ -47,6 +48,17 @@ def test_tsv_has_the_cells_of_markdown(document: dict[str, Any]) -> None:
     rows = [line.split("\t") for line in to_tsv(document).splitlines() if line and not line.startswith("# ")]
     markdown = [line for line in to_markdown(document).splitlines() if line.startswith("| ")]
     assert ["| " + " | ".join(row) + " |" for row in rows] == markdown
+
+
+@pytest.mark.parametrize(("rounds", "status"), [(1, 1), (4, 1), (5, 0)])
+def test_a_campaign_without_spread_is_not_published(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: int, status: int
+) -> None:
+    write_json(document | {"rounds": rounds}, tmp_path / "r.json")
+    assert main(["--from", str(tmp_path / "r.json"), "--tsv", "--report", str(tmp_path / "page")]) == status
+    shown = capsys.readouterr()
+    assert bool(shown.out) == (status == 0)
+    assert ("campaign.tsv needs 5 rounds or more" in shown.err) == (status == 1)
 
 
 def test_kept_and_read_again(document: dict[str, Any], tmp_path: Path) -> None:
