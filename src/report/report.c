@@ -91,6 +91,10 @@ static void report_stack_here(const char *verb, uintptr_t from) {
   if (here.frame_count) report_stack(verb, &here);
 }
 
+static const char next_step[] =
+    "HAKMEM_HARDEN=1 shows its call stack; HAKMEM_GUARD=1 those of malloc, free and misuse of "
+    "sampled blocks";
+
 static void append_class(struct text *text, const struct block_description *block) {
   if (!block) {
     text_string(text, " (class none)");
@@ -120,7 +124,9 @@ void report_misuse(const struct misuse *misuse, const char *what, ...) {
   append_class(text, misuse->block);
   report_end(&line);
   report_stack_here(misuse->verb, misuse->caller);
-  if (misuse_action == MISUSE_ABORT && !misuse->is_harmless) os_abort();
+  if (misuse_action != MISUSE_ABORT || misuse->is_harmless) return;
+  if (!misuse_may_walk) report_line("  %s", next_step); /* not in hardened mode */
+  os_abort();
 }
 
 void report_invalid_pointer(const char *verb, uintptr_t address) {

@@ -60,7 +60,8 @@ struct misuse {
   bool is_harmless;                      /* a warning: the program goes on */
 };
 
-/* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)" */
+/* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)"; then the call stack in hardened mode,
+ * else, if the program ends, the options that show more. */
 COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const char *what, ...);
 
 /* Misuses that are found in several places. */

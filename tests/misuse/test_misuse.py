@@ -101,6 +101,11 @@ REASONS = {
 }
 
 HARMLESS = {"mismatched"}
+# After the line of a fault that ends the program: the options that show more of it.
+NEXT_STEP = (
+    "hakmem:   HAKMEM_HARDEN=1 shows its call stack; "
+    "HAKMEM_GUARD=1 those of malloc, free and misuse of sampled blocks\n"
+)
 
 # Their slabs have left the thread by then, or are no thread's.
 OWNERLESS = {
@@ -126,7 +131,7 @@ def check_line(name: str, stderr: str) -> None:
     block = rf" \({fault.tier} class \d+{owner}\)" if fault.tier else ""
     fault_text = f"{warning}{fault.kind} {fault.verb}"
     pattern = rf"hakmem: {fault_text} of (?P<address>0x[0-9a-f]+): {REASONS[fault.kind]}{block}\n"
-    line = re.fullmatch(pattern, stderr)
+    line = re.fullmatch(pattern + ("" if fault.kind in HARMLESS else NEXT_STEP), stderr)
     assert line, stderr
     if "bytes" in line.groupdict():
         assert int(line["bytes"]) >= fault.least_bytes
@@ -187,6 +192,6 @@ def test_ignore_goes_on_without_a_word(name: str, run_program: Run) -> None:
 def test_malformed_warns_once_and_aborts(run_program: Run) -> None:
     result = run("double_free_tiny", "shrug", run_program)
     assert result.returncode == -signal.SIGABRT
-    warning, fault = result.stderr.splitlines()
+    warning, fault, _ = result.stderr.splitlines()
     assert warning == 'hakmem: warning: HAKMEM_ON_MISUSE="shrug" is not abort, warn or ignore; ignored'
     assert fault.startswith("hakmem: double free of ")

@@ -118,7 +118,7 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   }                                                                          \
   static void name##_with(type parameter)
 
-/* The lines of a call stack alone. */
+/* The lines of a call stack, or of the options that show one, alone. */
 static inline bool is_stack(const char *text) {
   static const char margin[] = "hakmem:   ";
   for (; *text; text = strchr(text, '\n') + 1)
