@@ -130,6 +130,24 @@ def with_own_malloc(_: Path, compiled: Compile) -> Path:
     return compiled("own_malloc", "-rdynamic")
 
 
+def with_sanitizer(folder: Path, _: Compile) -> Path:
+    """Of gcc, whose runtime is a library."""
+    return sanitized(folder, "gcc", "address")
+
+
+def with_sanitizer_of_threads(folder: Path, _: Compile) -> Path:
+    return sanitized(folder, "gcc", "thread")
+
+
+def sanitized(folder: Path, compiler: str, kind: str) -> Path:
+    source, path = folder / "made.c", folder / kind
+    source.write_text("#include <stdlib.h>\nint main(void) { free(malloc(1)); }\n")
+    made = captured([compiler, f"-fsanitize={kind}", source, "-o", path])
+    if made.returncode:
+        pytest.skip(f"{compiler} has no runtime of -fsanitize={kind} here")
+    return path
+
+
 def that_needs_no_library(folder: Path, _: Compile) -> Path:
     """A loader is asked for, and finds nothing to load: libc.a instead of libc.so, and no symbols left."""
     source, path = folder / "alone.c", folder / "alone"
@@ -147,7 +165,23 @@ TRAPS = {
     of_another_machine: ("machine", "is built for aarch64"),
     script_of_a_static_shell: ("static", "linked statically"),
     with_own_malloc: ("own malloc", "(mimalloc)"),
+    with_sanitizer: ("sanitizer", "AddressSanitizer"),
+    with_sanitizer_of_threads: ("sanitizer", "ThreadSanitizer"),
 }
+
+
+def test_the_sanitizer_of_undefined_behaviour_has_no_malloc(tool: Tool, tmp_path: Path) -> None:
+    assert tool("run", sanitized(tmp_path, "gcc", "undefined")).status == 0
+
+
+def test_a_runtime_that_is_linked_in_is_found(tool: Tool, tmp_path: Path) -> None:
+    """As clang does by default: its functions are the program's, and its malloc is not."""
+    source, path = tmp_path / "linked.c", tmp_path / "linked"
+    source.write_text("void __asan_init(void) {}\nint main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-rdynamic", source, "-o", path], check=True)
+    ended = tool("run", path)
+    assert ended.status == 126
+    assert "AddressSanitizer" in ended.stderr
 
 
 @pytest.mark.parametrize("make", TRAPS, ids=lambda make: make.__name__)

@@ -29,6 +29,14 @@ LIBRARIES_TIMEOUT_S = 10
 SEVERAL = "several hakmems"  # the trap's name, and doctor's of a process
 HARMLESS = (SEVERAL, "bundled allocator", "deepbind")  # not fatal
 LISTED = re.compile(r"\s*(/.*) \(0x[0-9a-f]+\)$")  # the path may hold spaces
+# Those that bring a malloc; the sanitizer of undefined behaviour does not.
+SANITIZERS = {
+    "asan": "AddressSanitizer",
+    "hwasan": "HWAddressSanitizer",
+    "lsan": "LeakSanitizer",
+    "msan": "MemorySanitizer",
+    "tsan": "ThreadSanitizer",
+}
 C_LIBRARIES = ("libc.so", "libc-", "ld-linux", "ld-musl", "ld-", "libc.musl")
 
 
@@ -155,8 +163,25 @@ def _traps(
         return
     if (trap := misfit(program, file, library)) is not None:
         yield trap
+    if (trap := _sanitizer(program, file, libraries)) is not None:
+        yield trap
+        return  # its runtime defines malloc, which is not the program's own
     yield from _bundled(program, file, libraries)
     yield from _deepbind(program, libraries)
+
+
+def _sanitizer(program: Path, file: ElfFile, libraries: list[Path]) -> Trap | None:
+    """By the runtime's library (gcc), or its first function, linked into the program (clang)."""
+    for name, title in SANITIZERS.items():
+        runtime = re.compile(rf"lib(?:clang_rt\.)?{name}\b")
+        if file.symbol(f"__{name}_init") is not None or any(runtime.match(path.name) for path in libraries):
+            return Trap(
+                "sanitizer",
+                f"{program} is built with {title}, whose own malloc knows each block; with another malloc it "
+                "ends at its start, or checks nothing",
+                "start it as it is; or build it without that sanitizer, and run it with hakmem run --harden",
+            )
+    return None
 
 
 def _several(
