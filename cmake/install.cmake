@@ -21,8 +21,16 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkgconfig_to_prefix /${pkgconfig_dir} /)
+set(pc_prefix "\${pcfiledir}/${pkgconfig_to_prefix}")
+set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+configure_file(cmake/hakmem.pc.in installed/hakmem.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/installed/hakmem.pc DESTINATION ${pkgconfig_dir})
+# The build tree's own: PKG_CONFIG_PATH=build.
+set(pc_prefix ${PROJECT_SOURCE_DIR})
+set(pc_libdir ${PROJECT_BINARY_DIR})
+set(pc_includedir "\${prefix}/include")
 configure_file(cmake/hakmem.pc.in hakmem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${pkgconfig_dir})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
 configure_package_config_file(cmake/hakmem-config.cmake.in hakmem-config.cmake INSTALL_DESTINATION ${package_dir})

@@ -2,6 +2,7 @@
 what `make install` put there, and nothing else."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -62,6 +63,15 @@ def script(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return captured(command, env=environment)
 
     return run
+
+
+def test_the_build_tree_has_a_pkg_config_file_of_its_own(lib: Path) -> None:
+    """PKG_CONFIG_PATH=build: it names the library and the header files of this tree."""
+    lines = (lib.parent / "hakmem.pc").read_text().splitlines()
+    values = dict(line.split("=", 1) for line in lines if re.match(r"\w+=", line))
+    assert (Path(values["libdir"]) / "libhakmem.so").samefile(lib)
+    headers = values["includedir"].replace("${prefix}", values["prefix"])
+    assert (Path(headers) / "hakmem/hakmem.h").exists()
 
 
 @pytest.mark.parametrize("prefix", ["/usr/local", "/opt/made/for it"])
