@@ -34,9 +34,10 @@ OPTIONS_OF_OTHERS = {
     "HAKMEM_ASSERTIONS",
 }  # the tool's; a placeholder; CMake's
 
-# Linux's, and Kubernetes'.
+# Linux's, Kubernetes', jemalloc's.
 OF_OTHERS = """rt_sigaction rt_sigprocmask sched_getscheduler sched_setaffinity sched_setscheduler
-kube_pod_info kube_pod_container_info""".split()
+kube_pod_info kube_pod_container_info
+abort_conf dirty_decay_ms muzzy_decay_ms percpu_arena prof_leak stats_print tcache_max""".split()
 
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY and page.parent.name != "decisions"]
 every_page_of_today = pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: str(page.relative_to(ROOT)))
@@ -276,6 +277,28 @@ def test_the_exporter_has_one_port_and_not_that_of_another() -> None:
     texts.append((ROOT / "python/hakmem/commands/export.py").read_text())
     ports = {port for text in texts for port in re.findall(r"(?:--listen |host-\d)\S*?:(\d{4,5})\b", text)}
     assert ports == {"19100"}
+
+
+# What `make test-all` leaves out for its time or its needs, and the command that runs it.
+ELSEWHERE = {
+    "tests/compilers/": "make test-compilers",
+    "tests/fresh/": "make fresh",
+    "tests/kernels/": "make test-kernels",
+    "tests/musl/": "make test-musl",
+    "tests/programs/": "make test-programs",
+    "tests/soak/": "make soak",
+    "tests/wheels/": "make test-wheels",
+    "tests/aarch64/": "make test-aarch64",
+}
+
+
+def test_rows_of_reliability_name_the_command_that_runs_them() -> None:
+    text = (ROOT / "docs/RELIABILITY.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for folder, command in ELSEWHERE.items():
+        of_it = [row for row in rows if f"`{folder}`" in row]
+        assert of_it
+        assert any(command in row for row in of_it), folder
 
 
 def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
