@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 from hakmem.base.errors import ExitCode
-from hakmem.launch.profiling import SAMPLES_MIN, Profiling
+from hakmem.launch.profiling import HELD_MIN_BYTES, SAMPLES_MIN, Profiling
 from hakmem.profile.files import load
 from hakmem.profile.model import Mode, Profile
 from results import Compile
@@ -324,10 +324,15 @@ class Written:
         return [f"x.{program.pid}{'.' * bool(word)}{word}.pb.gz"]
 
 
-def image(title: str, samples: int, ran_s: float, pid: int = 7) -> SimpleNamespace:
+def image(
+    title: str, samples: int, ran_s: float, pid: int = 7, held_bytes: int = 4 * HELD_MIN_BYTES
+) -> SimpleNamespace:
     """A program that a process was."""
-    ended = f"executed what followed {title}"
-    return SimpleNamespace(title=title, sample_count=samples, ran_s=ran_s, pid=pid, latest=True, ended=ended)
+    taken = SimpleNamespace(live_bytes=held_bytes)
+    return SimpleNamespace(
+        title=title, sample_count=samples, ran_s=ran_s, pid=pid, latest=taken, peak=None,
+        ended=f"executed what followed {title}",
+    )  # fmt: skip
 
 
 def test_a_shim_has_no_file_and_the_longest_one_is_named() -> None:
@@ -339,13 +344,18 @@ def test_a_shim_has_no_file_and_the_longest_one_is_named() -> None:
     )  # fmt: skip
     shim, tool = image("bash", SAMPLES_MIN - 1, 0.1), image("loader", SAMPLES_MIN, 2.0)
     silent, last = image("env", 0, 0.1), image("python3", 3, 30.0)
-    profiling.done = {7: cast(Any, [shim, silent, tool, last]), 8: cast(Any, [image("sh", 5, 0.2, pid=8)])}
+    finely = image("pyenv", 10 * SAMPLES_MIN, 0.4, held_bytes=HELD_MIN_BYTES // 3)
+    profiling.done = {
+        7: cast(Any, [shim, finely, silent, tool, last]),
+        8: cast(Any, [image("sh", 5, 0.2, pid=8)]),
+    }
     for pid in (8, 7):
         profiling._write(pid)
     assert results.words == [("sh", ""), ("loader", "exec1"), ("python3", "")]
     profiling._sum_up()
     assert said == [
-        "bash (PID 7) executed what followed bash after 100 ms: 9 samples, no file",
+        "bash (PID 7) executed what followed bash after 100 ms: 9 samples, no profile of it",
+        "pyenv (PID 7) executed what followed pyenv after 400 ms: 100 samples, no profile of it",
         "python3 (PID 7) ran longest, 30 s; its profile is x.7.pb.gz",
     ]
 

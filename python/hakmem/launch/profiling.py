@@ -27,7 +27,9 @@ STEPS_S = (0.01, 0.05)  # between two looks: in the first second, and later
 FIRST_S = 1.0
 UNKEPT_AFTER_S = 0.5  # no keeper by then: it is looked for without one
 LOOKED_FOR_EVERY_S = 0.25
-SAMPLES_MIN = 10  # of a program that called exec, a shell or a shim: with fewer it has no file
+# A program that called exec has a file from both on: shells and shims of version managers hold less.
+SAMPLES_MIN = 10
+HELD_MIN_BYTES = 256 << 10
 # Names, and files of ended programs, wait 2 s: a new program may reach its peak, or meet the OOM killer.
 CALM_S = 2.0
 
@@ -37,6 +39,11 @@ class Plan:
     mode: Mode = Mode.LIVE
     period_bytes: int = 0
     conditions: Sequence[Condition] = ()
+
+
+def _is_worth_a_file(program: Program) -> bool:
+    held = [taken.live_bytes for taken in (program.peak, program.latest) if taken]
+    return program.sample_count >= SAMPLES_MIN and max(held, default=0) >= HELD_MIN_BYTES
 
 
 @dataclass
@@ -168,10 +175,10 @@ class Profiling:
         self.done.setdefault(program.pid, []).append(program)
 
     def _write(self, pid: int) -> None:
-        """The program before an exec is written if it has enough samples."""
+        """The program before an exec is written if it has enough samples, and was not a shell or a shim."""
         images = [program for program in self.done.pop(pid, []) if program.latest]
-        self.left_out += [program for program in images[:-1] if 0 < program.sample_count < SAMPLES_MIN]
-        before = [program for program in images[:-1] if program.sample_count >= SAMPLES_MIN]
+        before = [program for program in images[:-1] if _is_worth_a_file(program)]
+        self.left_out += [each for each in images[:-1] if each.sample_count and each not in before]
         named = [(program, f"exec{number}") for number, program in enumerate(before, 1)]
         named += [(program, "") for program in images[-1:]]
         for program, word in named:
@@ -213,7 +220,7 @@ class Profiling:
         for program in self.left_out:
             count = counted(program.sample_count, "sample")
             ran = duration_text(program.ran_s)
-            self.say(f"{whose(program)} {program.ended} after {ran}: {count}, no file")
+            self.say(f"{whose(program)} {program.ended} after {ran}: {count}, no profile of it")
         if len(self.written) > 1:
             program, word = max(self.written, key=lambda one: one[0].ran_s)
             names = self.results.names_of(program, word)
