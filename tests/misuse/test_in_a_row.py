@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from misuse.test_misuse import NEXT_STEP
 from modes import assert_silent, ways_of
 from results import Result, Run
 
@@ -32,7 +33,7 @@ IN_A_HURRY = {"HAKMEM_DECAY_MS": "1"}
 def assert_found(result: Result) -> None:
     assert (result.returncode, result.stdout) == (-signal.SIGABRT, "")
     line = r"hakmem: (?:double|invalid) \w+ of 0x[0-9a-f]+: .*\n"
-    assert re.fullmatch(line, result.stderr), result.stderr
+    assert re.fullmatch(line + NEXT_STEP, result.stderr), result.stderr
 
 
 def free_twice(run_program: Run, mode: str, how: str, *numbers: int, **environment: str) -> Result:

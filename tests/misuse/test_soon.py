@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from misuse.test_misuse import NEXT_STEP
 from results import Run
 
 SOON = Path(__file__).resolve().parent / "soon" / "soon.c"
@@ -32,7 +33,7 @@ def line_of(how: str) -> str:
 def test_is_found_soon(how: str, size: int, mode: str, run_program: Run) -> None:
     result = run_program(SOON, mode, "-pthread", args=[how, str(size)], stats=False)
     assert (result.returncode, result.stdout) == (-signal.SIGABRT, "")
-    assert re.fullmatch(line_of(how), result.stderr), result.stderr
+    assert re.fullmatch(line_of(how) + NEXT_STEP, result.stderr), result.stderr
 
 
 @pytest.mark.parametrize(("how", "size"), CASES)
