@@ -89,7 +89,7 @@ def why_no_pages_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int],
     return why
 
 
-@pytest.mark.long("5 seconds under emulation each", keep=1)
+@pytest.mark.long("5 seconds under emulation each")
 @pytest.mark.parametrize(("program", "page_bytes"), RUNS)
 def test_program(
     program: str, page_bytes: int, library: Path, why_no_pages_of: Callable[[int], str], tmp_path: Path

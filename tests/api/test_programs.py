@@ -56,6 +56,7 @@ def test_program(name: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.c", mode, env=ENVIRONMENT.get(name)))
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize(
     ("name", "mode", "env"),
     [

@@ -34,7 +34,7 @@ def test_a_file_of_callgrind() -> None:
     assert allocating_calls(profile) == 3
 
 
-@pytest.mark.long("5 seconds in a simulated processor each", keep=1)
+@pytest.mark.long("5 seconds in a simulated processor each")
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="not installed: valgrind")
 @pytest.mark.parametrize("name", COUNTED)
 def test_instructions_do_not_rise(name: str, lib: Path) -> None:

@@ -27,6 +27,7 @@ def document(document_of: Make, fake: Make, sample: Make) -> dict[str, Any]:
     )
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_page_and_charts(document: dict[str, Any], tmp_path: Path) -> None:
     write_report(document, tmp_path)
     charts = {path.stem for path in tmp_path.glob("*.png")}
@@ -50,6 +51,7 @@ def test_tsv_has_the_cells_of_markdown(document: dict[str, Any]) -> None:
     assert ["| " + " | ".join(row) + " |" for row in rows] == markdown
 
 
+@pytest.mark.long("3 seconds of processor time each")
 @pytest.mark.parametrize(("rounds", "status"), [(1, 1), (4, 1), (5, 0)])
 def test_a_campaign_without_spread_is_not_published(
     document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: int, status: int

@@ -46,7 +46,7 @@ def test_every_entry_is_called(entries: list[str], root: Path) -> None:
     assert set(entries) - SCENARIOS == listed_symbols(root) - set(NOT_CALLED)
 
 
-@pytest.mark.long("a second each", keep=2)
+@pytest.mark.long("a second each")
 @pytest.mark.parametrize("mode", MODES)
 def test_entries_return(mode: str, entries: list[str], program: Path, plain: Run) -> None:
     if mode not in ("default", "hardened"):

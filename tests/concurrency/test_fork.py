@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and option")
 
 
-@pytest.mark.long("5 seconds each", keep=1)
+@pytest.mark.long("5 seconds each")
 @pytest.mark.parametrize(
     ("mode", "forks", "function", "options"),
     [
@@ -46,7 +46,7 @@ FORKING = {
 CASES = [(name, *way, "0") for name, ways in FORKING.items() for way in ways.items()]
 
 
-@pytest.mark.long("a second each", keep=3)
+@pytest.mark.long("a second each", keep=1)
 @pytest.mark.parametrize(
     ("name", "mode", "forks", "harden"), [*CASES, ("fork_named_heaps", "linked", "20", "1")]
 )

@@ -16,6 +16,7 @@ SHARED_MEMORY = Path("/dev/shm")
 KILLS = 40
 
 
+@pytest.mark.long("3 seconds of processor time each")
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 def test_signal_storm(mode: str, run_program: Run) -> None:
     options = {"HAKMEM_DECAY_MS": "1"}
@@ -62,7 +63,7 @@ CASES = {
 }
 
 
-@pytest.mark.long("a second on all processors each", keep=2)
+@pytest.mark.long("a second on all processors each")
 @pytest.mark.parametrize("case", CASES)
 def test_fuzz(case: str, run_program: Run, tally: Tally) -> None:
     mode, arguments, options = CASES[case]

@@ -21,7 +21,7 @@ def test_100000_threads_in_a_row(mode: str, run_program: Run) -> None:
     assert counters["unstable_heaps_recycled"] > 90000
 
 
-@pytest.mark.long("2 seconds each", keep=1)
+@pytest.mark.long("2 seconds each")
 @pytest.mark.long("2 seconds each", keep=3)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 @pytest.mark.parametrize(
@@ -47,6 +47,7 @@ def test_heaps_that_threads_share(mode: str, harden: str, rounds: str, run_progr
     assert_clean(result)
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("mode", ["preload", "static"])
 @pytest.mark.parametrize("how", ["return", "exit", "quick_exit", "pthread_exit"])
 def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_program: Run) -> None:
@@ -70,6 +71,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize(("mode", "rounds", "forks", "env"), WAYS)
 def test_use(mode: str, rounds: str, forks: str, env: dict[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / "heaps_in_use.c", mode, args=[rounds, forks], env=env, timeout=100))

@@ -14,6 +14,7 @@ ARGUMENTS = ["21", "4", "4", "10000"]
 JEMALLOC = ["-Wl,-Bstatic", "-ljemalloc", "-Wl,-Bdynamic", "-lm", "-ldl", "-lstdc++"]
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize(
     ("mode", "flags"),
     [

@@ -65,7 +65,7 @@ def test_a_library_is_initialised_before_hakmem(mode: str, compile_c: Compile, r
     assert_clean(run_program(PROGRAM, mode, *FLAGS, "-Wl,--no-as-needed", library))
 
 
-@pytest.mark.long("compiled in each way", keep=2)
+@pytest.mark.long("compiled in each way", keep=1)
 @pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
 @pytest.mark.parametrize("linked", ["-static", "-pie"])
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])

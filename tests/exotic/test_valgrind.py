@@ -38,6 +38,7 @@ def assert_no_errors(result: Result) -> None:
     assert result.served >= 1
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, preload: Run, plain: Run, tally: Tally) -> None:
     environment = {"PYTHONMALLOC": "malloc", "LC_ALL": "C"}
@@ -48,7 +49,7 @@ def test_program(name: str, preload: Run, plain: Run, tally: Tally) -> None:
     tally(1, "programs")
 
 
-@pytest.mark.long("2 seconds under valgrind each", keep=1)
+@pytest.mark.long("2 seconds under valgrind each")
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_every_tier_and_many_threads(
     build: str, request: pytest.FixtureRequest, compile_c: Compile, preload: Run

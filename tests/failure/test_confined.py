@@ -120,6 +120,7 @@ KILLED = [
 ]
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize(("way", "mode"), KILLED)
 def test_filters_that_kill(way: str, mode: str, goes_through: Callable[..., None]) -> None:
     for threads in ("single", "threads"):

@@ -11,6 +11,7 @@ MODES = ["preload", "preload-debug", "static"]
 MODES_AND_HARDENED = [*((mode, {}) for mode in MODES), ("preload-debug", {"HAKMEM_HARDEN": "1"})]
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize(("mode", "options"), MODES_AND_HARDENED)
 def test_in_the_holes(mode: str, options: dict[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / "foreign_in_holes.c", mode, env=options))

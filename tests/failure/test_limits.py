@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 BY_AGE_NEVER = {"HAKMEM_DECAY_MS": "3600000"}
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("threads", ["1", "4"])
 @pytest.mark.parametrize("mib", ["32", "100"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
@@ -28,7 +29,7 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
     assert report["totals"]["limit_hard_refusals"] > 0
 
 
-@pytest.mark.long("3 seconds each", keep=1)
+@pytest.mark.long("3 seconds each")
 @pytest.mark.parametrize(("mode", "mib"), [("preload", "100"), ("preload-debug", "32"), ("static", "32")])
 def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": f"{mib}M"}
@@ -105,6 +106,7 @@ def test_soft_limit(mode: str, what: str, run_program: Run) -> None:
     assert 0 < report["counters"]["limit_soft_hits"] < (60 if what == "above" else 1000)
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("left", ["0", "2", "10", "100", "1000"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_no_mappings_left(mode: str, left: str, run_program: Run) -> None:

@@ -43,6 +43,7 @@ def refuse(compile_c: Compile, plain: Run, debug_lib: Path) -> Refuse:
     return run
 
 
+@pytest.mark.long("36 seconds of processor time each")
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
@@ -52,6 +53,7 @@ def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     tally(call, "faults")
 
 
+@pytest.mark.long("18 seconds of processor time")
 def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     """With options that ask the kernel for more, and more often: there every call would take long."""
     runs, call = 0, 1
@@ -62,6 +64,7 @@ def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     tally(runs, "faults")
 
 
+@pytest.mark.long("5 seconds of processor time each")
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_all_calls_from_one_on(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
@@ -73,6 +76,7 @@ def test_all_calls_from_one_on(half: dict[str, str], refuse: Refuse, tally: Tall
 MODES: list[dict[str, str]] = [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}]
 
 
+@pytest.mark.long("5 seconds of processor time each")
 @pytest.mark.parametrize("mode", MODES, ids=["default", "hardened", "guarded"])
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_at_random(half: dict[str, str], mode: dict[str, str], refuse: Refuse, tally: Tally) -> None:
@@ -82,6 +86,7 @@ def test_at_random(half: dict[str, str], mode: dict[str, str], refuse: Refuse, t
     tally(len(refused), "faults")
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("faults", [{}, OLD_MREMAP], ids=["this kernel", "before Linux 6.17"])
 def test_moves(faults: dict[str, str], compile_c: Compile, plain: Run, lib: Path) -> None:
     """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""

@@ -33,6 +33,7 @@ def test_threads_that_write_one_line(threads: int, across: bool) -> None:
     assert "run_core" in source_at(line.place)
 
 
+@pytest.mark.long("28 seconds of processor time")
 def test_threads_with_a_line_each() -> None:
     assert sum(run("own-lines", 2, 500).own) == 0
 

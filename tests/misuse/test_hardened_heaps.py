@@ -81,6 +81,7 @@ def test_a_sound_program_runs(mode: str, level: str, run_program: Run) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("level", LEVELS)
 def test_all_that_heaps_can_do(level: str, run_program: Run) -> None:
     result = run_hardened(run_program, HERE.parents[1] / "api" / "hak_heap.c", level, "linked")

@@ -49,6 +49,7 @@ def assert_told(result: Result, made_by: str, freed_as: str, size: str, where: s
     assert re.fullmatch(line, result.stderr.splitlines()[0]), result
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("guards", [{}, GUARDS], ids=["plain", "guarded"])
 @pytest.mark.parametrize("mode", ["preload", "static-debug"])
 def test_the_wrong_way_is_told(mode: str, guards: dict[str, str], run_program: Run) -> None:

@@ -244,6 +244,7 @@ def sites_of(profile: dict[str, Any]) -> dict[str, int]:
     return sums
 
 
+@pytest.mark.long("12 seconds of processor time each")
 @pytest.mark.parametrize("harden", ["0", "1"])
 def test_a_wrong_layout_is_reported(crates: Packed, harden: str) -> None:
     """The first of two in a warning; in hardened mode it ends the program."""

@@ -74,6 +74,7 @@ def test_the_build_tree_has_a_pkg_config_file_of_its_own(lib: Path) -> None:
     assert (Path(headers) / "hakmem/hakmem.h").exists()
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("prefix", ["/usr/local", "/opt/made/for it"])
 def test_uninstall_leaves_what_was_there(script: Callable, lib: Path, tmp_path: Path, prefix: str) -> None:
     """Also after a second install, and after one over an older version."""

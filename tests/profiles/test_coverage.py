@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[Target, Start], Profile]] = {
 }
 
 
-@pytest.mark.long("2 seconds of samples each", keep=1)
+@pytest.mark.long("2 seconds of samples each")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("kind", "block_bytes"), [*((kind, 64) for kind in KINDS), ("live", PERIOD)], ids=str

@@ -26,7 +26,7 @@ def input_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.long("3 seconds each", keep=1)
+@pytest.mark.long("3 seconds each")
 @pytest.mark.parametrize(
     "name",
     [

@@ -6,6 +6,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+import pytest
 from real.sides import Side, Sides
 from results import Find
 
@@ -68,6 +69,7 @@ def known_data() -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.long("21 seconds of processor time")
 def test_load_save_restart(sides: Sides, program: Find) -> None:
     commands = known_data()
 

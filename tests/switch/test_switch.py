@@ -61,6 +61,7 @@ def test_what_is_live_is_told(start: Start) -> None:
 LEASE = pytest.param("lease", marks=pytest.mark.long("13 seconds of waiting"))
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("ending", ["its own", "--off", LEASE])
 def test_a_program_that_rested_since_the_last_profile(start: Start, ending: str) -> None:
     """Its thread has not seen the end of that one: the next is another."""

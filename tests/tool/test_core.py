@@ -118,6 +118,7 @@ def test_files_that_have_moved_are_named(
         same(json.loads(ended.stdout), before)
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_truncated_cores_say_so(

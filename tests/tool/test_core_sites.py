@@ -47,6 +47,7 @@ def test_without_a_profile_there_is_none(tool: Tool, sites: subprocess.Popen[str
     assert "profile" not in json.loads(tool("core", core, "--json").stdout)
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_names_of_files_that_have_moved(tool: Tool, sites_program: Path, lib: Path, tmp_path: Path) -> None:
     """--executable is where the names are read, too."""
     moved = tmp_path / "there" / "sites"

@@ -138,6 +138,7 @@ def test_environment(world: World, tally: Tally) -> None:
             assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_plain_locale_has_ascii_for_everything(world: World) -> None:
     for arguments in quick_commands(world):
         if arguments[0] in ("record", "report", "export"):
@@ -152,7 +153,7 @@ def test_plain_locale_has_ascii_for_everything(world: World) -> None:
             assert found is None, f"{arguments}: a sign without one that looks alike in {found[0]}"
 
 
-@pytest.mark.long("each command without each descriptor", keep=1)
+@pytest.mark.long("each command without each descriptor")
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 def test_closed_descriptors(world: World, closed: tuple[int, ...]) -> None:
     """What cannot be printed is an error; a file that is opened does not become standard output."""
@@ -191,6 +192,7 @@ def test_full_standard_output(world: World, full: int) -> None:
             assert len(ending.stderr.splitlines()) == 1 or arguments[0] == "record", ending
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_readers_that_leave(world: World) -> None:
     """| head: quietly, as other tools."""
     for arguments in quick_commands(world):
@@ -206,6 +208,7 @@ def test_readers_that_leave(world: World) -> None:
         assert "Broken pipe" not in ending.stderr
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_a_folder_that_is_gone(world: World) -> None:
     """The working directory was removed, or may not be read."""
     gone = world.folder / "gone"
@@ -242,6 +245,7 @@ def test_completion(world: World, tally: Tally) -> None:
             is_clean(ending, environment)
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Tally) -> None:
     """From the first instruction of ours on it dies of the signal, without a word.  What the interpreter does
     before that is its own: it is left out by waiting until SIGINT's handler is reset."""

@@ -160,6 +160,7 @@ def damaged_place(world: World, file: int, size: int, headers: int) -> int:
     return min(size - 8, data + world.chance.randrange(4096 - 8))
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_damaged_programs(world: World, tally: Tally) -> None:
     """doctor looks at a program that is asked for; nothing damaged is run."""
     data = Path(shutil.which("true") or "").read_bytes()

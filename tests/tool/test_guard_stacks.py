@@ -104,6 +104,7 @@ def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Find:
     return dump
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("what", MISUSES)
 def test_the_stacks_have_names(tool: Tool, dumped: Find, what: str) -> None:
     core, (words, functions) = dumped(what), MISUSES[what]

@@ -242,6 +242,7 @@ FEW = ("python3", "node", "jq")  # the others when there is time
 READY_LINES = {"git": "progress ready", "llvm-symbolizer": "0 0"}
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize(
     "name",
     [name if name in FEW else pytest.param(name, marks=pytest.mark.long("one more")) for name in HEALTHY],
@@ -260,6 +261,7 @@ def test_nothing_is_definitely_lost_in_a_healthy_program(
     assert answer["definite"] == {"blocks": 0, "bytes": 0, "groups": 0}, answer["contents"]
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_nothing_is_definitely_lost_in_redis(lib: Path) -> None:
     server = shutil.which("redis-server")
     if server is None or shutil.which("redis-benchmark") is None:
@@ -528,7 +530,7 @@ def scan_of(*blocks: int) -> Scan:
     )
 
 
-@pytest.mark.long("a second each", keep=1)
+@pytest.mark.long("a second each")
 @pytest.mark.parametrize(
     ("scans", "count", "lost", "is_settled"),
     [

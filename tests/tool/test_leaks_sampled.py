@@ -36,7 +36,7 @@ def said(process: subprocess.Popen[str]) -> list[list[str]]:
     return [line.split() for line in process.said]  # type: ignore[attr-defined]
 
 
-@pytest.mark.long("3 seconds each", keep=1)
+@pytest.mark.long("3 seconds each")
 @pytest.mark.parametrize("variables", MODES)
 def test_every_lost_block_is_found(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     with running([compile_c(PROGRAMS / "lost.c")], lib, ALL | variables) as process:
@@ -56,6 +56,7 @@ def test_every_lost_block_is_found(lib: Path, compile_c: Compile, variables: dic
     assert sum(site["unreachable"]["lost_samples"] for site in kept) == 0
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("variables", MODES)
 def test_states_add_up_to_the_census(lib: Path, compile_c: Compile, variables: dict[str, str]) -> None:
     """Live blocks, samples or not, by class; each sample is a live block."""
@@ -109,7 +110,7 @@ def what(process: subprocess.Popen[str], address: int) -> dict[str, Any]:
     return what_is(open_process(process.pid), address).to_json()
 
 
-@pytest.mark.long("2 seconds each", keep=1)
+@pytest.mark.long("2 seconds each")
 def test_where_blocks_were_asked_for(asked: subprocess.Popen[str]) -> None:
     for name in LIVE:
         at, size = places(asked)[name]

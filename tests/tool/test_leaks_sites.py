@@ -136,6 +136,7 @@ def answer(watched: dict[str, str]) -> Any:  # noqa: ANN401
     return json.loads(watched["lost"])
 
 
+@pytest.mark.long("7 seconds of processor time")
 def test_what_is_lost_is_named(watched: dict[str, str], answer: Any) -> None:  # noqa: ANN401
     """Amid fifty times the traffic, and sessions that seem to grow because they replace older ones."""
     assert keeping(answer) == ["leak"], answer["verdict"]
@@ -353,6 +354,7 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
     assert "Nothing is definitely lost." in answer["verdict"]
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.Popen[str]) -> None:
     """The figures so far are reported."""
     with begun("leaks", leaky.pid, "--for", "1h", "--json") as child:

@@ -142,6 +142,7 @@ def test_ctrl_c_twice_ends_the_names_and_not_the_profile(
 # ---- a stopped process ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_a_stopped_process_has_no_length(tool: Tool, compiled: Compile, lib: Path) -> None:
     """The heading had the length of the profile before."""
     with running([compiled("sites", "-g")], lib) as process:

@@ -79,6 +79,7 @@ def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str])
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on")
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_it_ends_by_itself_when_the_tool_is_killed(sites: subprocess.Popen[str]) -> None:
     with begun("profile", sites.pid, "--for", "1h") as child:
         wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
@@ -241,7 +242,7 @@ def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> No
 # ---- frees of sampled blocks: by their own and by other threads, of all sizes ----------------------------
 
 
-@pytest.mark.long("2 seconds each", keep=1)
+@pytest.mark.long("2 seconds each")
 @pytest.mark.parametrize("build", ["lib", "debug_lib"])
 def test_frees_of_sampled_blocks(
     tool: Tool, compiled: Compile, build: str, request: pytest.FixtureRequest

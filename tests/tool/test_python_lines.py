@@ -114,7 +114,7 @@ def python(request: pytest.FixtureRequest) -> Path:
         pytest.skip(str(error))
 
 
-@pytest.mark.long("5 seconds for each version of Python", keep=2)
+@pytest.mark.long("5 seconds for each version of Python")
 def test_sites_are_lines_of_the_program(python: Path, lib: Path, tmp_path: Path) -> None:
     program, file = tmp_path / "x.py", tmp_path / "x.pb.gz"
     program.write_text(PROGRAM)
@@ -184,6 +184,7 @@ def test_each_interpreter_has_its_own_lines(python: Path, lib: Path, monkeypatch
     assert right == set(range(6))
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("python", ["3.9", "3.11", "3.13"], indirect=True)
 def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> None:
     library = python.parents[1] / "lib" / f"lib{python.name}.so.1.0"

@@ -40,6 +40,7 @@ def lines_of(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None:
     path, number = tmp_path / "run.json", signal.Signals[name]

@@ -128,6 +128,7 @@ def test_other_processes_are_told_of(tool: Tool, ends: Path, tmp_path: Path) -> 
     assert load(tmp_path / "x.json").header.process_name == "sh"
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("how", ["forks", "return"])
 def test_each_process_has_a_file(tool: Tool, ends: Path, tmp_path: Path, how: str) -> None:
     script = f"'{ends}' {how}; exit 5"

@@ -188,6 +188,7 @@ def test_json_brings_the_same_snapshot_back(compiled: Compile, stepper: Start) -
     assert built(Snapshot, json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
+@pytest.mark.long("2 seconds of processor time each")
 @pytest.mark.parametrize("harden", [0, 1])
 def test_under_load_figures_stay_within_the_batches(compiled: Compile, stepper: Start, harden: int) -> None:
     """And obey the law."""

@@ -124,6 +124,7 @@ def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
     by_pilot(act, busy.pid)
 
 
+@pytest.mark.long("4 seconds of processor time")
 def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
     """Each size was laid out with the one before: a terminal that had once been narrow stayed vertical."""
 
@@ -137,7 +138,7 @@ def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
     by_pilot(act, busy.pid)
 
 
-@pytest.mark.long("2 seconds in a terminal each", keep=1)
+@pytest.mark.long("2 seconds in a terminal each")
 @pytest.mark.parametrize("key", ["question_mark", "h"])
 def test_help(busy: subprocess.Popen[str], key: str) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
@@ -203,6 +204,7 @@ def on_pty(
     return process.wait(), drawn
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("term", ["dumb", "", "unknown", "-"])
 def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: str) -> None:
     """ "-": TERM is not set at all."""
@@ -234,6 +236,7 @@ def test_signals_leave_the_terminal_as_it_was(busy: subprocess.Popen[str], termi
         wait_until(lambda: "tiny" not in shown.screen(), "the terminal is not given back")
 
 
+@pytest.mark.long("4 seconds of processor time")
 def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid)
     shown.wait_for("remote frees")

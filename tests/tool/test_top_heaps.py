@@ -61,6 +61,7 @@ def names(app: TopApp) -> list[str]:
     return [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_sorting(with_heaps: Start) -> None:
     """A missing figure sorts below all others."""
     made = ["“cache”", ODD_TEXT, "“heap 3”", "“main loop”"]
@@ -81,6 +82,7 @@ def test_sorting(with_heaps: Start) -> None:
     by_pilot(act, with_heaps().pid, size=(WIDE, 30))
 
 
+@pytest.mark.long("4 seconds of processor time")
 def test_another_process_has_its_own_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press(TAB)

@@ -44,6 +44,7 @@ def has_profile(pid: int) -> bool:
 # ---- in a terminal ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("variable", ["A=1", "NO_COLOR=1"])
 def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: Open, variable: str) -> None:
     shown = wide("top", sites.pid, "--interval", "200ms", variable=variable)
@@ -124,6 +125,7 @@ def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
         shown.quit()
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
 def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
     """What does not fit can be scrolled to; the bytes stay."""
@@ -179,6 +181,7 @@ def test_rows_add_up_and_sort(sites: subprocess.Popen[str]) -> None:
     by_pilot(act, sites.pid, size=SIZE)
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_growth_from_now_on(sites: subprocess.Popen[str]) -> None:
     """z counts from the last reading: nothing has grown since, until there is another."""
 

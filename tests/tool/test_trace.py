@@ -91,6 +91,7 @@ def test_shown(traced: Path, tool: Tool) -> None:
     assert told["head"]["hakmem_trace"] == 1
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, tmp_path: Path) -> None:
     busy, path = compiled("busy", "-pthread"), tmp_path / "busy.hkt"
     ended = tool("run", "--trace", path, "--", busy, "600", "500")  # threads, which are cancelled
@@ -145,6 +146,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
     assert busy.poll() is None
 
 
+@pytest.mark.long("3 seconds of processor time")
 def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     assert str(page) in tool("trace", "show", traced, "--html", page).stdout

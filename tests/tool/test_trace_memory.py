@@ -45,6 +45,7 @@ def peak_of(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_memory_does_not_grow_with_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolving, "WORDS_AT_ONCE", 3000)
     monkeypatch.setattr(resolving, "SLACK_NS", 0)

@@ -252,6 +252,7 @@ def test_wrong_words(tool: Tool, contents: subprocess.Popen[str], tmp_path: Path
         assert said in " ".join(ended.stderr.split()), (words, ended)
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_process_that_ends_in_the_middle(
     lib: Path, compile_c: Compile, tool: Tool, command: list[str]

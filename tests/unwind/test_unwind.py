@@ -37,6 +37,7 @@ def numbers_of(text: str) -> list[int]:
     return [int(word) for word in re.findall(r"\d+", text)]
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("flags", CODE)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_stacks_are_those_of_backtrace(compiler: str, flags: str, program: Compile, plain: Plain) -> None:
@@ -84,7 +85,7 @@ def test_system_calls(stack: str, program: Compile, plain: Plain) -> None:
     run(plain, program("silent.c"), stack)
 
 
-@pytest.mark.long("4 seconds to link each", keep=1)
+@pytest.mark.long("4 seconds to link each")
 @pytest.mark.parametrize("flags", ["", "-ffunction-sections -Os"])
 def test_a_large_static_program_without_a_table(flags: str, program: Compile, plain: Plain) -> None:
     """Its records are found piece by piece, and until then no frame is made up."""
