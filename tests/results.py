@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from preload import Report, served
@@ -40,7 +41,7 @@ def captured(
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)
 
 
-def one_of_installed(*commands: str) -> Callable[..., str]:
+def one_of_installed(*commands: Any) -> Callable[..., str]:
     """A fixture: each of them in turn, for a module."""
 
     @pytest.fixture(scope="module", params=commands)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-CASES_MAX = 4
+CASES_MAX = 3
 # Steps of the golden section do not fall into step with the number of a parameter's values.
 GOLDEN_SECTION = 0.618034
 

@@ -36,6 +36,7 @@ def test_same_size_is_reused_at_once(size: str, owner: str, run_program: Run) ->
     assert_clean(run_program(HERE / "freed_by_others.c", "preload", args=[owner, size, size], env=NEVER))
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
 @pytest.mark.parametrize(
     ("size", "other"),
@@ -136,6 +137,7 @@ TIMED = ("bursts", "swinger", "locked")
 ATTEMPTS = 4
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize(
     ("kind", "largest", "mib", "options"),
     [
@@ -178,6 +180,7 @@ PEAK_PERCENT, IDLE_PERCENT = "600", "350"  # seen: 350 to 420, 150 to 200
 # Seen: 14,200 to 15,100, 27,600 to 57,500 and 176,000 to 201,000 bytes.  The second depends on how the system
 # schedules the threads: where all run at once none has gone idle when the next ones want slabs, and each gets
 # its own.  Most of the last are the 24 blocks of 5,000 bytes that a magazine keeps.
+@pytest.mark.long("3 seconds of processor time each")
 @pytest.mark.parametrize(
     ("threads", "largest_bytes", "limit_bytes"),
     [("10000", "16", "20000"), ("10000", "700", "64000"), ("2000", "5000", "230000")],
@@ -192,6 +195,7 @@ def test_idle_threads(
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.long("11 seconds of processor time")
 def test_mappings_and_resident_memory(compile_c: Compile, preload: Run) -> None:
     program = compile_c(HERE / "long_mixed_load.c", INCLUDE_TESTS)
     result = preload([program, LOAD_SECONDS, PEAK_PERCENT, IDLE_PERCENT], env=DECAY)

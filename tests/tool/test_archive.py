@@ -20,6 +20,7 @@ int main(void) {
 """
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("flags", [[], ["-s"], ["-static"]], ids=lambda flags: " ".join(flags) or "plain")
 def test_it_is_found(
     flags: list[str], static_lib: Path, compile_c: Compile, lib: Path, tmp_path: Path

@@ -81,6 +81,7 @@ def freed(
     resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_same_figures_as_of_the_process(

@@ -50,6 +50,7 @@ def contents_of(tool: Tool, dump: Dump, *words: str | Path) -> tuple[set[tuple[s
     return {(row["kind"], row["name"]) for row in answer["contents"]}, " ".join(answer["notes"])
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 def test_the_same_build_has_the_names(tool: Tool, dump: Dump) -> None:
     """Installed again, or compiled again: another file, the same program."""
     dump.place.unlink(missing_ok=True)
@@ -59,6 +60,7 @@ def test_the_same_build_has_the_names(tool: Tool, dump: Dump) -> None:
     assert "no names" not in notes
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("now", ["another build", "nothing"])
 def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Compile, now: str) -> None:
     """Names of another build would be wrong ones."""

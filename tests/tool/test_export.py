@@ -150,6 +150,7 @@ def test_textfile(known: subprocess.Popen[str], textfile: Path) -> None:
     assert list(textfile.parent.iterdir()) == [textfile]
 
 
+@pytest.mark.long("a second of processor time")
 def test_textfile_again_and_again(known: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "hakmem.prom"
     with subprocess.Popen(

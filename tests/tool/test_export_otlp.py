@@ -118,6 +118,7 @@ def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool:
         assert point.time_unix_nano > 0
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_again_and_again_past_a_refusal(known: subprocess.Popen[str]) -> None:
     words = ("--every", "100ms", "--quick")
     with Receiver(400) as receiver, begun("export", "--otlp", receiver.url, *words) as tool:

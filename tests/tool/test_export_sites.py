@@ -38,6 +38,7 @@ def with_site(address: str, process: subprocess.Popen[str]) -> Families | None:
     return found if KEEPS in functions else None
 
 
+@pytest.mark.long("2 seconds of processor time")
 @pytest.mark.alone  # profiles of all programs of the machine go on
 def test_switched_on_by_the_exporter_and_off_again(sites: subprocess.Popen[str]) -> None:
     with exporting("--profile") as (exporter, address):
@@ -59,6 +60,7 @@ def test_switched_on_by_the_exporter_and_off_again(sites: subprocess.Popen[str])
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on", PATIENCE_S)
 
 
+@pytest.mark.long("2 seconds of processor time")
 @pytest.mark.alone  # profiles of all programs of the machine go on
 def test_figures_add_up_to_the_live_bytes(sites: subprocess.Popen[str]) -> None:
     with exporting("--profile") as (_, address):
@@ -73,6 +75,7 @@ def test_figures_add_up_to_the_live_bytes(sites: subprocess.Popen[str]) -> None:
     assert parts == pytest.approx(value(found, "hakmem_live_bytes", sites), rel=0.05)
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_a_profile_that_is_on_is_exported_and_left_on(sites: subprocess.Popen[str]) -> None:
     with exporting() as (exporter, address):
         found = families(get(address)[1])

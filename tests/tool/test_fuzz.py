@@ -95,6 +95,7 @@ def nonsense(world: World) -> list[str]:
     return [first, world.word()] if first not in COMMANDS else []
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_arguments(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         arguments = any_arguments(world) if world.chance.random() < 0.97 else nonsense(world)
@@ -127,6 +128,7 @@ def quick_commands(world: World) -> list[list[str]]:
     ]
 
 
+@pytest.mark.long("a second of processor time")
 def test_environment(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
@@ -232,6 +234,7 @@ def forked_in(folder: Path, arguments: list[str]) -> Ending:
 # ---- completion, interruption -----------------------------------------------------------------------
 
 
+@pytest.mark.long("a second of processor time")
 def test_completion(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         words = " ".join(["hakmem", world.one_of(*COMMANDS), *(world.word() for _ in range(2))])

@@ -72,6 +72,7 @@ def changed_json(data: bytes, chance: random.Random) -> bytes:
     return b"".join(lines)
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_recordings(world: World, tally: Tally) -> None:
     data, path = world.recording.read_bytes(), world.folder / "bad.json"
     reported = 0
@@ -133,6 +134,7 @@ def test_cores_of_every_length(world: World, core: Path, tally: Tally) -> None:
     tally(len(wanted), "sequences")
 
 
+@pytest.mark.long("a second of processor time")
 def test_damaged_cores(world: World, core: Path, tally: Tally) -> None:
     """Headers, notes, and hakmem's own structures in the memory."""
     assert world.core is not None

@@ -28,6 +28,7 @@ def stacks_of(report: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("flags", [["-g"], []], ids=["lines", "functions"])
 def test_each_stack_of_a_guard_report(tool: Tool, flags: list[str], tmp_path: Path) -> None:
     program, report = tmp_path / "misuse", tmp_path / "report"
@@ -104,7 +105,7 @@ def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Find:
     return dump
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("what", MISUSES)
 def test_the_stacks_have_names(tool: Tool, dumped: Find, what: str) -> None:
     core, (words, functions) = dumped(what), MISUSES[what]

@@ -36,6 +36,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("end", ["", "\n", "x\0"])

@@ -288,6 +288,7 @@ def test_nothing_is_definitely_lost_where_threads_free_each_others(busy: subproc
 server = runs("server.c", str(SERVER_LOST), str(3 * SERVER_LOST), HAKMEM_PROFILE="65536")
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_what_is_lost_in_a_server_is_told_with_its_site(server: subprocess.Popen[str]) -> None:
     """Whether its scans agree or not, each block that is lost counts, and hardly any other."""
     answer = unreached(server.pid, "--wait", "50ms")
@@ -299,6 +300,7 @@ def test_what_is_lost_in_a_server_is_told_with_its_site(server: subprocess.Popen
     assert answer["definite"]["blocks"] or "--freeze tells" in verdict
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_one_block_that_is_reached_again_hides_no_other(server: subprocess.Popen[str]) -> None:
     """The last scan takes one away: then all others are perhaps lost, and the verdict says so."""
     target = open_process(server.pid)
@@ -326,6 +328,7 @@ def rss_of(pid: int) -> int:
     return Process(pid).smaps_rollup()["Rss"]
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize(
     "command", [["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"], ["what"]]
 )

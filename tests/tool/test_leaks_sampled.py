@@ -128,6 +128,7 @@ def test_of_freed_blocks_nothing_is_known(asked: subprocess.Popen[str]) -> None:
         assert answer["sample"] is None, name
 
 
+@pytest.mark.long("a second of processor time each")
 def test_as_text(asked: subprocess.Popen[str]) -> None:
     at, _ = places(asked)["big"]
     text = hakmem("what", asked.pid, hex(at)).stdout
@@ -140,6 +141,7 @@ def test_as_text(asked: subprocess.Popen[str]) -> None:
         assert "for the samples of a profile" in hakmem("what", asked.pid, hex(at)).stdout
 
 
+@pytest.mark.long("a second of processor time each")
 @needs_gcore
 def test_in_a_core(asked: subprocess.Popen[str], tmp_path: Path) -> None:
     core = dumped(asked.pid, tmp_path, has_closed=True)

@@ -274,6 +274,7 @@ def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: s
     assert any("stays on" in note for note in answer["notes"])
 
 
+@pytest.mark.long("a second of processor time")
 @needs_gcore
 def test_a_core(tool: Tool, leaky: subprocess.Popen[str], tmp_path: Path) -> None:
     assert tool("profile", leaky.pid, "--on").status == 0
@@ -314,6 +315,7 @@ def test_check_sets_the_exit_status(tool: Tool, leaky: subprocess.Popen[str], li
         assert tool("leaks", process.pid, *found, "--check").status == 0
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_sample_is_its_block_only_as_long_as_it_lives(leaky: subprocess.Popen[str]) -> None:
     """Another one at its address, with the same content, would seem to be lost in its place."""
     target = open_process(leaky.pid)
@@ -374,6 +376,7 @@ def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.P
     assert any("ended" in note for note in answer["notes"])
 
 
+@pytest.mark.long("a second of processor time")
 def test_ctrl_c_ends_the_watch_early(leaky: subprocess.Popen[str]) -> None:
     with begun("leaks", leaky.pid, "--for", "1h", "--wait", "50ms", "--json") as child:
         wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")

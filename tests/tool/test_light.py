@@ -78,6 +78,7 @@ def test_numpy_is_optional(root: Path) -> None:
     assert len(project["optional-dependencies"]["numpy"]) == 1
 
 
+@pytest.mark.long("a second of processor time")
 def test_commands_that_do_not_need_numpy(on_hakmem: StartOnHakmem) -> None:
     pid, other = on_hakmem(["sleep", "300"]).pid, on_hakmem(["sleep", "300"], library=None)
     listed = without_numpy("ps")
@@ -87,6 +88,7 @@ def test_commands_that_do_not_need_numpy(on_hakmem: StartOnHakmem) -> None:
     assert "mappings" in without_numpy("doctor", other.pid).stdout
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("command", ["stat", "top", "why", "profile", "purge", "what", "leaks", "doctor"])
 def test_commands_that_need_numpy(command: str, on_hakmem: StartOnHakmem) -> None:
     step = without_numpy(command, on_hakmem(["sleep", "300"]).pid)

@@ -64,6 +64,7 @@ def test_stat_has_a_section(refused: int, above: int) -> None:
     )
 
 
+@pytest.mark.long("a second of processor time")
 def test_ps_has_a_column(refused: int, above: int) -> None:
     lines = {line["pid"]: line for line in hakmem_json("ps")["processes"]}
     assert lines[refused]["limits"]["hard_bytes"] == 40 * MIB

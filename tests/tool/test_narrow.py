@@ -53,7 +53,7 @@ def without_breaks(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-@pytest.mark.long("the tool is started twice for each", keep=3)
+@pytest.mark.long("the tool is started twice for each", keep=1)
 @pytest.mark.parametrize("columns", NARROW)
 @pytest.mark.parametrize("command", ["stat", "stat --all", "why", "why --all"])
 def test_every_figure_is_there(still: subprocess.Popen[str], command: str, columns: int) -> None:
@@ -68,7 +68,7 @@ def test_every_figure_is_there(still: subprocess.Popen[str], command: str, colum
     assert not lost, "where a figure does not fit beside another, its digits are broken, but all there"
 
 
-@pytest.mark.long("2 seconds each", keep=2)
+@pytest.mark.long("2 seconds each")
 @pytest.mark.parametrize("columns", NARROW)
 def test_processes_and_findings(still: subprocess.Popen[str], columns: int) -> None:
     listed = said(["ps", "--all"], columns)

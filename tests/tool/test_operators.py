@@ -119,6 +119,7 @@ def test_every_query_can_be_read(program: Find, tmp_path: Path) -> None:
     promtool(program, "check", "rules", path)
 
 
+@pytest.mark.long("a second of processor time")
 def test_alerts_can_be_read_and_fire_when_they_should(program: Find) -> None:
     promtool(program, "check", "rules", ALERTS)
     promtool(program, "test", "rules", ALERTS.with_name("alerts_test.yml"))

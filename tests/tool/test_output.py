@@ -77,7 +77,7 @@ def test_fifos_are_written_into(words: list[str], tool: Tool, tmp_path: Path) ->
     assert stat.S_ISFIFO(path.lstat().st_mode)
 
 
-@pytest.mark.long("2 seconds of recording each", keep=2)
+@pytest.mark.long("2 seconds of recording each")
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output(words: list[str], name: str, tool: Tool, tmp_path: Path) -> None:
     """Nothing else is printed there."""
@@ -88,6 +88,7 @@ def test_standard_output(words: list[str], name: str, tool: Tool, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 def test_what_a_shell_appends_to_is_kept(name: str, run: Path, tool: Tool, tmp_path: Path) -> None:
     """>> of the shell: opened anew it would be cut, replaced it would be another file."""

@@ -108,6 +108,7 @@ def test_one_file_that_fails_costs_no_other(tool: Tool, sites: subprocess.Popen[
     assert "Live blocks by site" in ended.stdout
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_terminal_that_is_gone_costs_no_file(
     tool: Tool, sites: subprocess.Popen[str], tmp_path: Path
 ) -> None:

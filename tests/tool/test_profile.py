@@ -67,6 +67,7 @@ def test_the_table_and_files(tool: Tool, sites: subprocess.Popen[str], tmp_path:
     assert "tells no format" in unknown.stderr
 
 
+@pytest.mark.long("a second of processor time")
 def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str]) -> None:
     assert "sampling is on until --off" in tool("profile", sites.pid, "--on").stdout
     wait_until(lambda: shares(tool("profile", sites.pid, "--live", "--json").stdout).get(KEEPS), "no sample")
@@ -87,6 +88,7 @@ def test_it_ends_by_itself_when_the_tool_is_killed(sites: subprocess.Popen[str])
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on", PATIENCE_S)
 
 
+@pytest.mark.long("a second of processor time")
 def test_ctrl_c_ends_it_early(sites: subprocess.Popen[str]) -> None:
     with begun("profile", sites.pid, "--for", "1h") as child:
         wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
@@ -152,6 +154,7 @@ def allocated_bytes(tool: Tool, pid: int, length: str) -> float:
     return float(json.loads(ended.stdout)["total_bytes"])
 
 
+@pytest.mark.long("a second of processor time")
 def test_allocated_counts_from_its_own_beginning(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """The sampler's sums go on; the second profile is a twentieth as long as the first."""
     first = allocated_bytes(tool, sites.pid, "4s")
@@ -228,6 +231,7 @@ def test_two_flags_that_exclude_each_other(
     assert f"{first} and {second} exclude each other" in ended.stderr
 
 
+@pytest.mark.long("a second of processor time")
 def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """With one sample in 64 MiB there are a few; with one in 4 KiB there are thousands."""
     wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 26), "--allocated")

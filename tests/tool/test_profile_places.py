@@ -43,6 +43,7 @@ def in_namespaces(words: list[str], program: Path, lib: Path) -> Iterator[int]:
 CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--mount", "--fork", "--mount-proc"]
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("clock", [[], ["--time", "--monotonic", "100000"]], ids=["", "own clock"])
 def test_in_a_container(clock: list[str], tool: Tool, sites_program: Path, lib: Path) -> None:
     """Its PID is another one inside, its file lies where nobody sees it, its lease ends by its own clock."""
@@ -56,6 +57,7 @@ def test_in_a_container(clock: list[str], tool: Tool, sites_program: Path, lib: 
         assert tool("profile", pid, "--off").status == 0
 
 
+@pytest.mark.long("a second of processor time")
 def test_under_a_filter(tool: Tool, compiled: Compile, lib: Path) -> None:
     """Whatever a sample needs is among the calls that every malloc makes; others end the process."""
     with running([compiled("sites_filtered", "-g")], lib) as process:

@@ -85,6 +85,7 @@ def wait_until_mapped(pid: int, name: str) -> None:
     wait_until(lambda: name in maps.read_text(), f"{name} is not mapped")
 
 
+@pytest.mark.long("a second of processor time")
 def test_hakmem_and_its_version(listing: Listing, tool: Tool) -> None:
     version = tool("--version").stdout.split()[-1]
     for name in ("preloaded", "linked"):

@@ -80,6 +80,7 @@ def test_what_is_hidden_is_said(lib: Path, kind: str) -> None:
     assert ("hakmem run --python" in sampled) == (kind != "switched")
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_profile_from_the_start_says_it(tool: Tool, tmp_path: Path) -> None:
     words = ["run", "--profile", "-o", tmp_path / "x.json"]
     assert "hakmem run --python" in tool(*words, "--", PYTHON, "-c", CODE).stderr
@@ -141,6 +142,7 @@ def one_python(version: str) -> str:
         pytest.skip(str(error))
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("version", ["", "3.8", "3.10", "3.13"])
 def test_a_path_ends_at_the_variable_that_holds_the_object(tmp_path: Path, lib: Path, version: str) -> None:
     """Not in the collector's list, which links all objects, nor in a word that a free list has left."""
@@ -164,7 +166,7 @@ def test_what_a_path_cannot_show_is_said(tmp_path: Path, lib: Path) -> None:
     assert "root: anonymous mapping" in said.stdout
 
 
-@pytest.mark.long("2 seconds each", keep=1)
+@pytest.mark.long("2 seconds each")
 @pytest.mark.parametrize("how", ["rests", "moves"])
 def test_the_path_of_an_object(tmp_path: Path, lib: Path, how: str) -> None:
     """Half of the scans of a program that moves what holds it find none: that it is lost is no answer."""

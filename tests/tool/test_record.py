@@ -56,6 +56,7 @@ def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> N
     assert sum(item.cached_bytes for item in kept) == 500 * thread.cached_bytes
 
 
+@pytest.mark.long("a second of processor time")
 def test_process_that_ends(lib: Path, busy_program: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     words = ("--for", "1h", "--every", "50ms", "-o", path)

@@ -40,7 +40,7 @@ def lines_of(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None:
     path, number = tmp_path / "run.json", signal.Signals[name]
@@ -203,6 +203,7 @@ def test_a_reader_that_leaves_ends_it(busy: subprocess.Popen[str]) -> None:
 # ---- reading ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long("a second of processor time")
 def test_cut_anywhere(run: Path, tmp_path: Path) -> None:
     """Every length is read up to its last whole line; without a whole header it is not a recording."""
     data, path = run.read_bytes(), tmp_path / "cut.json"

@@ -62,6 +62,7 @@ def held_by(path: Path, function: str) -> list[int]:
     return [row.bytes for reading in history.readings for row in reading.rows if row.site in numbers]
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_the_sites_grow_over_time(recorded: Path, sites: subprocess.Popen[str]) -> None:
     history = Recording.read(recorded).sites
     held = held_by(recorded, KEEPS)
@@ -109,6 +110,7 @@ def test_without_the_option_there_is_nothing_of_it(sites: subprocess.Popen[str],
     assert "sites" not in Elements(path.with_suffix(".html").read_text()).ids
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_killed_it_keeps_what_it_had(sites: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with recording(sites.pid, path) as recorder:
@@ -129,6 +131,7 @@ def test_a_profile_that_was_on_stays_on(sites_program: Path, lib: Path, tmp_path
         assert is_on(open_process(process.pid))
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_process_that_ends(sites_program: Path, lib: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with running([sites_program], lib) as process, recording(process.pid, path) as recorder:
@@ -261,6 +264,7 @@ def words(names: object) -> list[str]:
     return [name.split(" ")[0] for name in names]
 
 
+@pytest.mark.long("a second of processor time")
 def test_page_runs_in_a_browser(seen: dict[str, object]) -> None:
     assert seen["faults"] == []
     assert seen["requests"] == []

@@ -68,6 +68,7 @@ def test_blocks_that_realloc_moved(traced: Path, tmp_path: Path) -> None:
     assert np.diff(events.sizes[np.flatnonzero(events.sizes == MOVED) - 1]).min() > 0  # one block grows
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_a_plan_that_is_made_in_parts(tmp_path: Path, at_once: int) -> None:
     """It is that of the whole."""
@@ -120,6 +121,7 @@ def test_a_malloc_that_cannot_take_part(word: str, said: str, tool: Tool, traced
     assert said in ended.stderr
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_malloc_that_fails_while_it_replays(traced: Path, tool: Tool, compiled: Compile) -> None:
     """The others go on, and the exit status says that one is missing."""
     library = compiled("refuses", "-shared", "-fPIC")
@@ -138,6 +140,7 @@ def test_mallocs_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, lib: Pa
     assert [note.split(" ")[0] for note in missing] == ["jemalloc", "mimalloc", "tcmalloc"]
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> None:
     path = tmp_path / "cut.hkt"
     path.write_bytes(traced.read_bytes()[:-50])

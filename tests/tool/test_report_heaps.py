@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from browser import browser_of, seen_in_browser
 from hakmem.base.sizes import bytes_text
 from hakmem.census.heap_figures import REST_NAME, few_heaps
@@ -50,6 +51,7 @@ def recorded(program: Stepper, path: Path) -> None:
     write(recording, path)
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_page_in_a_browser(with_heaps: Start, tool: Tool, program: Find, tmp_path: Path) -> None:
     path, page = tmp_path / "run.json", tmp_path / "run.html"
     recorded(with_heaps(40, step="begun"), path)

@@ -30,6 +30,7 @@ def waiting(tool: Tool, place: Path, option: str) -> Iterator[subprocess.Popen[s
         yield process
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_the_folder_of_a_killed_tool_goes_with_the_next(tool: Tool, tmp_path: Path) -> None:
     with waiting(tool, tmp_path, "--profile") as first:
         (left,) = folders(tmp_path)

@@ -81,6 +81,7 @@ def test_the_last_state_is_kept(tool: Tool, ends: Path, tmp_path: Path, how: str
     assert bytes_of(load(tmp_path / "x.peak.json"), "keeps") > 0.9 * KEPT_BYTES
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_the_peak_is_a_profile_of_its_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """The program goes on when the condition's profile is there: so the peak has been read, too."""
     words = ("-o", tmp_path / "x.pb.gz", "--when", "live>60M", *FINE, "--", ends, "held")
@@ -98,6 +99,7 @@ def test_the_peak_is_a_profile_of_its_own(tool: Tool, ends: Path, tmp_path: Path
     assert bytes_of(last, "keeps") > 0.9 * KEPT_BYTES
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_a_condition_of_rss(tool: Tool, ends: Path, tmp_path: Path) -> None:
     with profiled(tool, "-o", tmp_path / "x.json", "--when", "rss>50M", *FINE, "--", ends, "held") as process:
         assert line_of(process) == "held"
@@ -106,6 +108,7 @@ def test_a_condition_of_rss(tool: Tool, ends: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("x.when2*"))
 
 
+@pytest.mark.long("a second of processor time")
 def test_what_a_program_was_before_exec_is_kept(tool: Tool, ends: Path, tmp_path: Path) -> None:
     ended = tool("run", "--profile", "-o", tmp_path / "x.json", *FINE, "--", ends, "executes")
     assert ended.status == 3, ended.stderr
@@ -128,7 +131,7 @@ def test_other_processes_are_told_of(tool: Tool, ends: Path, tmp_path: Path) -> 
     assert load(tmp_path / "x.json").header.process_name == "sh"
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("how", ["forks", "return"])
 def test_each_process_has_a_file(tool: Tool, ends: Path, tmp_path: Path, how: str) -> None:
     script = f"'{ends}' {how}; exit 5"
@@ -155,6 +158,7 @@ def test_all_that_was_allocated(tool: Tool, ends: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x.peak.pb.gz").exists()
 
 
+@pytest.mark.long("a second of processor time")
 def test_signals_are_sent_on_and_the_end_is_its_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
     with profiled(tool, "-o", tmp_path / "x.json", *FINE, "--", ends, "waits") as process:
         assert line_of(process) == "waits"
@@ -195,6 +199,7 @@ def keepers_of(program: Path) -> list[str]:
     return [pid for pid in pids_of(program) if is_keeper(pid)]
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_without_its_keeper_the_last_reading_is_written(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """As when the OOM killer comes: it ends both."""
     words = ("-o", tmp_path / "x.json", "--when", "live>7M", *FINE, "--", ends, "waits")
@@ -214,6 +219,7 @@ def test_without_its_keeper_the_last_reading_is_written(tool: Tool, ends: Path, 
     assert any("before the program's end" in comment for comment in profile.header.comments)
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_static_program_is_read_while_it_runs(
     tool: Tool, static_lib: Path, compiled: Compile, tmp_path: Path
 ) -> None:
@@ -230,6 +236,7 @@ def test_a_static_program_is_read_while_it_runs(
     assert live_bytes(load(tmp_path / "x.json")) >= KEPT_BYTES
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_keepers_are_no_processes_of_their_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
     with profiled(tool, "-o", tmp_path / "x.json", "--", ends, "waits") as process:
         assert line_of(process) == "waits"

@@ -96,6 +96,7 @@ def test_live_blocks_match_a_shadow_count(compiled: Compile, stepper: Start, who
     check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
 
 
+@pytest.mark.long("a second of processor time")
 def test_behind_the_memory_of_others(compiled: Compile, stepper: Start) -> None:
     """Terabytes of it lie between what is hakmem's."""
     program = stepper([compiled("blocks"), "-w", "2", *ARGUMENTS], "begun", **QUIET)

@@ -77,6 +77,7 @@ def test_functions_files_and_lines(tool: Tool, compiler: str, flags: list[str], 
         assert re.fullmatch(pattern, line), "\n".join(lines)
 
 
+@pytest.mark.long("a second of processor time")
 def test_the_same_as_addr2line(tool: Tool, tmp_path: Path) -> None:
     if shutil.which("addr2line") is None:
         pytest.skip("addr2line is not installed (binutils)")
@@ -91,6 +92,7 @@ def test_the_same_as_addr2line(tool: Tool, tmp_path: Path) -> None:
     assert ours == [place for place in theirs if "frames.cc" in place]
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_without_debug_information_functions_are_named(tool: Tool, tmp_path: Path) -> None:
     program = build("g++", tmp_path, "-O1")
     shown = named(tool, report_of(tool, [program]))
@@ -128,6 +130,7 @@ def test_debug_information_by_build_id(tool: Tool, tmp_path: Path, monkeypatch: 
     assert f" main{where('main')} (" in tool("symbolize", text).stdout
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> None:
     program = build("g++", tmp_path, "-O2", "-g")
     report = report_of(tool, ["./server"], cwd=tmp_path)
@@ -143,6 +146,7 @@ def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> N
     assert "#2 0x" in step.stdout
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_the_instruction_of_a_fault_is_no_return_address(tool: Tool, tmp_path: Path) -> None:
     program = build("g++", tmp_path, "-O2", "-g")
     nm = captured(["nm", program], check=True).stdout
@@ -187,6 +191,7 @@ def test_damaged_files(tool: Tool, tmp_path: Path) -> None:
     assert tool("symbolize", text).status == 0
 
 
+@pytest.mark.long("a second of processor time")
 def test_a_closed_pipe_ends_it_quietly(tool: Tool, tmp_path: Path) -> None:
     text = tmp_path / "report"
     text.write_text("hakmem:     #0 0x1 /bin/sh+0x9000\n" * 100000)

@@ -156,6 +156,7 @@ def test_help(busy: subprocess.Popen[str], key: str) -> None:
 # ---- narrow, dumb, gone -----------------------------------------------------------------------------
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("columns", [100, 60, 40, 24])
 def test_all_gauges_and_keys_are_there(busy: subprocess.Popen[str], terminal: Open, columns: int) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
@@ -214,6 +215,7 @@ def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: st
     assert b"\x1b[?" not in drawn
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("plain", [0, 1, 2])
 def test_half_a_terminal_gets_plain_tables(busy: subprocess.Popen[str], plain: int) -> None:
     """Without this, `top 2>/dev/null` showed nothing, and `top < /dev/null` died."""

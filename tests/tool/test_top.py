@@ -102,6 +102,7 @@ def test_sorting(busy: subprocess.Popen[str]) -> None:
     by_pilot(act, busy.pid)
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_pausing(busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press("p")

@@ -44,7 +44,7 @@ def has_profile(pid: int) -> bool:
 # ---- in a terminal ----------------------------------------------------------------------------------
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("variable", ["A=1", "NO_COLOR=1"])
 def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: Open, variable: str) -> None:
     shown = wide("top", sites.pid, "--interval", "200ms", variable=variable)
@@ -100,6 +100,7 @@ def test_the_other_process_is_left_as_it_was(
     wait_until(lambda: not has_profile(sites.pid), "it stays on in the first process")
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_whatever_ends_top_ends_the_profile(sites: subprocess.Popen[str], wide: Open, name: str) -> None:
     """Killed, it cannot; then the lease does."""
@@ -159,6 +160,7 @@ def note(app: TopApp) -> str:
     return str(app.query_one("#sites", Static).render())
 
 
+@pytest.mark.long("2 seconds of processor time")
 def test_rows_add_up_and_sort(sites: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press(TAB, "o")
@@ -243,6 +245,7 @@ def test_a_slow_reading_stalls_nothing(sites: subprocess.Popen[str], monkeypatch
         go_on.set()
 
 
+@pytest.mark.long("a second of processor time")
 def test_the_table_does_not_wait_for_names(
     sites: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

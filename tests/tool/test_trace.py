@@ -55,6 +55,7 @@ def test_what_the_program_did(traced: Path) -> None:
     assert figures.freed_elsewhere > 0.9
 
 
+@pytest.mark.long("a second of processor time")
 def test_from_the_first_malloc_to_the_end(
     tool: Tool, compiled: Compile, stepper: Start, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_the_size_of_a_recording(tool: Tool, busy: subprocess.Popen[str], tmp_pa
         assert (ended.status, said in ended.stderr) == (2, True), ended.stderr
 
 
+@pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("end", ["a full disk", "kill -9"])
 def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: str) -> None:
     """The program goes on, and the file is whole up to its last block."""

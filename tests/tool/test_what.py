@@ -64,6 +64,7 @@ WANTED = {
 }
 
 
+@pytest.mark.long("a second of processor time")
 def test_all_that_is_read_is_judged_right(contents: subprocess.Popen[str]) -> None:
     """With as many draws as there are blocks nothing is estimated."""
     answer = hakmem_json("what", contents.pid, "--draws", "1000000")
@@ -112,6 +113,7 @@ def test_as_text(contents: subprocess.Popen[str]) -> None:
         assert words in text, words
 
 
+@pytest.mark.long("a second of processor time")
 def test_python_objects(lib: Path) -> None:
     code = (
         "import time\nclass Thing: pass\n"
@@ -325,6 +327,7 @@ class Damaged(Memory):
         return self._chance.choice([0, 1, (1 << 64) - 1, 1 << 63, int(words[0]) + 8 & (1 << 64) - 1])
 
 
+@pytest.mark.long("a second of processor time")
 @pytest.mark.timeout(SECONDS * 4 + 200)
 def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) -> None:
     """One sentence, or an answer; nothing else."""
@@ -351,6 +354,7 @@ def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) 
 # ---- arithmetic ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long("a second of processor time each", keep=1)
 @pytest.mark.parametrize("truth", [0.003, 0.05, 0.5, 0.97])
 @pytest.mark.parametrize("by_bytes", [False, True])
 def test_intervals_cover_the_truth(truth: float, by_bytes: bool) -> None:

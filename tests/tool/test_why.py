@@ -232,6 +232,7 @@ def test_python(lib: Path) -> None:
     )
 
 
+@pytest.mark.long("a second of processor time")
 def test_redis_at_rest_and_under_load(lib: Path, program: Find) -> None:
     program("redis-benchmark")
     with running_redis(program("redis-server"), lib) as (process, port):
