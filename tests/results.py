@@ -5,7 +5,6 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from preload import Report, served
@@ -41,8 +40,8 @@ def captured(
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)
 
 
-def one_of_installed(*commands: Any) -> Callable[..., str]:
-    """A fixture: each of them in turn, for a module."""
+def one_of_installed(*commands: object) -> Callable[..., str]:
+    """A fixture: each of them in turn, for a module; names, or pytest.param of one."""
 
     @pytest.fixture(scope="module", params=commands)
     def given(request: pytest.FixtureRequest) -> str:
