@@ -49,7 +49,7 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   return granule;
 }
 
-/* The last page of a Big block's range is not the block's: what the program tells the kernel about its block does not cover it
+/* The last page of a Big block's range is not the block's: a mark that the program sets on its block does not cover it
  * (pool/range_marks.c). */
 static size_t colour_for(size_t granule, const struct large_request *request) {
   size_t colour = colour_bytes(granule, request->alignment_bytes);

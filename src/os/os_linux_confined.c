@@ -22,7 +22,7 @@ void os_note_prctl(int option) {
 }
 
 /* Reads the line "Seccomp:<tab>0" of the status; true too when it cannot be read. */
-RESIDENT static bool find_filter(void) {
+static bool find_filter(void) {
   char status[4096];
   os_read_file("/proc/self/status", status, sizeof status);
   const char *mode = scan_line(status, "Seccomp:\t");
@@ -37,7 +37,7 @@ RESIDENT static bool is_filtered(void) {
 
 static bool fence(int command) { return OS_CALL(SYS_membarrier, command, 0, 0) == 0; }
 
-RESIDENT bool os_fence_other_threads(void) {
+bool os_fence_other_threads(void) {
   KEEP_ERRNO();
   if (os_is_confined() || is_filtered()) return false; /* it may kill the caller */
   return fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
@@ -47,7 +47,7 @@ RESIDENT bool os_fence_other_threads(void) {
 
 enum { PAGES_MAX = 1024, NOT_TOLD = -1 };
 
-RESIDENT static long count_by_call(void *address, size_t bytes, size_t pages) {
+static long count_by_call(void *address, size_t bytes, size_t pages) {
   unsigned char is_resident[PAGES_MAX];
   long resident = 0;
   if (OS_CALL(SYS_mincore, address, bytes, is_resident) != 0) return NOT_TOLD;

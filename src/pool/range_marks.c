@@ -1,6 +1,6 @@
 /* range_marks.c: recognises a live range that the program has marked.
  *
- * What a program tells the kernel about pages of its block (MADV_DONTFORK, MADV_DONTDUMP, mlock, mprotect, mbind, a name ...) outlives the
+ * A mark that a program sets on pages of its block (MADV_DONTFORK, MADV_DONTDUMP, mlock, mprotect, mbind, a name ...) outlives the
  * block's free, and the kernel keeps it in the mapping: pages that differ in it are mappings of their own. The last page of a Big block's
  * range lies outside the block (large/large.c), so nothing was said about it; a range that is one mapping has no mark at all. */
 #include "map/huge.h"

@@ -82,7 +82,7 @@ static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 /* A guest may end at any instruction, and a round that it leaves never ends. A process with one thread
- * takes no turns, so that a guest leaves none behind. */
+ * takes no turns, so that a guest leaves none taken. */
 bool reclaim_is_ours(void) { return !os_is_multi_threaded() || !os_is_guest(); }
 
 /* In a process with one thread it is not taken. */

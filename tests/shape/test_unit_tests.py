@@ -26,6 +26,7 @@ ELSEWHERE = {
         "tests/tool/test_heaps_report.py": ["observe/report_heaps.c"],
         "tests/fortify/test_fortify.py": ["api/access.c"],
         "tests/concurrency/test_fork.py": ["api/override_threads.c"],
+        "tests/concurrency/test_dynamic_loading.py": ["api/override_load.c", "os/os_linux_deepbind.c"],
         "tests/failure/test_confined.py": ["api/override_prctl.c"],
         "tests/crash/test_crash.py": ["observe/crash.c", "os/os_linux_crash.c"],
         "tests/unwind/test_unwind.py": [
@@ -38,11 +39,15 @@ ELSEWHERE = {
     },
     "the system's contract is one, whatever files keep it": {
         "tests/unit/test_os_linux.c": [
+            "base/system_call.c",
             "os/os_linux_confined.c",
+            "os/os_linux_elf.c",
             "os/os_linux_memory.c",
             "os/os_linux_modules.c",
             "os/os_linux_move.c",
+            "os/os_linux_process.c",
             "os/os_linux_symbols.c",
+            "os/os_linux_time.c",
         ]
     },
     "parts of one subject: their law is that of the whole, which has the test": {
