@@ -236,11 +236,13 @@ static uint64_t pooled_bytes(void) {
   return slabs.dirty_bytes + ranges.dirty_bytes + ranges.clean_bytes + range_magazines_bytes();
 }
 
-/* Thousands of threads may be refused at once. A round is this thread's too if it began after the thread was refused. And if no memory
- * has come to the pools since the last one, another would find a few slabs of idle owners at most: it is put off for a moment. */
+/* Thousands of threads may be refused at once. A round is this thread's too if it began after the
+ * thread was refused. And if no memory has come to the pools since the last one, another would find a
+ * few slabs of idle owners and cached ranges at most: it is put off for a moment. A process with one
+ * thread has no such crowd: the blocks that it has freed since are worth a round. */
 static bool is_answered(uint64_t rounds_before) {
   if (load_relaxed(&pressure_rounds) != rounds_before) return true;
-  return os_now_coarse_ms() - pressure_end_ms < PURGE_LEAST_MS &&
+  return os_is_multi_threaded() && os_now_coarse_ms() - pressure_end_ms < PURGE_LEAST_MS &&
          pooled_bytes() <= pressure_left_bytes;
 }
 

@@ -18,11 +18,14 @@ void plugin_free(void *block) { free(block); }
 /* libc's strdup allocates with whatever malloc the program as a whole has. */
 char *plugin_strdup(const char *text) { return strdup(text); }
 
-/* While it is being loaded: a block of libc's maker, and one of its own that outlives this. */
+/* While it is being loaded: a block of libc's maker, unless the plugin has another malloc than libc,
+ * and one of its own that outlives this. */
 static void *kept;
 
 __attribute__((constructor)) static void begin(void) {
+#ifndef BRINGS_ITS_MALLOC
   free(strdup("made by libc"));
+#endif
   kept = realloc(malloc(100), 5000);
 #ifdef INNER
   if (dlopen(INNER, RTLD_NOW) == NULL) abort();

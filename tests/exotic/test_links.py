@@ -75,7 +75,8 @@ def test_a_plugin_that_brings_another_malloc(compile_c: Compile, preload: Run) -
     """With RTLD_DEEPBIND the plugin finds its own malloc: each side frees what it allocated."""
     tls = {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=8192"}  # jemalloc wants more than there is
     concurrency = TESTS / "concurrency"
-    plugin = compile_c(concurrency / "plugin.c", "-shared", "-fPIC", "-Wl,--no-as-needed", "-ljemalloc")
+    flags = ["-DBRINGS_ITS_MALLOC", "-shared", "-fPIC", "-Wl,--no-as-needed", "-ljemalloc"]
+    plugin = compile_c(concurrency / "plugin.c", *flags)
     host = compile_c(concurrency / "dlopen_plugin.c", INCLUDE_TESTS)
     assert_clean(preload([host, plugin, "within", "deepbind"], env=tls))
     assert_clean(preload([host, plugin, "to-main"], env=tls))

@@ -65,7 +65,8 @@ def test_functions_of_python(tool: Tool, tmp_path: Path, program: Find) -> None:
     script.write_text(PYTHON)
     stacks = folded(tool, [python, "-X", "perf", script], tmp_path / "x.folded")
     [frames] = [stack for stack in stacks if any("leaf" in frame for frame in stack)]
-    assert [frame for frame in frames if "py::" in frame] == ["py::<module>", "py::outer", "py::leaf"]
+    named = [frame.partition(" ")[0] for frame in frames if "py::" in frame]
+    assert named == ["py::<module>", "py::outer", "py::leaf"]
     assert "[incomplete stack]" not in frames
 
 
