@@ -105,7 +105,7 @@ static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
   free(block);
 }
 
-/* What a block above 32 KiB takes of the limit: in hardened mode whole granules, with a closed page after it and, where that
+/* What a block above 64 KiB takes of the limit: in hardened mode whole granules, with a closed page after it and, where that
  * is smaller than a granule, one before. */
 static size_t counted_bytes(size_t bytes) {
   enum { GRANULE_BYTES = 64 * KIB };
@@ -118,14 +118,14 @@ static size_t counted_bytes(size_t bytes) {
 /* Three fifths are live: a request for more than the rest is impossible too. */
 static void refuse_beside_live(size_t limit_bytes) {
   chain_link *chain = NULL;
-  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += counted_bytes(50000))
-    CHECK(chain_add(&chain, 50000, true));
+  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += counted_bytes(70000))
+    CHECK(chain_add(&chain, 70000, true));
   leave_free_memory(limit_bytes / 8);
   size_t rounds = figure("purges"), purges = figure("os_purges");
   for (size_t size = limit_bytes / 2; size < limit_bytes; size += MIB)
     for (size_t time = 0; time < 4; time++) CHECK(malloc(size) == NULL);
   CHECK(figure("purges") == rounds && figure("os_purges") == purges);
-  chain_free(&chain, 50000);
+  chain_free(&chain, 70000);
 }
 
 int main(int argc, char **argv) {
