@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -32,7 +33,19 @@ def build_launcher() -> Path:
 @cache
 def build_slow_clock() -> Path:
     """The library of bench/real/slow_clock.c, to be preloaded."""
-    return _build(OUTPUT / "slow_clock.so", [REAL / "slow_clock.c"], ["-shared", "-fPIC"])
+    flags = ["-shared", "-fPIC", f"-I{REAL.parents[1] / 'tests'}"]
+    return _build(OUTPUT / "slow_clock.so", [REAL / "slow_clock.c"], flags)
+
+
+def with_slow_clock(preload: str, library: Path | None) -> dict[str, str]:
+    """The environment of a program on this allocator and that clock.  hakmem asks the kernel for the time."""
+    variables = {"LD_PRELOAD": f"{preload}:{build_slow_clock()}"}
+    if library:
+        words = ["nm", str(library)]
+        symbols = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        if place := re.search(r"^(\w+) t system_call$", symbols, re.MULTILINE):
+            variables["SYSTEM_CALL_AT"] = place[1]
+    return variables
 
 
 def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .allocators import Allocator
-from .build import build_slow_clock
+from .build import with_slow_clock
 from .counting import Count, Row, Tell
 from .execute import RunError
 from .real_program import CommandProgram, find_program
@@ -94,8 +94,8 @@ def profile_of(program: CommandProgram, allocator: Allocator) -> Profile:
     found = Profile(Counter(), Counter())
     with tempfile.TemporaryDirectory(prefix="hakmem-callgrind-") as folder:
         wrapper = (*VALGRIND, f"--callgrind-out-file={folder}/%p")
-        preloaded = {"LD_PRELOAD": f"{allocator.preload}:{build_slow_clock()}"}
-        program.run(allocator, program.proof_size(), preloaded, wrapper)
+        variables = with_slow_clock(allocator.preload, allocator.library)
+        program.run(allocator, program.proof_size(), variables, wrapper)
         for path in Path(folder).iterdir():
             read_profile(path.read_text(errors="replace"), found)
     return found

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from .allocators import Allocator
-from .build import build_slow_clock, compile_anew
+from .build import compile_anew, with_slow_clock
 from .counting import Count, Row, Tell
 from .execute import RunError
 from .paths import OUTPUT, REAL
@@ -78,10 +78,8 @@ def counts_of(program: CommandProgram, allocator: Allocator, size: int) -> Count
     """Sums over the processes of the job.  Raises RunError."""
     with tempfile.TemporaryDirectory(prefix="hakmem-tlb-") as folder:
         wrapper = ("valgrind", "--tool=tlb", "--trace-children=yes", "-q", f"--log-file={folder}/%p")
-        variables = {
-            "LD_PRELOAD": f"{allocator.preload}:{build_slow_clock()}",
-            "VALGRIND_LIB": str(build_tool()),
-        }
+        variables = with_slow_clock(allocator.preload, allocator.library)
+        variables["VALGRIND_LIB"] = str(build_tool())
         program.run(allocator, size, variables, wrapper)
         found: Counter[str] = Counter()
         for path in Path(folder).iterdir():
