@@ -62,7 +62,7 @@ static bool has_its_own_number(uint32_t thread_id) {
    * mutex is taken to ask: programs wrap that function, and their wrapper may allocate. */
   void *list = NULL;
   size_t bytes = 0;
-  if (!os_is_confined()) return OS_CALL(SYS_get_robust_list, 0, &list, &bytes) != 0 || list;
+  if (!os_is_confined() && OS_CALL(SYS_get_robust_list, 0, &list, &bytes) == 0) return list;
 #endif
   uint32_t known = os_thread_id_of_libc();
   return !known || known == thread_id;
