@@ -20,7 +20,9 @@ static long long worked_ns(clockid_t clock) {
   return (long long)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static int by_value(const void *one, const void *other) { return *(const int *)one - *(const int *)other; }
+static int by_value(const void *one, const void *other) {
+  return *(const int *)one - *(const int *)other;
+}
 
 /* How many times as long a loop takes as it would without callgrind: the median of several. */
 static double measured(void) {

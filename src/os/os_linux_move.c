@@ -49,7 +49,8 @@ static bool try_to_tell_mappings(void) {
   size_t page_bytes = os_page_bytes(), bytes = 2 * page_bytes;
   char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return false;
-  bool they_tell = !span_mappings(pages, bytes) && OS_CALL(SYS_mprotect, pages, page_bytes, PROT_NONE) == 0 &&
+  bool they_tell = !span_mappings(pages, bytes) &&
+                   OS_CALL(SYS_mprotect, pages, page_bytes, PROT_NONE) == 0 &&
                    span_mappings(pages, bytes);
   munmap(pages, bytes);
   return they_tell;
