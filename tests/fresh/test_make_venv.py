@@ -96,7 +96,7 @@ def test_its_scripts_work_at_their_place(tmp_path: Path) -> None:
             "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         wheel.writestr("tiny-1.0.dist-info/entry_points.txt", "[console_scripts]\ntiny = tiny:main\n")
-        wheel.writestr("tiny-1.0.data/scripts/module.py", "#!python\n")  # pip compiles it, into a folder there
+        wheel.writestr("tiny-1.0.data/scripts/module.py", "#!python\n")  # pip compiles it
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
     (place / "requirements").write_text("--no-index\n./tiny-1.0-py3-none-any.whl\n")
     words = [str(SCRIPTS / "make-venv"), "venv", str(place / "requirements")]
