@@ -21,8 +21,8 @@ INLINE bool is_wiped_wholly(size_t block_bytes) {
 /* Larger blocks have pages of their own, and closed ones around them. Opening and closing costs more than a copy of 64 KiB, so that
  * HAKMEM_HARDEN=1 checks the ends of blocks up to there. */
 INLINE bool is_for_slab(size_t size) {
-  size_t bytes = size + TRAILER_BYTES;
-  return LIKELY(bytes <= STEPPED_MAX_BYTES) || (bytes <= MID_MAX_BYTES && options.harden < 2);
+  return LIKELY(size <= STEPPED_MAX_BYTES - TRAILER_BYTES) ||
+         (size <= MID_MAX_BYTES - TRAILER_BYTES && options.harden < 2);
 }
 
 /* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly only in
