@@ -54,8 +54,8 @@ ABSENT = {
 # Any kernel has them, whatever its age; or only the keeper asks for them, which has tests of its own.
 EVERYWHERE = set(
     """
-    MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE brk chdir clock_gettime close connect fcntl futex getcpu getpid get_robust_list
-    getsockopt mprotect ppoll pread64 prlimit64 read rt_sigaction rt_sigprocmask sched_setaffinity
+    MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE brk chdir clock_gettime close connect fcntl futex getcpu getpid
+    get_robust_list getsockopt mprotect ppoll pread64 prlimit64 read rt_sigaction rt_sigprocmask sched_setaffinity
     sched_setscheduler sendto setsid socket tgkill wait4 write
     """.split()
 )
