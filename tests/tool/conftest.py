@@ -189,11 +189,11 @@ def busy_program(compile_c: Compile) -> Path:
     return compile_c(PROGRAMS / "busy.c")
 
 
-busy = runs("busy.c", "300")
+busy = runs("busy.c", "3600")
 
 
 @pytest.fixture(scope="module")
 def run(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.json"
-    hakmem("record", busy.pid, "--for", "300ms", "--every", "100ms", "-o", path)
+    hakmem("record", busy.pid, "--for", "1s", "--every", "100ms", "-o", path)
     return path

@@ -28,7 +28,7 @@ MODES = {
 @pytest.fixture(scope="module", params=MODES)
 def stopped(request: pytest.FixtureRequest, lib: Path, compile_c: Compile) -> Iterator[int]:
     """The PID of a program whose threads free each other's blocks, stopped in the middle of it."""
-    with running([compile_c(PROGRAMS / "busy.c"), "300"], lib, MODES[request.param]) as process:
+    with running([compile_c(PROGRAMS / "busy.c"), "3600"], lib, MODES[request.param]) as process:
         process.send_signal(signal.SIGSTOP)
         yield process.pid
 

@@ -29,7 +29,7 @@ NARROW = (20, 25, 33, 45, 60, 80)
 @pytest.fixture(scope="module")
 def still(lib: Path, compile_c: Compile) -> Iterator[subprocess.Popen[str]]:
     """One that has worked, and is stopped."""
-    with running([compile_c(PROGRAMS / "busy.c"), "300"], lib) as process:
+    with running([compile_c(PROGRAMS / "busy.c"), "3600"], lib) as process:
         shown = Process(process.pid)
         wait_until(lambda: shown.figures().cpu_s > WORKED_S, "it does not work")
         process.send_signal(signal.SIGSTOP)

@@ -26,7 +26,7 @@ NOBODY = 65534
 def words(request: pytest.FixtureRequest, busy: subprocess.Popen[str], run: Path) -> list[str]:
     """Every command that writes a file, up to the file's name."""
     return {
-        "record": ["record", str(busy.pid), "--for", "150ms", "--every", "50ms", "-o"],
+        "record": ["record", str(busy.pid), "--for", "500ms", "--every", "50ms", "-o"],
         "report": ["report", str(run), "-o"],
         "export": ["export", "--quick", "--textfile"],
     }[str(request.param)]

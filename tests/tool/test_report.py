@@ -20,7 +20,7 @@ PAGE_BYTES_MAX = 1 << 20
 def run(lib: Path, compile_c: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of threads that allocate."""
     path = tmp_path_factory.mktemp("report") / "run.json"
-    with running([compile_c(PROGRAMS / "busy.c"), "60"], lib) as process:
+    with running([compile_c(PROGRAMS / "busy.c"), "3600"], lib) as process:
         hakmem("record", process.pid, "--for", "800ms", "--every", "50ms", "-o", path)
     return path
 

@@ -264,7 +264,7 @@ def test_a_process_that_ends_in_the_middle(
     statuses = set()
     until_s = time.monotonic() + SECONDS
     while time.monotonic() < until_s:
-        with running([compile_c(PROGRAMS / "busy.c"), "60"], lib) as process:
+        with running([compile_c(PROGRAMS / "busy.c"), "3600"], lib) as process:
             delay_s = chance.random() * 0.6
             killer = subprocess.Popen(["sh", "-c", f"sleep {delay_s:.3f}; kill -9 {process.pid}"])
             ended = tool(command[0], process.pid, *command[1:])
