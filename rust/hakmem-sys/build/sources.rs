@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Not for a program that hakmem is linked into: only libhakmem.so has them.
-const NEVER: [&str; 3] = [
+const NEVER: [&str; 4] = [
+    "src/api/override_load.c",
     "src/api/override_next.c",
     "src/api/override_threads.c",
     "src/api/override_prctl.c",
@@ -13,17 +14,6 @@ const NEVER: [&str; 3] = [
 const OVERRIDE: &str = "src/api/override";
 /// The folders that come first: what processes run that have threads or live for seconds.
 const LONG_LIVED: [&str; 6] = ["cache", "large", "named", "pool", "reclaim", "slab"];
-/// Large static arrays, which come last.
-const LARGE_ARRAYS: [&str; 8] = [
-    "options",
-    "arena",
-    "large",
-    "big",
-    "cgroup",
-    "guarded",
-    "unwind_cache",
-    "unwind_index",
-];
 
 /// Where `src`, `include` and `cmake` are: beside this in the packed crate, else in the tree above.
 pub fn tree() -> PathBuf {
@@ -46,7 +36,7 @@ pub fn all(tree: &Path, with_override: bool) -> Vec<PathBuf> {
         let is_override = name.starts_with(OVERRIDE) && !with_override;
         !is_override && !NEVER.iter().any(|left_out| name.starts_with(left_out))
     });
-    found.sort_by_key(|path| (has_large_array(path), !is_long_lived(path)));
+    found.sort_by_key(|path| !is_long_lived(path));
     found
 }
 
@@ -73,10 +63,4 @@ fn is_long_lived(path: &Path) -> bool {
         .and_then(Path::file_name)
         .and_then(|folder| folder.to_str())
         .map_or(false, |folder| LONG_LIVED.contains(&folder))
-}
-
-fn has_large_array(path: &Path) -> bool {
-    path.file_stem()
-        .and_then(|stem| stem.to_str())
-        .map_or(false, |stem| LARGE_ARRAYS.contains(&stem))
 }
