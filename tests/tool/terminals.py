@@ -48,19 +48,19 @@ class Terminal:
         self.press("q")
         self.wait_for("status 0")
 
-    def wait_for(self, *texts: str) -> str:
-        """The screen as soon as it shows all of these, in one line or wrapped."""
+    def wait_for(self, *texts: str, heading: str = "") -> str:
+        """The screen as soon as it begins with the heading and shows all of these, in one line or wrapped."""
         shown = [""]
 
         def is_there() -> bool:
             shown[0] = self.screen()
-            seen = shown[0] + " ".join(shown[0].split())
-            return all(text in seen for text in texts)
+            words = " ".join(shown[0].split())
+            return words.startswith(heading) and all(text in shown[0] + words for text in texts)
 
         try:
             wait_until(is_there, "")
         except pytest.fail.Exception:
-            pytest.fail(f"the terminal never shows {texts!r}, but\n{shown[0]}")
+            pytest.fail(f"the terminal never shows {heading} {texts!r}, but\n{shown[0]}")
         return shown[0]
 
     def child(self) -> int:

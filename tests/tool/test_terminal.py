@@ -68,7 +68,7 @@ def test_back_to_the_choice_and_on(
     text = shown.wait_for("Choose a process", "Escape goes back", f"{small.pid} ")
     assert f"{busy.pid} " in text
     shown.press("Escape")
-    shown.wait_for(f"{busy.pid} /", "tiny")
+    shown.wait_for("tiny", heading=f"{busy.pid} ")
     shown.press("b")
     pids = offered(screen := shown.wait_for("Choose a process", f"{small.pid} "))
     assert str(busy.pid) in pids, screen
@@ -89,7 +89,7 @@ def test_another_process_after_one_has_ended(
     shown.press("b")
     pids = offered(shown.wait_for("Choose a process", f"{busy.pid} "))
     shown.press(*["Down"] * pids.index(str(busy.pid)), "Enter")
-    text = shown.wait_for(f"{busy.pid} /", "tiny")
+    text = shown.wait_for("tiny", heading=f"{busy.pid} ")
     assert "has ended" not in text
 
 

@@ -21,7 +21,7 @@ __all__ = ["terminal"]
 def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Open) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms")
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
-    first = shown.wait_for("tiny", f"{busy.pid} /", *gauges, "█")
+    first = shown.wait_for("tiny", *gauges, "█", heading=f"{busy.pid} ")
     assert str(busy.pid) in first.splitlines()[0]
     shown.press("2")
     shown.wait_for("bytes out", "running")
@@ -56,7 +56,7 @@ def test_choice_among_processes(
         offered = re.findall(r"^\W+(\d+) +(?:[\d.]+ \S*B|ended) ", text, re.MULTILINE)
         assert str(busy.pid) in offered
         shown.press(*["Down"] * offered.index(str(other.pid)), "Enter")
-        heading = shown.wait_for("tiny", f"{other.pid} /").splitlines()[0]
+        heading = shown.wait_for("tiny", heading=f"{other.pid} ").splitlines()[0]
         assert heading.split()[0] == str(other.pid)
         shown.quit()
 

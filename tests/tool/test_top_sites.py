@@ -96,7 +96,7 @@ def test_the_other_process_is_left_as_it_was(
     pids = re.findall(r"▊ +(\d+) +(?:[\d.]+ \S*B|ended) ", shown.screen())
     step = pids.index(str(busy.pid)) - pids.index(str(sites.pid))
     shown.press(*["Down" if step > 0 else "Up"] * abs(step), "Enter")
-    shown.wait_for("No heap profile is on", f"{busy.pid} /")
+    shown.wait_for("No heap profile is on", heading=f"{busy.pid} ")
     wait_until(lambda: not has_profile(sites.pid), "it stays on in the first process")
 
 
