@@ -12,6 +12,6 @@ list(REMOVE_ITEM hakmem_sources ${shared_sources})
 # The linker keeps this order. First what processes run that have threads or live for seconds, so that it lies together after what
 # all run (cmake/first.ld).
 set(sources_of_long_lived ${hakmem_sources})
-list(FILTER sources_of_long_lived INCLUDE REGEX "/src/(cache|large|named|pool|reclaim|slab)/")
+list(FILTER sources_of_long_lived INCLUDE REGEX "/src/(cache|named|pool|purge|ranges|reclaim|slab)/")
 list(REMOVE_ITEM hakmem_sources ${sources_of_long_lived})
 list(PREPEND hakmem_sources ${sources_of_long_lived})

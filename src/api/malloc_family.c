@@ -8,8 +8,8 @@
 #include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "heap/tracing.h"
-#include "large/big.h"
 #include "os/os.h"
+#include "ranges/big.h"
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
 #define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)

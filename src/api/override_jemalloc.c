@@ -12,7 +12,7 @@
 #include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
-#include "large/big.h"
+#include "ranges/big.h"
 
 /* In `flags`: the alignment's logarithm, and whether the block is zeroed.  The arena and thread-cache fields above these are ignored. */
 enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };

@@ -4,7 +4,7 @@
 #include "cache/flush.h"
 #include "cache/parked.h"
 #include "cache/quarantine.h"
-#include "large/range_magazine.h"
+#include "ranges/range_magazine.h"
 #include "slab/adopt.h"
 
 RESIDENT void caches_empty(struct heap *heap) {

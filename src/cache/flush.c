@@ -6,7 +6,7 @@
 #include "cache/class_figures.h"
 #include "cache/packing.h"
 #include "cache/starter.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"
 

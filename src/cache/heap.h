@@ -19,7 +19,7 @@ enum { INITIAL_SLOTS_MAX = 176 };
 enum { SPARE_ARRAY_KINDS = 12 };
 
 struct quarantine;      /* cache/quarantine.h */
-struct range_magazines; /* large/range_magazine.h */
+struct range_magazines; /* ranges/range_magazine.h */
 struct trace_ring;      /* profile/trace_ring.h */
 
 /* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing (cache/divert.h). A later reason replaces an

@@ -5,8 +5,8 @@
 #include "cache/quarantine.h"
 #include "foreign/pointer.h"
 #include "hardened/trailer.h"
-#include "large/big.h"
 #include "named/named_heap.h"
+#include "ranges/big.h"
 #include "report/report.h"
 
 /* Whether a page at least precedes the block. */

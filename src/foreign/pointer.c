@@ -1,7 +1,7 @@
 #include "foreign/pointer.h"
 
 #include "os/os.h"
-#include "pool/range.h"
+#include "ranges/range.h"
 #include "slab/record.h"
 #include "slab/slab.h"
 

@@ -14,7 +14,7 @@
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "heap/tracing.h"
-#include "large/large.h"
+#include "ranges/large.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"

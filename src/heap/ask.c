@@ -6,9 +6,9 @@
 #include "foreign/pointer.h"
 #include "guard/guarded.h"
 #include "hardened/nothing.h"
-#include "large/big.h"
-#include "large/large.h"
 #include "profile/sampled_slabs.h"
+#include "ranges/big.h"
+#include "ranges/large.h"
 #include "slab/slab.h"
 
 enum kind kind_elsewhere(uintptr_t address) {

@@ -4,7 +4,7 @@
 
 #include "cache/heap.h"
 #include "heap/kinds.h"
-#include "large/big.h"
+#include "ranges/big.h"
 
 /* The kind of a block, and its usable bytes; KIND_none after a report: `verb` names the operation tried. */
 enum kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);

@@ -5,7 +5,7 @@
 #include "hardened/nothing.h"
 #include "heap/ask.h"
 #include "named/named_heap.h"
-#include "pool/range.h"
+#include "ranges/range.h"
 #include "slab/slab.h"
 
 /* A hurried search goes at most this far back for a range's start; in hardened mode the start is recorded. */

@@ -8,9 +8,9 @@
 #include "heap/kinds.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
-#include "large/big.h"
 #include "named/named_ranges.h"
 #include "profile/recording.h"
+#include "ranges/big.h"
 #include "reclaim/due.h"
 
 static bool resize_never(uintptr_t block, size_t size, uint32_t entry) {

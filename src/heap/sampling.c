@@ -4,13 +4,13 @@
 #include "checked/checked.h"
 #include "heap/kinds.h"
 #include "heap/tracing.h"
-#include "large/big.h"
-#include "large/large.h"
 #include "named/named_slabs.h"
 #include "profile/control.h"
 #include "profile/recording.h"
 #include "profile/sampled_slabs.h"
 #include "profile/samples.h"
+#include "ranges/big.h"
+#include "ranges/large.h"
 #include "reclaim/reclaim.h"
 
 /* ---- the control record's requests ---------------------------------------------------------------------------- */

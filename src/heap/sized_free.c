@@ -4,8 +4,8 @@
 #include "foreign/operators.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
-#include "large/big.h"
 #include "named/named_heap.h"
+#include "ranges/big.h"
 #include "report/report.h"
 
 /* A fault in hardened mode. Else the block is known without its size, and real programs survive it: only the first is reported. */

@@ -2,7 +2,7 @@
  *
  * Slots and ranges count from when their pages may first be touched until they are given back to the system, whether in use or free, and
  * so do hakmem's own records. With a hard limit the last pages of a fresh range do not count while the request ends before them
- * (pool/range.h). Only slow paths count: a slab, a range or a record at a time.
+ * (ranges/range.h). Only slow paths count: a slab, a range or a record at a time.
  *
  *   law: taken before the memory may be touched, given after it is gone; so totals.committed_bytes is never
  *        less than its resident part, and with HAKMEM_LIMIT_HARD never more than the limit */

@@ -19,7 +19,7 @@
 
 #include "foreign/pointer.h"
 #include "named/slab_set.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 enum named_state {
   NAMED_UNUSED,    /* destroyed, or not made yet */

@@ -1,7 +1,7 @@
 #include "named/named_ranges.h"
 
 #include "foreign/pointer.h"
-#include "large/big.h"
+#include "ranges/big.h"
 
 static uint64_t bytes_of(size_t granule) { return size_of_granules(range_info(granule)->granules); }
 

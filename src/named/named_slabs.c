@@ -2,7 +2,7 @@
 
 #include "cache/heap.h"
 #include "cache/supply.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"

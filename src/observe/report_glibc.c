@@ -3,10 +3,10 @@
 #include "base/bits.h"
 #include "cache/heap.h"
 #include "cache/quarantine.h"
-#include "large/range_magazine.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
-#include "pool/range.h"
+#include "ranges/range.h"
+#include "ranges/range_magazine.h"
 #include "slab/slab.h"
 
 /* ---- blocks of slabs -------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
 
 #include "cache/heap.h"
 #include "named/named_heap.h"
-#include "pool/range.h"
 #include "pool/slab_pool.h"
+#include "ranges/range.h"
 
 static void add_counters(struct snapshot *snapshot, const struct counters *counters) {
   for (unsigned which = 0; which < COUNTER_COUNT; which++)

@@ -7,13 +7,13 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "hakmem/hakmem.h"
-#include "large/range_magazine.h"
 #include "named/named_heap.h"
-#include "pool/range_record.h"
 #include "profile/lives.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
 #include "profile/trace_ring.h"
+#include "ranges/range_magazine.h"
+#include "ranges/range_record.h"
 
 #define KIND_address 'p'
 #define KIND_number 'u'

@@ -11,8 +11,8 @@
 #ifndef HAK_POOL_SLAB_POOL_H
 #define HAK_POOL_SLAB_POOL_H
 
-#include "pool/purge.h"
 #include "pool/slots.h"
+#include "purge/purge.h"
 
 /* Where slots may come from, in this order; several may be asked for together. */
 enum pool_reach {

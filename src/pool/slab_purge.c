@@ -3,10 +3,6 @@
 #include "map/commit.h"
 #include "pool/slab_pool.h"
 
-ATOMIC(uint32_t) purge_state;
-ATOMIC(uint32_t) purge_helper_waits;
-ATOMIC(bool) purge_has_helper;
-
 /* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first. A round that has done its share leaves
  * the rest to the next one. */
 static struct {

@@ -3,7 +3,7 @@
 #include "base/counters.h"
 #include "map/commit.h"
 #include "map/metadata.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 _Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more");

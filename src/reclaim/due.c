@@ -5,7 +5,7 @@
 #include "cache/flush.h"
 #include "config/options.h"
 #include "map/commit.h"
-#include "pool/purge_credit.h"
+#include "purge/purge_credit.h"
 #include "reclaim/idle.h"
 #include "reclaim/reclaim.h"
 #include "slab/adopt.h"

@@ -4,7 +4,7 @@
 #define HAK_RECLAIM_DUE_H
 
 #include "cache/heap.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 extern ATOMIC(uint64_t) reclaim_next_round_ms;
 

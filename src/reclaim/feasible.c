@@ -3,8 +3,8 @@
 #include "cache/capacity.h"
 #include "cache/quarantine.h"
 #include "config/limits.h"
-#include "large/range_magazine.h"
 #include "pool/slab_pool.h"
+#include "ranges/range_magazine.h"
 
 /* The bytes that a Big request needs in one piece: a range is found by its size and alignment together. */
 static size_t needed_bytes(const struct allocation *allocation) {

@@ -3,11 +3,11 @@
 #include "cache/capacity.h"
 #include "cache/divert.h"
 #include "config/options.h"
-#include "large/range_magazine.h"
 #include "named/named_heap.h"
 #include "os/os.h"
-#include "pool/arena.h"
-#include "pool/purge_credit.h"
+#include "purge/purge_credit.h"
+#include "ranges/arena.h"
+#include "ranges/range_magazine.h"
 
 /* Bytes that may be free beside the budget without a look at the clock, or are left when nearly all is freed. A step gives back as much. */
 #define LITTLE_BYTES ((uint64_t)4 << 20)

@@ -4,12 +4,12 @@
  *
  * Free memory of an age goes while more than that is free. `young` follows the live bytes and the limits; a program with one thread and no
  * helper may sleep at any time, or hit its magazines only, so that no round runs later: there it is less the credit that processor time
- * has earned. The debt is memory that was taken again after it had gone (pool/purge_credit.h). purge.h has the curve. */
+ * has earned. The debt is memory that was taken again after it had gone (purge/purge_credit.h). purge.h has the curve. */
 #ifndef HAK_RECLAIM_IDLE_H
 #define HAK_RECLAIM_IDLE_H
 
 #include "cache/heap.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 /* Owners that a slow path visits: some cache lines of each, which other threads write. */
 enum { IDLE_OWNERS_MAX = 16 };

@@ -5,7 +5,7 @@
 #ifndef HAK_SLAB_ADOPT_H
 #define HAK_SLAB_ADOPT_H
 
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "slab/owner.h"
 
 /* A slab of the class with free blocks in `local`, now owned by `owner`, or NULL. */

@@ -12,7 +12,7 @@
 #ifndef HAK_SLAB_PAGES_H
 #define HAK_SLAB_PAGES_H
 
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "slab/owner.h"
 
 /* All functions need the latch. */

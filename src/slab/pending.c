@@ -1,7 +1,7 @@
 #include "slab/pending.h"
 
 #include "config/options.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "slab/slab.h"
 
 static uint64_t class_bit(unsigned class) { return UINT64_C(1) << class; }

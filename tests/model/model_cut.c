@@ -1,6 +1,6 @@
-/* src/pool/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or neighbours. */
-#include "pool/arena.h"
+/* src/ranges/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or neighbours. */
 #include "ranges.h"
+#include "ranges/arena.h"
 
 enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
 

@@ -1,10 +1,10 @@
-/* src/pool/range.c and src/large/range_cache.c: ranges that are freed, merged, found again and given back to the system. */
+/* src/ranges/range.c and src/ranges/range_cache.c: ranges that are freed, merged, found again and given back to the system. */
 #include "config/options.h"
-#include "large/large.h"
-#include "large/range_cache.h"
 #include "os.h"
 #include "os/os.h"
 #include "ranges.h"
+#include "ranges/large.h"
+#include "ranges/range_cache.h"
 
 enum { GRANULES = 3, SITE = 7 };
 

@@ -1,8 +1,8 @@
-/* src/reclaim/helper.c and src/pool/purge.h: the helper thread sleeps until there is something to give back, and is not forgotten. */
+/* src/reclaim/helper.c and src/purge/purge.h: the helper thread sleeps until there is something to give back, and is not forgotten. */
 #include "config/options.h"
 #include "model.h"
 #include "os.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 

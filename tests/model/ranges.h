@@ -4,8 +4,8 @@
 
 #include "map/metadata.h"
 #include "model.h"
-#include "pool/arena.h"
-#include "pool/range.h"
+#include "ranges/arena.h"
+#include "ranges/range.h"
 
 static struct counters strays[MODEL_THREADS_MAX];
 /* The ranges that each thread took: a row for each, so that two who have the same range show as a race. */

@@ -12,7 +12,21 @@ ROOT = Path(__file__).resolve().parents[2]
 GATES = Path(__file__).with_name("numbers.txt")
 SOURCES = (".c", ".h", ".def")
 # What a newcomer reads; all other folders of src/ are optional parts.
-CORE = ("base", "os", "config", "map", "pool", "slab", "large", "cache", "reclaim", "heap", "report", "api")
+CORE = (
+    "base",
+    "os",
+    "config",
+    "map",
+    "purge",
+    "pool",
+    "slab",
+    "ranges",
+    "cache",
+    "reclaim",
+    "heap",
+    "report",
+    "api",
+)
 
 
 COMMENT_OF_C = r"/\*.*?\*/|//[^\n]*"

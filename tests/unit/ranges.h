@@ -8,10 +8,10 @@
 
 #include "child.h"
 #include "fake/os_fake.h"
-#include "large/range_cache.h"
 #include "map/metadata.h"
 #include "map/window.h"
-#include "pool/range.h"
+#include "ranges/range.h"
+#include "ranges/range_cache.h"
 
 /* The class of the ranges in tests of the caches, and its size. */
 enum { CLASS = SLAB_CLASS_COUNT, GRANULES = 2 };

@@ -1,5 +1,5 @@
-/* src/large/big: blocks above 1 MiB: the BigCache, resizing in place, moving pages. */
-#include "large/big.h"
+/* src/ranges/big: blocks above 1 MiB: the BigCache, resizing in place, moving pages. */
+#include "ranges/big.h"
 
 #include "heaps.h"
 

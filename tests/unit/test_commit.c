@@ -2,7 +2,7 @@
 #include "map/commit.h"
 
 #include "fill.h"
-#include "pool/range.h"
+#include "ranges/range.h"
 #include "slab/record.h"
 #include "workload.h"
 

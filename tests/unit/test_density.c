@@ -1,5 +1,5 @@
-/* src/large/density: how much of its Large blocks the program touches. */
-#include "large/density.h"
+/* src/ranges/density: how much of its Large blocks the program touches. */
+#include "ranges/density.h"
 
 #include "child.h"
 #include "fake/os_fake.h"

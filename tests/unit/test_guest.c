@@ -1,8 +1,8 @@
 /* A thread of another process in this memory (os_is_guest) takes nothing on that others then do not
  * do, as it may end at any instruction. */
-#include "large/range_magazine.h"
-#include "pool/purge.h"
 #include "profiles.h"
+#include "purge/purge.h"
+#include "ranges/range_magazine.h"
 #include "reclaim/due.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"

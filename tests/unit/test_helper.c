@@ -2,7 +2,7 @@
 #include "reclaim/helper.h"
 
 #include "memory_use.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 BEFORE(child) { start_library(); }
 

@@ -1,7 +1,7 @@
-/* src/large/large: blocks of 64 KiB to 1 MiB. */
+/* src/ranges/large: blocks of 64 KiB to 1 MiB. */
 #include "heaps.h"
-#include "large/large.h"
 #include "map/window.h"
+#include "ranges/large.h"
 
 BEFORE(child) { start_library(); }
 

@@ -3,7 +3,7 @@
 
 #include "heap/in_named.h"
 #include "heaps.h"
-#include "pool/range.h"
+#include "ranges/range.h"
 #include "slab/slab.h"
 
 BEFORE(child) { start_library(); }

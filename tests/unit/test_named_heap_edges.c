@@ -1,9 +1,9 @@
 /* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a limit with realloc, a fork with a
  * fork, a free with another thread's of the same block, realloc with what is no block. */
 #include "heap/in_named.h"
-#include "large/large.h"
 #include "named/named_ranges.h"
 #include "profiles.h"
+#include "ranges/large.h"
 #include "report/report.h"
 
 BEFORE(child) { start_library(); }

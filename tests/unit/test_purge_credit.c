@@ -1,5 +1,5 @@
-/* src/pool/purge_credit.c: what may go back early is earned by time, and lost by what was wanted again. */
-#include "pool/purge_credit.h"
+/* src/purge/purge_credit.c: what may go back early is earned by time, and lost by what was wanted again. */
+#include "purge/purge_credit.h"
 
 #include "base/counters.h"
 #include "child.h"

@@ -1,5 +1,5 @@
-/* src/pool/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
-#include "pool/range.h"
+/* src/ranges/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
+#include "ranges/range.h"
 
 #include "ranges.h"
 

@@ -1,5 +1,5 @@
-/* src/large/range_cache: freed Large ranges found again by class and call site, by every thread. */
-#include "large/range_cache.h"
+/* src/ranges/range_cache: freed Large ranges found again by class and call site, by every thread. */
+#include "ranges/range_cache.h"
 
 #include "ranges.h"
 

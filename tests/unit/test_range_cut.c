@@ -1,12 +1,12 @@
-/* src/pool/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any other. */
-#include "pool/arena.h"
+/* src/ranges/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any other. */
+#include "ranges/arena.h"
 
 #include "config/options.h"
 #include "heap/object.h"
 #include "heaps.h"
-#include "large/big.h"
 #include "map/commit.h"
 #include "ranges.h"
+#include "ranges/big.h"
 
 #define GIB ((size_t)1 << 30)
 enum { CHUNKS = 512, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK }; /* 1 GiB */

@@ -1,12 +1,12 @@
-/* src/large/range_magazine: a thread's own freed Large ranges, which others can empty. */
-#include "large/range_magazine.h"
+/* src/ranges/range_magazine: a thread's own freed Large ranges, which others can empty. */
+#include "ranges/range_magazine.h"
 
 #include <sched.h>
 
 #include "cache/divert.h"
 #include "heaps.h"
-#include "large/large.h"
 #include "ranges.h"
+#include "ranges/large.h"
 #include "report/report.h"
 
 /* Before the process grows: the cache and the own magazines; those of others, but not for each little growth. */

@@ -2,7 +2,7 @@
 #include "reclaim/due.h"
 
 #include "memory_use.h"
-#include "pool/purge_credit.h"
+#include "purge/purge_credit.h"
 
 /* Without the helper, which would do it in its own time. */
 static void begin(void) {

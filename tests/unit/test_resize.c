@@ -1,8 +1,8 @@
-/* src/large/big: Large and Big blocks that grow and shrink where they are. */
-#include "large/big.h"
+/* src/ranges/big: Large and Big blocks that grow and shrink where they are. */
+#include "ranges/big.h"
 
 #include "heaps.h"
-#include "large/large.h"
+#include "ranges/large.h"
 
 BEFORE(child) { start_library(); }
 

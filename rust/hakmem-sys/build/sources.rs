@@ -13,7 +13,9 @@ const NEVER: [&str; 4] = [
 /// The C library's names.
 const OVERRIDE: &str = "src/api/override";
 /// The folders that come first: what processes run that have threads or live for seconds.
-const LONG_LIVED: [&str; 6] = ["cache", "large", "named", "pool", "reclaim", "slab"];
+const LONG_LIVED: [&str; 7] = [
+    "cache", "named", "pool", "purge", "ranges", "reclaim", "slab",
+];
 
 /// Where `src`, `include` and `cmake` are: beside this in the packed crate, else in the tree above.
 pub fn tree() -> PathBuf {

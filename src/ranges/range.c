@@ -3,7 +3,7 @@
  *   range_take_used ── range_take_kind(DIRTY), take_joined
  *   range_take_fresh ── range_take_clean
  *   range_give ── arena_insert */
-#include "pool/range.h"
+#include "ranges/range.h"
 
 #include "map/commit.h"
 #include "os/os.h"

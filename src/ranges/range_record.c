@@ -1,4 +1,4 @@
-#include "pool/range_record.h"
+#include "ranges/range_record.h"
 
 #include "map/metadata.h"
 

@@ -2,10 +2,10 @@
  *
  * A mostly untouched block costs few pages as long as it stays whole; split, merged and cut anew, its range ends as one whose pages are
  * all resident, each touched by another block. So the residency of some freed ranges is read from the kernel. */
-#ifndef HAK_LARGE_DENSITY_H
-#define HAK_LARGE_DENSITY_H
+#ifndef HAK_RANGES_DENSITY_H
+#define HAK_RANGES_DENSITY_H
 
-#include "pool/range.h"
+#include "ranges/range.h"
 
 /* The range comes back, as its thread has cached enough of its class; some of these are looked at. */
 void density_note(size_t granule);

@@ -1,5 +1,5 @@
 /* range_report.c: the part of range.h about the existing ranges. */
-#include "pool/range.h"
+#include "ranges/range.h"
 
 static bool covers(size_t first, size_t granule) {
   const struct range *candidate = range_record_if_any(first);

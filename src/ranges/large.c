@@ -1,9 +1,9 @@
-#include "large/large.h"
+#include "ranges/large.h"
 
 #include "config/limits.h"
 #include "config/options.h"
-#include "large/big.h"
 #include "os/os.h"
+#include "ranges/big.h"
 
 /* Not with a hard limit, which counts only the requested part of a range. */
 RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
@@ -50,7 +50,7 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
 }
 
 /* The last page of a Big block's range is not the block's: a mark that the program sets on its block does not cover it
- * (pool/range_marks.c). */
+ * (ranges/range_marks.c). */
 static size_t colour_for(size_t granule, const struct large_request *request) {
   size_t colour = colour_bytes(granule, request->alignment_bytes);
   return colour + request->bytes > size_of_granules(range_info(granule)->granules) ? 0 : colour;

@@ -2,7 +2,7 @@
 #include "config/options.h"
 #include "map/commit.h"
 #include "os/os.h"
-#include "pool/range.h"
+#include "ranges/range.h"
 
 /* The bytes after a block of `bytes`, wherever in its first page it begins; a larger cached range has more. */
 static size_t bytes_beyond(size_t granules, size_t bytes) {

@@ -13,11 +13,11 @@
  *
  *   law: every granule of a mapped range chunk belongs to exactly one range (range_record.h); free neighbours of one
  *        arena differ in kind */
-#ifndef HAK_POOL_RANGE_H
-#define HAK_POOL_RANGE_H
+#ifndef HAK_RANGES_RANGE_H
+#define HAK_RANGES_RANGE_H
 
 #include "config/limits.h"
-#include "pool/range_purge.h"
+#include "ranges/range_purge.h"
 
 /* The headroom of a block that may grow: room for the step that programs mostly grow by. */
 enum { HEADROOM_DIVISOR = 2 };

@@ -1,4 +1,4 @@
-#include "large/density.h"
+#include "ranges/density.h"
 
 #include "os/os.h"
 

@@ -8,13 +8,13 @@
  *
  *   law: a set's ranges are those that its bins hold, each in the bin of its size, and those of its list, which is in
  *        the order of their stamps; `granules` is their sum, and a bin's bit tells whether it is empty */
-#ifndef HAK_POOL_ARENA_H
-#define HAK_POOL_ARENA_H
+#ifndef HAK_RANGES_ARENA_H
+#define HAK_RANGES_ARENA_H
 
 #include <limits.h>
 
 #include "os/lock.h"
-#include "pool/range_record.h"
+#include "ranges/range_record.h"
 
 enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 enum { ARENA_COUNT = 4 };

@@ -1,12 +1,12 @@
 /* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages; and how Large and Big blocks grow and shrink
  * where they are, from one tier into the other too: both are ranges.
  *
- * Taken and given as Large ones are (large/large.h). The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed
+ * Taken and given as Large ones are (ranges/large.h). The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed
  * one MAP_TAG_NONE | MAP_CLASS_BIG. */
-#ifndef HAK_LARGE_BIG_H
-#define HAK_LARGE_BIG_H
+#ifndef HAK_RANGES_BIG_H
+#define HAK_RANGES_BIG_H
 
-#include "pool/range.h"
+#include "ranges/range.h"
 
 #define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG | window.hardened_class)
 #define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG | window.hardened_class)

@@ -1,6 +1,6 @@
-/* range_magazine.h: a thread's own freed Large ranges, in front of those that all threads share (large/range_cache.h).
+/* range_magazine.h: a thread's own freed Large ranges, in front of those that all threads share (ranges/range_cache.h).
  *
- *   row[class] → slots, each a first granule + 1; where ends count (large/density.h), some of them for each end
+ *   row[class] → slots, each a first granule + 1; where ends count (ranges/density.h), some of them for each end
  *
  * The program has just written to its blocks, and a locked instruction waits for these stores: so a thread takes and keeps ranges with
  * plain ones. Other threads still empty them, by age and before the process grows: they close the magazines, make every thread pass a
@@ -11,10 +11,10 @@
  *
  *   law: a range in a slot has the entry of a freed block of its class, unless two threads freed it at once: a thread
  *        that finds another entry there leaves the range */
-#ifndef HAK_LARGE_RANGE_MAGAZINE_H
-#define HAK_LARGE_RANGE_MAGAZINE_H
+#ifndef HAK_RANGES_RANGE_MAGAZINE_H
+#define HAK_RANGES_RANGE_MAGAZINE_H
 
-#include "large/range_cache.h"
+#include "ranges/range_cache.h"
 
 enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * END_SLOTS };
 

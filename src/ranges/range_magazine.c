@@ -1,4 +1,4 @@
-#include "large/range_magazine.h"
+#include "ranges/range_magazine.h"
 
 #include "map/metadata.h"
 #include "os/lock.h"

@@ -1,9 +1,9 @@
 /* range_purge.h: giving free ranges back to the system: by age and amount, and to offset the process's growth. */
-#ifndef HAK_POOL_RANGE_PURGE_H
-#define HAK_POOL_RANGE_PURGE_H
+#ifndef HAK_RANGES_RANGE_PURGE_H
+#define HAK_RANGES_RANGE_PURGE_H
 
-#include "pool/arena.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
+#include "ranges/arena.h"
 
 /* Gives DIRTY ranges back that are old enough, the oldest first; with purge->give_addresses unmaps all free ones. */
 void range_purge(struct purge *purge, struct counters *counters);

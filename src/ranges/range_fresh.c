@@ -1,6 +1,6 @@
 /* range_fresh.c: the part of arena.h that takes ranges of pages unused since the system gave them. */
 #include "os/os.h"
-#include "pool/range_purge.h"
+#include "ranges/range_purge.h"
 
 /* A fresh piece for an arena is at least an eighth of its size: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };

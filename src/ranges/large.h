@@ -1,15 +1,15 @@
 /* large.h: blocks of ranges of their own: Large ones above 64 KiB, by class, and Big ones above 1 MiB
- * (large/big.h).  No header.
+ * (ranges/big.h).  No header.
  *
- *   a thread's magazines (large/range_magazine.h) → a cache by class and call site (large/range_cache.h)
- *     → range arenas (pool/range.h)
+ *   a thread's magazines (ranges/range_magazine.h) → a cache by class and call site (ranges/range_cache.h)
+ *     → range arenas (ranges/range.h)
  *
  * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE | class, so a second
  * free is recognised until the range is used otherwise.  Free's fast path has no magazine for them. */
-#ifndef HAK_LARGE_LARGE_H
-#define HAK_LARGE_LARGE_H
+#ifndef HAK_RANGES_LARGE_H
+#define HAK_RANGES_LARGE_H
 
-#include "large/range_magazine.h"
+#include "ranges/range_magazine.h"
 
 struct large_request {
   size_t bytes;           /* requested; at most REQUEST_MAX_BYTES */

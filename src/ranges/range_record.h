@@ -4,8 +4,8 @@
  *
  *   law: the records of a range's first and last granule tell its kind, that of the first its length and, for a free
  *        one, where it lies in its set (arena.h); records in between, where there are any, are without meaning */
-#ifndef HAK_POOL_RANGE_RECORD_H
-#define HAK_POOL_RANGE_RECORD_H
+#ifndef HAK_RANGES_RANGE_RECORD_H
+#define HAK_RANGES_RANGE_RECORD_H
 
 #include "map/window.h"
 #include "pool/superslab.h"
@@ -23,10 +23,10 @@ struct range_info {
   uint16_t colour_bytes; /* where its block begins, from the first granule's start */
   bool is_zero;          /* reads as zero: clearing is not needed */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
-  uint8_t end;           /* of its block, in END_STEP_BYTES of the last granule (large/density.h) */
-  uint8_t closed_pages;  /* hardened mode: those after its block's last one, closed, one at least */
-  bool is_closed;        /* hardened mode: all its pages are closed; false: some may be open */
-  bool is_sampled;       /* its block may be in the table of samples (profile/samples.h) */
+  uint8_t end;          /* of its block, in END_STEP_BYTES of the last granule (ranges/density.h) */
+  uint8_t closed_pages; /* hardened mode: those after its block's last one, closed, one at least */
+  bool is_closed;       /* hardened mode: all its pages are closed; false: some may be open */
+  bool is_sampled;      /* its block may be in the table of samples (profile/samples.h) */
 };
 
 enum range_kind {

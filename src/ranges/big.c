@@ -1,4 +1,4 @@
-#include "large/big.h"
+#include "ranges/big.h"
 
 #include <string.h>
 

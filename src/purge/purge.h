@@ -2,8 +2,8 @@
  *
  * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page fault; memory unused for that long goes
  * back to the operating system. Rounds are started by slow paths that find one due (or by the helper thread), by one thread at a time. */
-#ifndef HAK_POOL_PURGE_H
-#define HAK_POOL_PURGE_H
+#ifndef HAK_PURGE_PURGE_H
+#define HAK_PURGE_PURGE_H
 
 #include "base/atomic.h"
 #include "base/compiler.h"

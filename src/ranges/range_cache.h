@@ -1,13 +1,13 @@
-/* range_cache.h: freed Large ranges for which threads' own magazines have no room (large/range_magazine.h), kept whole, found again by
+/* range_cache.h: freed Large ranges for which threads' own magazines have no room (ranges/range_magazine.h), kept whole, found again by
  * class and call site.
  *
  *   row[class] → a lock, and a stack of words:   | call site : 29 | end : 3 | first granule : 32 |
  *
  * All threads share them, and they go back by age. A range in a row belongs to the row alone. */
-#ifndef HAK_LARGE_RANGE_CACHE_H
-#define HAK_LARGE_RANGE_CACHE_H
+#ifndef HAK_RANGES_RANGE_CACHE_H
+#define HAK_RANGES_RANGE_CACHE_H
 
-#include "large/density.h"
+#include "ranges/density.h"
 
 /* Takes ranges of the class for blocks that end there, `most` at most, the call site's own first; returns their number. */
 struct range_wish {

@@ -1,4 +1,4 @@
-#include "large/range_cache.h"
+#include "ranges/range_cache.h"
 
 #include "config/limits.h"
 

@@ -1,9 +1,9 @@
-#include "pool/range_purge.h"
+#include "ranges/range_purge.h"
 
 #include "map/commit.h"
 #include "map/huge.h"
 #include "os/os.h"
-#include "pool/purge_credit.h"
+#include "purge/purge_credit.h"
 
 /* Ranges given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };

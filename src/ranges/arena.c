@@ -1,4 +1,4 @@
-#include "pool/arena.h"
+#include "ranges/arena.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
  *
  * A mark that a program sets on pages of its block (MADV_DONTFORK, MADV_DONTDUMP, mlock, mprotect, mbind, a name ...) outlives the
  * block's free, and the kernel keeps it in the mapping: pages that differ in it are mappings of their own. The last page of a Big block's
- * range lies outside the block (large/large.c), so nothing was said about it; a range that is one mapping has no mark at all. */
+ * range lies outside the block (ranges/large.c), so nothing was said about it; a range that is one mapping has no mark at all. */
 #include "map/huge.h"
 #include "os/os.h"
-#include "pool/range_record.h"
+#include "ranges/range_record.h"
 
 /* The part of [first, end) whose chunks are as the first of them. Without records a chunk lies in one range only, and was let in. */
 static size_t end_of_like_chunks(size_t first, size_t end) {

@@ -1,8 +1,8 @@
-#include "pool/purge_credit.h"
+#include "purge/purge_credit.h"
 
 #include "base/counters.h"
 #include "config/options.h"
-#include "pool/purge.h"
+#include "purge/purge.h"
 
 #define BYTES_A_MS ((int64_t)64 << 10)
 enum { REFAULT_COST = 2 };

@@ -3,8 +3,8 @@
  * A granule that goes back and is wanted again costs some 16 µs: a system call and 16 page faults. Each millisecond of the process's
  * processor time earns one; what goes back spends it, and what is wanted again costs it twice more. So faults on such
  * memory take at most 1.6 % of the processor time. In debt nothing goes back early, and as many bytes stay for longer. */
-#ifndef HAK_POOL_PURGE_CREDIT_H
-#define HAK_POOL_PURGE_CREDIT_H
+#ifndef HAK_PURGE_PURGE_CREDIT_H
+#define HAK_PURGE_PURGE_CREDIT_H
 
 #include <stdint.h>
 
