@@ -198,7 +198,7 @@ static void drop_part(struct hak_heap *part) {
   store_release(&part->state, NAMED_UNUSED); /* all earlier writes to it; pairs with named_is */
   lock_take(&heaps_lock, &stray_counters);
   hand_counters_on(&part->owner.counters);
-  put_record(part, part->slabs.used != 0); /* a slab is left when a free came too late */
+  put_record(part, part->owner.owned != NULL); /* a slab is left when a free came too late */
   lock_give(&heaps_lock);
 }
 
@@ -319,7 +319,6 @@ void named_after_fork(const struct hak_heap *used) {
     if (named_serves(heap)) cut_off(heap);
   }
   lock_reset_in_child(&heaps_lock); /* a record that was being taken is in use for good */
-  slab_set_after_fork();
 }
 
 COLD static struct hak_heap *next_successor(struct hak_heap *heap) {

@@ -18,8 +18,8 @@
 #define HAK_NAMED_NAMED_HEAP_H
 
 #include "foreign/pointer.h"
-#include "named/slab_set.h"
 #include "purge/purge.h"
+#include "slab/owner.h"
 
 enum named_state {
   NAMED_UNUSED,    /* destroyed, or not made yet */
@@ -40,7 +40,6 @@ struct hak_heap {
   struct owner owner; /* its number is the record's */
 
   /* Under the owner's latch. */
-  struct slab_set slabs;
   uint32_t first_range; /* its first granule; NO_RANGE: none. Linked through range_record.h */
 
   /* Written under the latch, except where a comment differs; read by any thread. */

@@ -22,21 +22,13 @@ static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
   if (!load_relaxed(&heap->bins[class].slab_count) || !latch_try(heap)) return;
   struct slab *slab = adopt_listed(heap, &lane->owner, class);
   latch_give(heap);
-  if (!slab) return;
-  slab_set_add(&lane->slabs, slab);
-  slab_list(slab, &lane->owner);
+  if (slab) slab_list(slab, &lane->owner);
 }
 
-/* NULL without memory. A new slab is noted in the heap's set before any of its blocks is handed out. */
 struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
-  struct bin *bin = &heap->owner.bins[class];
   struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
-  if (!slab_set_make_room(&heap->slabs, &heap->owner)) return NULL;
   if (named_is(heap, NAMED_LANE) && !has_own(&heap->owner, class)) adopt_from_heap(heap, class);
-  uint32_t slabs_before = load_relaxed(&bin->slab_count);
-  struct slab *slab = supply_climb(&supply);
-  if (slab && load_relaxed(&bin->slab_count) != slabs_before) slab_set_add(&heap->slabs, slab);
-  return slab;
+  return supply_climb(&supply);
 }
 
 void named_slabs_put_back(struct hak_heap *heap, void *block) {
@@ -144,17 +136,14 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
 
 uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury) {
   owner_collect_all(&heap->owner);
-  size_t next = 0;
-  for (struct slab *slab; (slab = slab_set_next(&heap->slabs, &heap->owner, &next));) {
+  struct slab *next;
+  for (struct slab *slab = heap->owner.owned; slab; slab = next) {
+    next = slab->next_owned; /* this one may be released */
     slab_collect(slab, &heap->owner);
     if (load_relaxed(&slab->owner) != &heap->owner) continue;
     uintptr_t refused = UNLIKELY(bury != NULL) ? bury_blocks(heap, slab, bury) : 0;
     if (UNLIKELY(refused)) return refused;
     give_slab(heap, slab);
   }
-  uint32_t kept = 0;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    kept += load_relaxed(&heap->owner.bins[class].slab_count);
-  if (LIKELY(!kept)) slab_set_clear(&heap->slabs);
   return 0;
 }

@@ -12,7 +12,7 @@ static struct slab *take_over(struct slab *slab, struct owner *from, struct owne
   if (!slab) return NULL;
   ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
-  bin_loses_slab(&from->bins[slab->class]);
+  owner_loses_slab(from, slab);
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);

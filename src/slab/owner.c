@@ -32,12 +32,37 @@ static bool bin_is_valid(const struct bin *bin) {
   return are_sums_right && is_end_valid(bin) && (!bin->current || !bin->current->is_listed);
 }
 
-bool owner_is_valid(const struct owner *owner) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    if (bin_is_valid(&owner->bins[class])) continue;
-    return load_relaxed(&owner->state) == OWNER_LOST; /* relaxed: changed under the latch */
-  }
+static bool are_owned_valid(const struct owner *owner) {
+  const struct slab *slab = owner->owned, *before = NULL;
+  for (uint32_t probe = 0; slab && probe < LAW_PROBES;
+       before = slab, slab = slab->next_owned, probe++)
+    if (slab->previous_owned != before || load_relaxed(&slab->owner) != owner) return false;
   return true;
+}
+
+static bool are_lists_valid(const struct owner *owner) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    if (!bin_is_valid(&owner->bins[class])) return false;
+  }
+  return are_owned_valid(owner);
+}
+
+bool owner_is_valid(const struct owner *owner) {
+  /* relaxed: changed under the latch. */
+  return are_lists_valid(owner) || load_relaxed(&owner->state) == OWNER_LOST;
+}
+
+void owner_link_slab(struct owner *owner, struct slab *slab) {
+  slab->previous_owned = NULL;
+  slab->next_owned = owner->owned;
+  if (owner->owned) owner->owned->previous_owned = slab;
+  owner->owned = slab;
+}
+
+void owner_unlink_slab(struct owner *owner, struct slab *slab) {
+  struct slab *next = slab->next_owned, *previous = slab->previous_owned;
+  *(previous ? &previous->next_owned : &owner->owned) = next;
+  if (next) next->previous_owned = previous;
 }
 
 NOINLINE void latch_wait(struct owner *owner) {

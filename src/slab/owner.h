@@ -43,12 +43,6 @@ struct bin {
   uint16_t candidate;
 };
 
-/* A slab of the bin's class got this owner, or lost it. */
-INLINE void bin_gains_slab(struct bin *bin) { add_single_writer(&bin->slab_count, 1); }
-INLINE void bin_loses_slab(struct bin *bin) {
-  store_relaxed(&bin->slab_count, load_relaxed(&bin->slab_count) - 1);
-}
-
 struct owner {
   /* Constant, or nearly so: threads that look for slabs read this line of every owner. */
   uint32_t tag; /* its ranges' entries in the owner map, without their class */
@@ -58,6 +52,8 @@ struct owner {
 
   ATOMIC(uint32_t) thread_id; /* the kernel's, of the heap's thread; 0: none, or the first's */
   const char *name;           /* of a named heap; else NULL */
+  struct slab
+      *owned; /* a named heap's slabs, linked both ways, also the full ones; under the latch */
 
   /* Under the latch, which lies with what each slow path writes. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
@@ -88,6 +84,21 @@ enum latch {
 /* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
 INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
+/* Only a named heap must find its full slabs: all its blocks can be freed at once. */
+void owner_link_slab(struct owner *owner, struct slab *slab);
+void owner_unlink_slab(struct owner *owner, struct slab *slab);
+
+/* The slab got this owner, or lost it. */
+INLINE void owner_gains_slab(struct owner *owner, struct slab *slab) {
+  add_single_writer(&owner->bins[slab->class].slab_count, 1);
+  if (UNLIKELY(owner_is_named(owner))) owner_link_slab(owner, slab);
+}
+INLINE void owner_loses_slab(struct owner *owner, struct slab *slab) {
+  ATOMIC(uint32_t) *count = &owner->bins[slab->class].slab_count;
+  store_relaxed(count, load_relaxed(count) - 1);
+  if (UNLIKELY(owner_is_named(owner))) owner_unlink_slab(owner, slab);
+}
+
 /* Its slabs' entries in the owner map, without their class. */
 INLINE uint32_t owner_slab_tag(const struct owner *owner) {
   return owner_is_named(owner) || owner_is_hardened(owner) ? owner->tag : MAP_TAG_THREADS;

@@ -32,7 +32,8 @@ struct slab {
   SHOWN(uint8_t, class);
   uint8_t word_count;
   uint8_t slot_count;
-  ATOMIC(uint8_t) state; /* enum slot_state */
+  ATOMIC(uint8_t) state;                    /* enum slot_state */
+  struct slab *next_owned, *previous_owned; /* of a named heap's slabs: owner.h */
 
   /* Written by the owner only, under its latch. */
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */

@@ -6,7 +6,7 @@
 #include "slab/pages.h"
 
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
-  bin_gains_slab(&owner->bins[slab->class]);
+  owner_gains_slab(owner, slab);
   slab_set_map_entries(slab, owner_slab_tag(owner));
   store_relaxed(&slab->held_by, owner->tag | slab->class);
   /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */
@@ -313,7 +313,7 @@ RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
-  bin_loses_slab(&owner->bins[slab->class]);
+  owner_loses_slab(owner, slab);
   if (UNLIKELY(slab->has_free_pages)) { /* in the pool all of it counts as resident */
     slab->given_pages = slab->waiting_pages = 0;
     slab->has_free_pages = false;
