@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 from hakmem.blocks.conclusion import Conclusion
 from hakmem.blocks.evidence import Evidence, gather_evidence
 from hakmem.blocks.growing import Watched
+from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.profile.model import Frame, Profile, Sample
 from hakmem.profile.names import Sources
 from hakmem.views.leaks_text import print_sites
@@ -66,6 +69,26 @@ def test_one_leak_of_two_callers_is_one_verdict() -> None:
     assert "called by serve:12 (" in said
     assert ", poll:40 (" in said
     assert said.count("MiB/s") == 3
+
+
+@pytest.mark.parametrize(
+    ("definite", "perhaps", "said"),
+    [
+        (3, 0, "12.0 KiB in 3 blocks are definitely lost."),
+        (0, 2, "8.00 KiB in 2 blocks are perhaps lost"),
+        (0, 0, ""),
+    ],
+)
+def test_a_site_that_grows_hides_no_block_that_is_lost(definite: int, perhaps: int, said: str) -> None:
+    """A cache that fills beside a leak: the leak's site need not grow by more than chance."""
+    evidence = evidence_of(watched(samples_of(SERVE, 60, np.random.default_rng(5))))
+    reached = SimpleNamespace(
+        definite=Sum(definite, 4096 * definite), perhaps=Sum(perhaps, 4096 * perhaps), freeze_tells=True
+    )
+    verdict = Conclusion(1, ["x"], False, "1.0", evidence, cast(Leaks, reached)).verdict
+    assert verdict.startswith("leak (x.c:5) grows by ")
+    assert said in verdict
+    assert ("lost" in verdict) == bool(said)
 
 
 def test_callers_with_too_few_samples_add_up() -> None:

@@ -43,7 +43,12 @@ class Conclusion(Whose):
     @property
     def has_leaks(self) -> bool:
         """Without doubt: blocks that are only perhaps lost are none."""
-        return bool(self.keeping or (self.reached is not None and self.reached.definite.blocks))
+        return bool(self.keeping) or self.has_lost
+
+    @property
+    def has_lost(self) -> bool:
+        """Definitely, by all scans."""
+        return self.reached is not None and self.reached.definite.blocks > 0
 
     @property
     def verdict(self) -> str:
@@ -53,8 +58,9 @@ class Conclusion(Whose):
             named = [sentence(site, self.evidence, self.reached) for site in keeping[:NAMED_MAX]]
             more = len(keeping) - len(named)
             rest = [f"And {counted(more, 'more site')}."] if more > 0 else []
-            is_open = self.reached is not None and not self.reached.definite.blocks
-            return " ".join([*named, *rest, *([self._perhaps()] if is_open else [])]).strip()
+            is_told = any(site.is_lost for site in keeping)
+            lost = "" if is_told and self.has_lost else self._lost() if self.has_lost else self._perhaps()
+            return " ".join([*named, *rest, lost]).strip()
         after = f"Next: {self.next_command}" if self.next_command else ""
         return " ".join(filter(None, [*self._other(), self._lost(), after])) or "Nothing can be said."
 
