@@ -6,7 +6,6 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "profile/control.h"
-#include "profile/sampled_slabs.h"
 #include "profile/trace_ring.h"
 
 bool divert_wants_ticks(void) { return options.guard && guarded_fits(0, 1); }
@@ -114,7 +113,6 @@ void divert_look(struct heap *heap) {
     drop_lots(heap);
   }
   sampler->unlooked = LOOK_BYTES;
-  if (!is_on) sampled_slabs_release(&heap->owner.counters);
   store_relaxed(&sampler->generation, profile_generation_of(word));
 }
 

@@ -6,7 +6,6 @@
 #include "foreign/pointer.h"
 #include "guard/guarded.h"
 #include "hardened/nothing.h"
-#include "profile/sampled_slabs.h"
 #include "ranges/big.h"
 #include "ranges/large.h"
 #include "slab/slab.h"
@@ -77,12 +76,6 @@ INLINE bool ask_slab(uintptr_t address, uint32_t entry, const char *verb, size_t
   if (UNLIKELY(!slab_block_starts_at(&slab_starts[class], address % GRANULE_BYTES)))
     return ask_named_slab(address, entry, verb, usable_bytes);
   *usable_bytes = class_bytes(class);
-  return true;
-}
-
-static bool ask_sample(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
-  if (!sampled_slabs_has(address)) return ask_none(address, entry, verb, usable_bytes);
-  *usable_bytes = class_bytes(map_slab_class(entry));
   return true;
 }
 

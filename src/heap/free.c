@@ -128,12 +128,6 @@ RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker
 
 /* ---- blocks of other kinds --------------------------------------------------------------------------------- */
 
-static void free_sample(void *block, uint32_t entry, enum maker maker) {
-  (void)entry, (void)maker;
-  sampling_free(heap_of_this_thread(), block);
-  reclaim_when_due(heap_of_thread);
-}
-
 static void free_hardened_slab(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
   struct heap *heap = heap_of_thread;

@@ -41,9 +41,8 @@ static void *take_block(struct hak_heap *named, unsigned class, const struct all
 
 /* Enters a lane if the heap has some, unless the whole heap must be checked. */
 static struct hak_heap *enter_part(struct hak_heap *named) {
-  bool is_whole = !os_is_multi_threaded() || owner_is_hardened(&named->owner) ||
-                  load_relaxed(&named->limit_bytes);
-  if (!is_whole) return named_enter_part(named);
+  bool is_whole = owner_is_hardened(&named->owner) || load_relaxed(&named->limit_bytes);
+  if (!is_whole) return named_enter_any(named);
   named_enter(named);
   return named;
 }

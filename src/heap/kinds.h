@@ -18,7 +18,6 @@
   KIND(slab,                 slab,                slab,       never)          /* for magazines */              \
   KIND(large,                large,               range,      range)          /* for magazines of ranges */    \
   KIND(big,                  range,               range,      range)                                           \
-  KIND(sample,               sample,              sample,     never)                                           \
   KIND(named_slab,           named_slab,          named_slab, never)                                           \
   KIND(named_range,          named_range,         range,      range)                                           \
   KIND(hardened_named_slab,  hardened_named_slab, hardened,   hardened)                                        \
@@ -44,7 +43,7 @@ INLINE enum kind kind_of_entry(uint32_t entry) {
   if (LIKELY(entry < MAP_TAG_NAMED))
     return UNLIKELY(is_hardened) ? KIND_hardened_slab : LIKELY(is_slab) ? KIND_slab : KIND_large;
   if (UNLIKELY(entry >= MAP_TAG_UNOWNED))
-    return UNLIKELY(is_hardened) ? KIND_hardened_range : is_slab ? KIND_sample : KIND_big;
+    return UNLIKELY(is_hardened) ? KIND_hardened_range : KIND_big;
   if (UNLIKELY(is_hardened)) return is_slab ? KIND_hardened_named_slab : KIND_hardened_named_range;
   return LIKELY(is_slab) ? KIND_named_slab : KIND_named_range;
 }

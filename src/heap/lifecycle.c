@@ -19,7 +19,6 @@
 #include "os/lock.h"
 #include "pool/slab_pool.h"
 #include "profile/control.h"
-#include "profile/sampled_slabs.h"
 #include "ranges/arena.h"
 #include "ranges/range_magazine.h"
 #include "reclaim/due.h"
@@ -199,7 +198,6 @@ static void go_on_alone(void) {
   lock_reset_in_child(&start_lock); /* the next caller completes the start */
   arenas_after_fork();
   slab_pool_after_fork();
-  sampled_slabs_after_fork();
   range_magazines_after_fork();
   named_after_fork(heap_of_thread->used);
   reclaim_after_fork();

@@ -4,10 +4,10 @@
 #include "checked/checked.h"
 #include "heap/kinds.h"
 #include "heap/tracing.h"
+#include "named/named_samples.h"
 #include "named/named_slabs.h"
 #include "profile/control.h"
 #include "profile/recording.h"
-#include "profile/sampled_slabs.h"
 #include "profile/samples.h"
 #include "ranges/big.h"
 #include "ranges/large.h"
@@ -132,7 +132,7 @@ void *sampling_take(struct heap *heap, const struct allocation *allocation) {
   unsigned class = small_class_of(heap, allocation);
   if (class == SLAB_CLASS_COUNT) return NULL;
   heap_enter(heap);
-  void *block = sampled_slabs_take(class, &heap->owner.counters);
+  void *block = named_samples_take(class);
   heap_leave(heap);
   return block;
 }
@@ -145,7 +145,7 @@ static uintptr_t address_of(const void *block) {
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
-/* Whether a free finds the sample: only that of these kinds looks. A slab has one when there was no memory for a slab of samples. */
+/* Whether a free finds the sample: only that of these kinds looks. A slab has one when there was no memory for the samples' heap. */
 static bool is_found_again(const void *block) {
   switch (kind_of_entry(owner_map_entry((uintptr_t)block))) {
     case KIND_none:
@@ -171,14 +171,6 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 }
 
 /* ---- free -------------------------------------------------------------------------------------------------------- */
-
-/* Removes the sample first: once free, the block may be reused. An address that is not a block has no sample. */
-void sampling_free(struct heap *heap, void *block) {
-  recording_remove((uintptr_t)block, block);
-  if (heap) heap_enter(heap);
-  sampled_slabs_give(block, heap_counters(heap));
-  if (heap) heap_leave(heap);
-}
 
 void sampling_note_freed_range(uintptr_t block) {
   struct range_info *info = range_info(granule_of(block));

@@ -2,9 +2,9 @@
  *
  *   malloc   armed: the slow path pops as the fast one would, a pass less      nearly always
  *            no passes: a lot is counted, which sets the passes, and whether a sample follows them
- *              Tiny, Mid     taken from a slab of samples (profile/sampled_slabs.h)
+ *              Tiny, Mid     taken from a heap of their own (named/named_samples.h)
  *              Large, Big    its range says so;   hardened mode: it is looked up at its free
- *   free     a sample's entry in the owner map names no slab class: it takes the slow path
+ *   free     of a block of that heap, as of any named heap's, or of a range: whether it has a sample
  *
  * To a profile an in-place resize is a free and a new block. */
 #ifndef HAK_HEAP_SAMPLING_H
@@ -34,13 +34,11 @@ int sampling_count(struct heap *heap, const struct allocation *allocation);
 INLINE int sampling_coins(struct heap *heap, const struct allocation *allocation) {
   return LIKELY(!sampling_wants_all(heap)) ? NOT_SAMPLED : sampling_count(heap, allocation);
 }
-/* A block in a slab of samples, or NULL: then any block will do. */
+/* A block of the samples' heap, or NULL: then any block will do. */
 void *sampling_take(struct heap *heap, const struct allocation *allocation);
 /* Records the block of a sampled request. */
 void sampling_note(struct heap *heap, const struct allocation *allocation, void *block, int coins);
 
-/* Frees a block whose entry in the owner map marks it as a sample. */
-void sampling_free(struct heap *heap, void *block);
 /* Called before a Large or Big block is freed. */
 void sampling_note_freed_range(uintptr_t block);
 /* Called when a block keeps place and size, and the program's requested bytes change. Returns it. */

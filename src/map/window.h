@@ -41,7 +41,7 @@ _Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
 #define MAP_TAG_NONE 0u           /* no owner: the block or slab is free */
 #define MAP_TAG_THREADS 0x100u    /* a thread's slab: all threads' magazines take its blocks */
 #define MAP_TAG_NAMED 0x80000000u /* and a named heap's number (named/named_heap.h) */
-/* Live, outside any heap: a Big block, or a slab of samples (profile/sampled_slabs.h). */
+/* Live, outside any heap: a Big block. */
 #define MAP_TAG_UNOWNED 0xFFFFFF00u
 
 /* Live blocks have a tag; free or unused granules have none. */
@@ -50,9 +50,6 @@ INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK)
 /* The class of a slab's or a range's blocks; SLAB_CLASS_COUNT or more for a range. */
 INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
 
-INLINE bool map_entry_is_sampled(uint32_t entry) {
-  return entry - MAP_TAG_UNOWNED < SLAB_CLASS_COUNT;
-}
 /* A live block, or a slab, of a named heap. */
 INLINE bool map_entry_is_named(uint32_t entry) {
   return entry - MAP_TAG_NAMED < MAP_TAG_UNOWNED - MAP_TAG_NAMED;

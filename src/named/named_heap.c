@@ -88,7 +88,6 @@ static struct hak_heap *take_record(void) {
   if (heap->owner.number != number) { /* not at each use: a round that is late reads them */
     heap->owner.number = number;
     heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_class;
-    heap->owner.name = heap->name;
   }
   heap->serial = ++serials;
   ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];
@@ -176,6 +175,7 @@ struct hak_heap *named_make(enum named_state state, const char *name) {
   if (!heap) return NULL;
   forget_figures(heap);
   named_set_name(heap, name);
+  heap->owner.name = state == NAMED_OF_SAMPLES ? NULL : heap->name;
   heap->stands_for = NULL;
   store_relaxed(&heap->users, 0);
   store_relaxed(&heap->thread_heap, NULL);
@@ -299,11 +299,12 @@ NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_hea
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
 
-/* Cuts off a part, and with a lane its heap. */
+/* Cuts off a part, and with a lane its heap. That of samples has no successor that stands for it: it looks as if it had been destroyed. */
 static void cut_off(struct hak_heap *part) {
-  struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : NULL;
-  store_relaxed(&part->state, NAMED_CUT_OFF);
-  if (heap && named_serves(heap)) store_relaxed(&heap->state, NAMED_CUT_OFF);
+  struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : part;
+  enum named_state state = named_is(heap, NAMED_OF_SAMPLES) ? NAMED_UNUSED : NAMED_CUT_OFF;
+  store_relaxed(&part->state, state);
+  if (named_serves(heap)) store_relaxed(&heap->state, state);
 }
 
 /* A heap that a lost thread was changing stays as it is: its blocks live, and can be freed one by one. */

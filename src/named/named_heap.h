@@ -22,11 +22,12 @@
 #include "slab/owner.h"
 
 enum named_state {
-  NAMED_UNUSED,    /* destroyed, or not made yet */
-  NAMED_OF_THREAD, /* a thread's heap with a name */
-  NAMED_CUT_OFF,   /* in a forked child: another thread was changing it; `successor` serves */
-  NAMED_IN_USE,    /* made by the program */
-  NAMED_LANE,      /* a lane of the heap in `stands_for` */
+  NAMED_UNUSED,     /* destroyed, or not made yet */
+  NAMED_OF_THREAD,  /* a thread's heap with a name */
+  NAMED_CUT_OFF,    /* in a forked child: another thread was changing it; `successor` serves */
+  NAMED_IN_USE,     /* made by the program */
+  NAMED_OF_SAMPLES, /* a heap profile's (named_samples.h) */
+  NAMED_LANE,       /* a lane of the heap in `stands_for` */
 };
 
 enum { HEAP_NAME_BYTES = 32, NAMED_LANES = 16 };
@@ -91,9 +92,10 @@ INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
   const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
   return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
 }
-/* The heap of a block, by its entry in the owner map; NULL when it is not a named heap's. */
+/* The heap of a block, by its entry in the owner map; NULL when it is not one that the program has made. */
 INLINE struct hak_heap *named_of_entry(uint32_t entry) {
-  return map_entry_is_named(entry) ? named_of_live_entry(entry) : NULL;
+  struct hak_heap *heap = map_entry_is_named(entry) ? named_of_live_entry(entry) : NULL;
+  return heap && heap->owner.name ? heap : NULL;
 }
 INLINE struct hak_heap *named_of_block(const void *block) {
   return named_of_entry(owner_map_entry((uintptr_t)block));
@@ -169,6 +171,13 @@ INLINE void named_leave_quickly(struct hak_heap *heap) {
   /* release: as word_give, which wakes waiting threads; pairs with word_try. */
   if (UNLIKELY(!cas_strong_acq_rel(&heap->owner.latch, &self, LATCH_FREE)))
     word_give(&heap->owner.latch);
+}
+
+/* The heap itself while the process has one thread, which needs no lane. */
+INLINE struct hak_heap *named_enter_any(struct hak_heap *heap) {
+  if (os_is_multi_threaded()) return named_enter_part(heap);
+  named_enter(heap);
+  return heap;
 }
 
 /* Collects remote frees of the heap and its lanes. Takes the latches, one after the other. */

@@ -8,7 +8,7 @@ enum { HEAPS_SHOWN = 20, NAME_COLUMN = HEAP_NAME_BYTES - 1 };
 _Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
 static bool is_there(const struct hak_heap *heap) {
-  return !named_is(heap, NAMED_UNUSED) && !named_is(heap, NAMED_LANE);
+  return !named_is(heap, NAMED_UNUSED) && heap->owner.name && !named_is(heap, NAMED_LANE);
 }
 
 static uint64_t live_bytes_of(const struct hak_heap *heap) {

@@ -21,7 +21,7 @@ static void add_class_counters(struct snapshot *snapshot, const struct heap *hea
 }
 
 static void add_owners(struct snapshot *snapshot) {
-  int64_t bytes_out = (int64_t)load_relaxed(&totals.sampled_live_bytes);
+  int64_t bytes_out = 0;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     add_counters(snapshot, &owner->counters);
     add_class_counters(snapshot, heap_of_owner(owner));

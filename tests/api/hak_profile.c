@@ -8,13 +8,15 @@
 
 enum { BLOCKS = 1000, BYTES = 1000, TEXT_BYTES = 1 << 16 };
 
-/* Bytes in live samples, as the report has them. */
-static unsigned long sampled_bytes(void) {
+/* Blocks that a profile has seen, as the report has them. */
+static unsigned long profiled_blocks(void) {
   static char text[TEXT_BYTES];
-  static const char name[] = "\"sampled_live_bytes\":";
+  static const char name[] = "\"profiled_blocks\":";
+  unsigned long blocks = 0;
   CHECK(hak_stats_json(text, sizeof text) < sizeof text);
-  const char *at = MUST(strstr(text, name));
-  return strtoul(at + sizeof name - 1, NULL, 10);
+  for (const char *at = text; (at = strstr(at, name));)
+    blocks += strtoul(at += sizeof name - 1, NULL, 10);
+  return blocks;
 }
 
 static void *blocks[BLOCKS];
@@ -44,15 +46,14 @@ static void *other_thread(void *unused) {
 static void check_other_thread(void) {
   pthread_t thread = thread_start(other_thread, NULL);
   while (atomic_load(&step) != 1) sched_yield();
-  CHECK(sampled_bytes() == 0);
+  unsigned long before = profiled_blocks();
   CHECK(hak_profile_start(64));
   atomic_store(&step, 2);
   while (atomic_load(&step) != 3) sched_yield();
-  CHECK(sampled_bytes() >= (BLOCKS - 10) * BYTES);
+  CHECK(profiled_blocks() >= before + BLOCKS - 10);
   hak_profile_stop();
   atomic_store(&step, 4);
   thread_join(thread);
-  CHECK(sampled_bytes() == 0);
 }
 
 int main(void) {
@@ -60,19 +61,22 @@ int main(void) {
   if (option && strcmp(option, "never") == 0) {
     CHECK(!hak_profile_start(64));
     take();
-    CHECK(sampled_bytes() == 0);
+    CHECK(profiled_blocks() == 0);
     hak_profile_stop();
     return 0;
   }
   take();
   give();
   CHECK(hak_profile_start(64));
+  CHECK(profiled_blocks() == 0);
   take();
-  CHECK(sampled_bytes() >= (BLOCKS - 10) * BYTES);
+  CHECK(profiled_blocks() >= BLOCKS - 10);
+  CHECK(!hak_heap_of(blocks[0])); /* nobody sees where samples lie */
   give();
   hak_profile_stop();
+  unsigned long before = profiled_blocks();
   take();
-  CHECK(sampled_bytes() == 0);
+  CHECK(profiled_blocks() == before);
   give();
   check_other_thread();
   CHECK(hak_profile_start(0)); /* again, at the rate that adapts */

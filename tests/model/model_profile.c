@@ -1,6 +1,5 @@
-/* src/profile: the table of live samples, and slabs of samples that are released while others take from them. */
+/* src/profile: the table of live samples, and that of their sites. */
 #include "map/metadata.h"
-#include "profile/sampled_slabs.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
 #include "slabs.h"
@@ -121,44 +120,6 @@ static const struct model_mutant site_mutants[] = {
 static const struct model_mutant first_site_mutants[] = {
     {"numbered in two steps", {{"take_number", "cas", "site_count", MODEL_SPLIT, 0}}}};
 
-/* ---- slabs of samples ------------------------------------------------------------------------------------------- */
-
-static void *last_block, *taken;
-
-/* All blocks of one slab but one are free; the profile is off, so it is released with the last. */
-static void set_up_slab(void) {
-  set_up_pool();
-  last_block = sampled_slabs_take(CLASS_32K, &strays[0]);
-  MODEL_REQUIRE(last_block);
-}
-
-static void give_last(void) {
-  MODEL_REQUIRE(sampled_slabs_give(last_block, &strays[model_self()]));
-}
-static void take_one(void) { taken = sampled_slabs_take(CLASS_32K, &strays[model_self()]); }
-
-/* Its class is the one that was asked for, and of its slab nothing else is taken. */
-static void require_taken(void) {
-  const struct slab *slab = slab_of_block((uintptr_t)taken);
-  uint32_t entry = owner_map_entry((uintptr_t)taken);
-  MODEL_REQUIRE(map_entry_is_sampled(entry) && map_slab_class(entry) == CLASS_32K);
-  MODEL_REQUIRE(load_relaxed(&slab->state) == SLOT_ACTIVE && slab->free_local == 0);
-  size_t index = ((uintptr_t)taken - slab->base) / slab->block_bytes;
-  MODEL_REQUIRE(load_relaxed(&slab->remote[0]) ==
-                (low_bits(slab->capacity) & ~(UINT64_C(1) << index)));
-}
-
-static void check_taken(void) {
-  require_taken();
-  MODEL_REQUIRE(sampled_slabs_give(taken, &strays[0]));
-  sampled_slabs_release(&strays[0]);
-  MODEL_REQUIRE(!map_entry_is_live(owner_map_entry((uintptr_t)last_block)));
-}
-
-static const struct model_mutant slab_mutants[] = {
-    {"a block taken in two steps", {{"take_from", "and", "remote", MODEL_SPLIT, 0}}},
-    {"collected in two steps", {{"collect_all", "exchange", "remote", MODEL_SPLIT, 0}}}};
-
 SCENARIO("profile-remove", .set_up = set_up_sample, .threads = {remove_first, remove_first},
          .check = check_removed, MUTANTS(remove_mutants));
 SCENARIO("profile-add", .set_up = set_up_sample, .threads = {remove_and_add, add_second},
@@ -167,5 +128,3 @@ SCENARIO("profile-site", .set_up = set_up_tables, .threads = {note_stack, note_s
          .check = check_site, MUTANTS(site_mutants));
 SCENARIO("profile-first-site", .set_up = set_up_first, .threads = {note_stack, note_other},
          .check = check_two_sites, .in_order = true, MUTANTS(first_site_mutants));
-SCENARIO("profile-release", .set_up = set_up_slab, .threads = {give_last, take_one},
-         .check = check_taken, .in_order = true, MUTANTS(slab_mutants));

@@ -80,6 +80,7 @@ ELSEWHERE = {
         "tests/unit/test_named_heap.c": ["heap/in_named.c", "named/named_ranges.c", "named/named_slabs.c"],
         "tests/unit/test_sampling.c": ["profile/control.c", "profile/recording.c", "profile/sampler.c"],
         "tests/unit/test_samples.c": ["profile/profile.c"],
+        "tests/unit/test_kinds.c": ["named/named_samples.c"],
         "tests/unit/test_tracing.c": ["profile/trace_ring.c"],
     },
 }

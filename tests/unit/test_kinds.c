@@ -4,7 +4,7 @@
 #include "cache/divert.h"
 #include "guard/guarded.h"
 #include "heaps.h"
-#include "profile/sampled_slabs.h"
+#include "named/named_samples.h"
 
 enum { SIZE = 100, CLASS_112 = 7, LARGE = 200 << 10, BIG = 3 << 20 };
 
@@ -46,7 +46,10 @@ CHILD_TEST(kinds_of_plain_mode) {
   require_freed_once(big, KIND_big, BIG);
   require_freed_once(hak_heap_malloc(heap, SIZE), KIND_named_slab, SIZE);
   require_freed_once(hak_heap_malloc(heap, LARGE), KIND_named_range, LARGE);
-  require_kind(sampled_slabs_take(CLASS_112, &stray_counters), KIND_sample);
+  char *sample = named_samples_take(CLASS_112), *other = named_samples_take(CLASS_112);
+  REQUIRE(!hak_heap_of(sample));
+  require_freed_once(sample, KIND_named_slab, 112);
+  hak_free(other);
 }
 
 /* A size that hak_calloc rounds up is the size that a sized free names. */

@@ -1,5 +1,6 @@
 /* src/named: records, slabs and ranges of heaps that the program makes; and src/heap/in_named.c, what it does with them. */
 #include "named/named_heap.h"
+#include "named/named_samples.h"
 
 #include "heap/in_named.h"
 #include "heaps.h"
@@ -244,6 +245,24 @@ CHILD_TEST(cut_off_lane) {
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
+
+static struct hak_heap *part_of(void *block) {
+  return named_of_live_entry(owner_map_entry((uintptr_t)block));
+}
+
+/* That of samples: the child's next one lies in another heap, and nobody sees either. */
+CHILD_TEST(cut_off_samples) {
+  void *block = named_samples_take(CLASS_64);
+  struct hak_heap *heap = part_of(block);
+  store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
+  named_after_fork(NULL);
+  void *other = named_samples_take(CLASS_64);
+  REQUIRE(other && part_of(other) != heap && named_is(part_of(other), NAMED_OF_SAMPLES));
+  REQUIRE(!named_is(heap, NAMED_CUT_OFF) && !hak_heap_of(block) && !hak_heap_of(other));
+  hak_free(block);
+  hak_free(other);
+  REQUIRE(load_relaxed(&heap->freed_remotely) == 1 && !part_of(other)->owner.bytes_out);
+}
 
 /* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
 CHILD_TEST(cut_off) {

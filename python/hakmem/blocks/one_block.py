@@ -228,10 +228,9 @@ def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading, window = block_map.reading, block_map.window
-    # The record of a slab for the samples of a profile may still name an owner.
+    # Named heaps, that of samples among them, have numbers of their own.
     granule = int(window.granule_of(block_map.starts_of(np.array([block])))[0])
-    number = int(window.owner_map[granule]) - reading.schema.constant("map_tag_unowned")
-    if 0 <= number < reading.schema.constant("slab_class_count"):
+    if int(window.owner_map[granule]) >= reading.schema.constant("map_tag_named"):
         return None
     row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
     if row < 0:

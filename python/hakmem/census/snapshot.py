@@ -193,7 +193,7 @@ def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int
     slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
     if len(reading.named.all_owners):
         slab_bytes += int(reading.named.all_owners["bytes_out"].sum())
-    apart = ("sampled_live_bytes", "large_live_bytes", "big_live_bytes")
+    apart = ("large_live_bytes", "big_live_bytes")
     taken = slab_bytes + sum(totals.get(name, 0) for name in apart)
     kept_bytes = range_magazine_bytes(reading.target.memory, reading.schema, reading.heaps)
     return max(0, taken - cached_bytes - kept_bytes)
