@@ -206,7 +206,8 @@ class PostgresServer(ServerProgram):
         data = folder / "data"
         _copy(_database(), data)
         settings = [f"unix_socket_directories={folder}", *SETTINGS.split()]
-        command = ["postgres", "-D", str(data), *(word for each in settings for word in ("-c", each))]
+        # With its path: the server looks for its own files beside itself, by its first argument or PATH.
+        command = [self.servers[0], "-D", str(data), *(word for each in settings for word in ("-c", each))]
         return Start(command, str(folder), (data / "postmaster.pid", "ready"))
 
     def load(self, address: str | int, size: int) -> None:
