@@ -53,6 +53,13 @@ def _usual_signals() -> None:
             signal.signal(number, handlers.get(number, signal.SIG_DFL))
 
 
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell exports its width, and in a worker of pytest Python 3.13 does: the tool would fit its tables."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def run_group(
     cmd: Command, environment: Mapping[str, str], timeout: float, stdin: str | None, cwd: Path | None
 ) -> Result:

@@ -163,7 +163,7 @@ def test_cgroup(mode: str, what: str, cgroup: Cgroup, run_program: Run) -> None:
         stats=False,
     )
     assert result.returncode == 0, result.stderr
-    no_limit = "no memory limit of a cgroup is known to take a part of; ignored"
+    no_limit = "no cgroup memory limit found to take a percentage of; ignored"
     lines = result.stderr.splitlines()
     assert len(lines) <= (1 if environment else 0)
     assert all(line.endswith(no_limit) for line in lines)
