@@ -10,12 +10,12 @@ void batch_flush(struct heap *heap, unsigned class);
 /* Empties one magazine.  Takes the latch. */
 void batch_flush_whole(struct heap *heap, unsigned class);
 
-/* The same under the latch. */
+/* batch_flush_whole under the latch. */
 void batch_flush_all(struct heap *heap, unsigned class);
 
-/* The same of blocks that a refill has just brought: no page becomes free. */
+/* batch_flush_whole for blocks that a refill has just brought: no page becomes free. */
 void batch_undo_refill(struct heap *heap, unsigned class);
-/* Sends one block home by a starter heap (cache/starter.h), and returns it; NULL while others keep those. */
+/* Gives one block to its slab by a starter heap (cache/starter.h), and returns it; NULL while other threads hold all of those. */
 void *starter_give(unsigned class, void *block);
 
 /* Before the system is asked for a SuperSlab (docs/decisions/0022): a magazine of a class that the program no longer uses can hold a

@@ -20,7 +20,7 @@ enum supply_kind {
  * pages. Neither such a rung nor a loan completes the batch of rungs above: a smaller batch is better. */
 #define SUPPLY_LADDER                                                                              \
   RUNG(current, refill_current, OWN, FOR_ALL, false, "blocks that came back to the current slab")  \
-  RUNG(pending, refill_pending, REUSE, FOR_ALL, false, "slabs of the own pending queue")           \
+  RUNG(pending, refill_pending, REUSE, FOR_ALL, false, "slabs of its pending queue")               \
   RUNG(active_drain, refill_active_drain, REUSE, FOR_ALL, false,                                   \
        "remote frees of the current slab")                                                         \
   RUNG(partial, refill_partial, REUSE, FOR_ALL, false, "the class's partial list")                 \

@@ -37,7 +37,7 @@ bool checked_end_silently(uintptr_t block, uint32_t entry);
 /* Frees a thread's block of a slab, by its map entry, that must have been made by `maker`; `heap` may be NULL. True when memory went back
  * to slabs. */
 bool checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
-/* The same for a range. One that a named heap has given up: `entry` is its entry while it was the heap's, so that reports name that
+/* checked_free for a range. One that a named heap has given up: `entry` is its entry while it was the heap's, so that reports name that
  * heap. `verb` as above. */
 void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                         const char *verb);
@@ -46,12 +46,12 @@ void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum
 bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes);
 /* The bytes that were asked for, without a report: false when the block of a slab is free. */
 bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes);
-/* The same for the live range that begins at `granule`; `is_safe`: read through the system, safely even if another thread frees it
+/* As checked_slab_block, for the live range that begins at `granule`; `is_safe`: read through the system, safely even if another thread frees it
  * meanwhile. */
 size_t checked_range_block(size_t granule, bool is_safe);
 /* Changes the requested bytes, when the block has room; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
-/* The same for a block that has room and cannot move: to the smallest size that its trailer can hold. */
+/* For a block that has room and cannot move: to the smallest size that its trailer can hold. */
 void checked_shrink(uintptr_t block, size_t bytes);
 /* The maker of a live block. */
 enum maker checked_maker(uintptr_t block);

@@ -147,7 +147,7 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
 
 /* ---- realloc ------------------------------------------------------------------------------------------------- */
 
-/* The pages after the block are closed, so that one call opens those that it grows by. Those of free neighbours mostly are, too. */
+/* The pages after the block are closed, so that one call opens those that it grows by. Pages of free neighbours are mostly closed as well. */
 static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters *counters) {
   struct range_info *info = range_info(granule);
   size_t before = info->granules;

@@ -20,8 +20,8 @@ static unsigned parse_percent(const char *text) {
 static uint64_t part_of_cgroup(const char *name, const char *text, unsigned percent) {
   uint64_t limit = os_cgroup_read()->memory_bytes;
   if (limit != OS_CGROUP_NONE) return limit / 100 * percent;
-  report_line("warning: %s=%s: no memory limit of a cgroup is known to take a part of; ignored",
-              name, text);
+  report_line("warning: %s=%s: no cgroup memory limit found to take a percentage of; ignored", name,
+              text);
   return 0;
 }
 

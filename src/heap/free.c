@@ -20,7 +20,8 @@
 #include "reclaim/idle.h"
 #include "slab/batch_free.h"
 
-/* The first block of a class goes home, however often: its slab knows if it was freed before, as a thread without a heap may have done. */
+/* Until a class has a magazine, its first freed block goes to its slab: only the slab can tell that the thread, while it had no heap, has
+ * freed it before. */
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   void **at = magazine->top;

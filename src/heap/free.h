@@ -10,7 +10,7 @@ void heap_free_slow(void *block);
 void heap_delete_slow(void *block);
 void heap_delete_array_slow(void *block);
 
-/* The same, of a block that must have been made by `maker`: hardened mode knows. */
+/* Frees a block that must have been made by `maker`, as hardened mode checks. */
 void heap_free_made(void *block, enum maker maker);
 
 #endif

@@ -9,9 +9,9 @@
 /* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a wrong size. */
 void heap_delete_sized_slow(void *block, size_t size);
 void heap_delete_array_sized_slow(void *block, size_t size);
-/* The same for free: the block may have been shrunk since. */
+/* As those, for free: the block may have been shrunk since. */
 void heap_free_sized_slow(void *block, size_t size);
-/* The same for a block with an alignment, of any size. */
+/* For a block of any size with an alignment. */
 void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker);
 
 #endif

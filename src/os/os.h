@@ -79,7 +79,7 @@ uint64_t os_random(void);
 uint32_t os_process_id(void);
 /* The kernel's number of this thread. */
 uint32_t os_thread_id(void);
-/* The same; of a child of vfork, which leaves to its parent's thread what it stores, that thread's. */
+/* os_thread_id; in a child of vfork, whose stores its parent's thread inherits, that thread's. */
 uint32_t os_lasting_thread_id(void);
 /* Whether another process than the one whose memory this is runs this thread: a child of vfork, or of
  * clone with CLONE_VM. Such a guest may end at any instruction and take no thread with it but its
@@ -142,7 +142,7 @@ void os_sleep_ms(uint64_t milliseconds);
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-/* Sleeps while *word == expected, at most timeout_ms (0 = for ever); may wake without cause. */
+/* Sleeps while *word == expected, at most timeout_ms (0: no limit); may wake without cause. */
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
 bool os_is_real_time(void); /* the calling thread: it runs before all that are not */

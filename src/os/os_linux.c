@@ -158,8 +158,8 @@ static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_
 
 /* Sleeps in futex() on a private word: filters that forbid nanosleep allow futex. */
 static void sleep_ns(uint64_t ns) {
-  static ATOMIC(uint32_t) nobody_wakes;
-  wait_ns(&nobody_wakes, 0, ns);
+  static ATOMIC(uint32_t) private_word;
+  wait_ns(&private_word, 0, ns);
 }
 
 void os_yield(void) { sleep_ns(1); }

@@ -10,7 +10,7 @@ void profile_start(void);
 /* Applies HAKMEM_KEEPER: the process's memory can be read after its end. Called at load, since it may allocate (dlsym does in static
  * programs). */
 void profile_keep(void);
-/* In a forked child, which has memory of its own: the same; and it is not traced. */
+/* In a forked child: starts the child's own keeper, and ends its trace. */
 void profile_after_fork(void);
 
 /* Switches a profile on for the program itself, with this R (0: adaptive) and without an end, or off. False where profiles are refused.

@@ -110,7 +110,7 @@ static bool is_younger(uint32_t at, uint32_t stamp_ms) {
   return (int32_t)(range_record(at)->info.stamp_ms - stamp_ms) > 0;
 }
 
-/* The youngest range that is not younger, or NO_RANGE; a range freed just now is the youngest of all. Only DIRTY ranges' age matters. */
+/* The youngest range that is at least as old as `info`, or NO_RANGE. A range freed just now goes last. Only DIRTY ranges' age matters. */
 RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
                                       enum range_kind kind) {
   uint32_t at = set->youngest;

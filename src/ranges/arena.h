@@ -3,8 +3,8 @@
  *   set    bins by size, with a bitmap of the non-empty ones (in the manner of TLSF, M. Masmano et al., 2004),
  *          and one list by age, oldest to youngest
  *
- * Free neighbours of one kind merge and get the age of the larger one, so that small frees beside it do not keep a big old range young
- * for ever. An arena's lock guards its sets and the records of its chunks; it is never held across a system call.
+ * Free neighbours of one kind merge and get the age of the larger one, so that small frees beside it do not keep a big old range
+ * young. An arena's lock guards its sets and the records of its chunks; it is never held across a system call.
  *
  *   law: a set's ranges are those that its bins hold, each in the bin of its size, and those of its list, which is in
  *        the order of their stamps; `granules` is their sum, and a bin's bit tells whether it is empty */

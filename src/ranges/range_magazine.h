@@ -28,7 +28,7 @@ struct range_magazines {
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
 };
 
-/* Whether every other thread can be made to pass a barrier: else the own thread pays for one at each use. Relaxed: read anew each time. */
+/* Whether every other thread can be made to pass a barrier: else the owning thread pays for one at each use. Relaxed: read anew each time. */
 extern ATOMIC(bool) range_magazines_have_barrier;
 
 /* The bytes in all threads' magazines; walks them. */
@@ -42,7 +42,7 @@ struct range_magazines *range_magazines_make(void);
 /* Called by the thread using them: they hold ranges, and others may look for them. */
 void range_magazines_join(struct range_magazines *magazines);
 
-/* Around each use by the own thread; false while they are closed. */
+/* Around each use by the owning thread; false while they are closed. */
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   store_relaxed(&magazines->is_used, 1);
   keep_store_order(); /* the barrier of the thread that closes them is the rest */
@@ -110,10 +110,10 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
 /* The range's entry changed since it was kept: two threads had freed it at once. */
 void range_magazine_found_another(size_t granule, unsigned class);
 
-/* Moves half of the ranges that would lie beside this one to the cache, as far as they are there, and returns their number; or all ranges
- * of all classes. By the own thread. */
+/* Called by the owning thread. Moves half of this range's row to the cache, and returns the number moved. */
 unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
                               struct counters *counters);
+/* Called by the owning thread. Empties all rows into the cache. */
 void range_magazines_flush(struct range_magazines *magazines, struct counters *counters);
 /* Keeps ranges that come from the cache; those without room go to the arenas. */
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
@@ -121,7 +121,7 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
 
 /* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the round is bounded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters);
-/* Before the process grows by `bytes`: merges all ranges of the cache and of the own magazines (NULL: there are none), and at times those
+/* Before the process grows by `bytes`: merges all ranges of the cache and of the calling thread's magazines (NULL: it has none), and at times those
  * of others. Where blocks are mostly untouched others' ranges go to the cache, and nothing else is done. False: nothing was done. */
 bool range_magazines_merge(struct range_magazines *own, size_t bytes, struct counters *counters);
 

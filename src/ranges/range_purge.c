@@ -124,7 +124,7 @@ static size_t give_parts_back(struct purge *purge, size_t first, enum range_kind
   return *now == RANGE_UNMAPPED ? end : first; /* without records for a cut all of it is one kind */
 }
 
-/* True when the system took any of it. The rest counts as freed just now: others come first. */
+/* True if any page was purged. The rest is stamped as freed just now, so that other ranges are tried first. */
 static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
                           struct counters *counters) {
   struct range *head = range_record(first);

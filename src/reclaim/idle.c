@@ -193,8 +193,8 @@ void idle_shrink_magazines(struct heap *heap) {
 
 /* ---- memory that waits ---------------------------------------------------------------------------------------- */
 
-/* That costs a free 20 to 100 ns. While the program takes other slow paths, which look as well, a thousandth of the time that passes is
- * spent on it, within a decay time, unless it has freed nearly everything; else as much as lasts until the clock moves. */
+/* Each look costs a free 20 to 100 ns. If other slow paths look too, at most 10 looks a millisecond are made, within a decay time; else,
+ * and where nearly all has been freed, the thread keeps looking until the clock ticks. */
 enum { PASSES_A_MS = 10 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 

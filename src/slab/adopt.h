@@ -47,7 +47,7 @@ void owners_collect_ended(void);
 /* Latch. The owner's thread has ended: from now on all threads may adopt its slabs. Wholly free ones stay as well, for the thread that
  * takes the heap over; the next round of purging takes them. */
 void owner_park(struct owner *owner);
-/* The same of an owner whose thread expects to wait, without its wholly free slabs, which go to the pool; until its next slow path. */
+/* Offers the slabs of an owner whose thread expects to wait, until its next slow path. Wholly free ones go to the pool. */
 void owner_rest(struct owner *owner);
 
 #endif

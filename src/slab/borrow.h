@@ -10,7 +10,7 @@
 #include "slab/owner.h"
 
 /* Takes up to `wanted` blocks of the class that were freed into other owners' slabs; they stay those slabs'
- * and go home when they are flushed.  Returns how many. */
+ * and return to them when they are flushed. Returns their number. */
 unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
                        unsigned wanted);
 

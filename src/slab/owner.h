@@ -39,7 +39,7 @@ struct bin {
   /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
   ATOMIC(bool) has_served; /* blocks were taken since the last relief */
-  uint8_t lead;            /* of the own thread, without the latch: cache/fitted.h */
+  uint8_t lead;            /* by the owning thread, without the latch: cache/fitted.h */
   uint16_t candidate;
 };
 
@@ -50,7 +50,7 @@ struct owner {
   struct owner *next_of_all; /* list of all owners, never unlinked */
   ATOMIC(uint32_t) state;    /* enum owner_state; changed under the latch */
 
-  ATOMIC(uint32_t) thread_id; /* the kernel's, of the heap's thread; 0: none, or the first's */
+  ATOMIC(uint32_t) thread_id; /* kernel's number of the heap's thread; 0: none, or the first */
   const char *name;           /* of a named heap; else NULL */
   struct slab
       *owned; /* a named heap's slabs, linked both ways, also the full ones; under the latch */
@@ -156,7 +156,7 @@ INLINE void latch_give(struct owner *owner) {
 }
 
 /* Around fork: no other thread may adopt from the forking thread's owner meanwhile, or the child would find it half changed and its latch
- * held for ever; the thread itself may go on allocating. A signal handler may have interrupted it while it held its latch: then that
+ * held until it ends; the thread itself may go on allocating. A signal handler may have interrupted it while it held its latch: then that
  * stays held, here and in the child, where the thread goes on. */
 INLINE void latch_fork_begin(struct owner *owner) {
   if (load_relaxed(&owner->latch) == LATCH_OWN) return;
