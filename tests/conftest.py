@@ -55,7 +55,7 @@ def _usual_signals() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell exports its width, and in a worker of pytest Python 3.13 does: the tool would fit its tables."""
+    """A shell exports its width, a worker of pytest does under Python 3.13: the tool would fit its tables."""
     for name in ("COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
 
