@@ -12,7 +12,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ class Pattern:
     better: str
     trees: tuple[str, ...] = ()  # all if empty
 
-    @property
+    @cached_property
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self.text, re.MULTILINE)
 
@@ -243,6 +243,7 @@ def _template(source: str) -> Iterator[tuple[int, str]]:
     return ((number, line.strip()) for number, line in enumerate(source.splitlines(), start=1))
 
 
+@cache
 def texts(path: Path) -> list[tuple[int, str]]:
     return list(texts_of(path.suffix, path.read_text()))
 

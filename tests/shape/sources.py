@@ -1,5 +1,6 @@
 """The C sources as they include each other: folders of src/, and above them fortify/, another library."""
 
+import functools
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -9,6 +10,11 @@ SRC = ROOT / "src"
 def sources(*suffixes: str) -> list[Path]:
     tops = (SRC, ROOT / "fortify")
     return sorted(path for top in tops for path in top.rglob("*") if path.suffix in suffixes)
+
+
+@functools.cache
+def text_of(path: Path) -> str:
+    return path.read_text()
 
 
 def name_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 from results import captured
-from shape.sources import ROOT, sources
+from shape.sources import ROOT, sources, text_of
 
 PAGES = sorted(
     ROOT / name
@@ -40,22 +40,32 @@ kube_pod_info kube_pod_container_info
 abort_conf dirty_decay_ms muzzy_decay_ms percpu_arena prof_leak stats_print tcache_max""".split()
 
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY and page.parent.name != "decisions"]
-every_page_of_today = pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: str(page.relative_to(ROOT)))
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-@every_page
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
-    assert not [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+def on(pages: list[Path], pattern: str) -> list[tuple[Path, str]]:
+    """What matches, with its page."""
+    found = [(page, name) for page in pages for name in re.findall(pattern, text_of(page))]
+    assert found
+    return found
 
 
-@every_page_of_today
-def test_files_that_are_named_exist(page: Path) -> None:
-    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:c|h|def|py|cmake|ld|map|cc))`", page.read_text())
-    roots = [page.parent, *(ROOT / root for root in ROOTS)]
-    placeholders = [name for name in named if "NAME" in name]
-    assert not [n for n in named if n not in placeholders and not any((root / n).exists() for root in roots)]
+def test_links_lead_somewhere() -> None:
+    targets = on(PAGES, r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+    assert not [
+        (page.name, target)
+        for page, target in targets
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+
+
+def test_files_that_are_named_exist() -> None:
+    roots = [ROOT / root for root in ROOTS]
+    named = on(OF_TODAY, r"`([\w./-]+/[\w.-]+\.(?:c|h|def|py|cmake|ld|map|cc))`")
+    assert not [
+        (page.name, name)
+        for page, name in named
+        if "NAME" not in name and not any((root / name).exists() for root in (page.parent, *roots))
+    ]
 
 
 @functools.cache
@@ -90,12 +100,10 @@ def is_known(name: str) -> bool:
     return name in known_names() or (name.startswith("hakmem_") and table in known_names())
 
 
-@every_page_of_today
-def test_functions_that_are_named_exist(page: Path) -> None:
-    text = page.read_text()
-    named = set(re.findall(r"`([a-z]\w*_\w+)(?:\(\))?`", text))
-    named -= {name for _, names in beside(text) for name in names}
-    assert not {name for name in named if not is_known(name)}
+def test_functions_that_are_named_exist() -> None:
+    named = set(on(OF_TODAY, r"`([a-z]\w*_\w+)(?:\(\))?`"))
+    named -= {(page, name) for page in OF_TODAY for _, names in beside(text_of(page)) for name in names}
+    assert not {(page.name, name) for page, name in named if not is_known(name)}
 
 
 def beside(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -104,22 +112,21 @@ def beside(text: str) -> Iterator[tuple[str, list[str]]]:
         yield found["file"] or found["its_file"], re.findall(r"\w+", found["names"] or found["name"])
 
 
-@every_page_of_today
-def test_names_are_in_the_file_that_stands_beside_them(page: Path) -> None:
+def test_names_are_in_the_file_that_stands_beside_them() -> None:
     wrong = []
-    for file, names in beside(page.read_text()):
+    for file, names in (pair for page in OF_TODAY for pair in beside(text_of(page))):
         texts = [found for path, found in words_of_files().items() if f"/{path}".endswith(f"/{file}")]
         wrong += [(file, name) for name in names if not any(name in text for text in texts)]
     assert not wrong
 
 
-@every_page_of_today
-def test_options_that_are_named_exist(page: Path) -> None:
+def test_options_that_are_named_exist() -> None:
     table = (ROOT / "src/config/options.def").read_text()
     known = {f"HAKMEM_{field.upper()}" for field in re.findall(r"^OPTION\(\w+, (\w+)", table, re.MULTILINE)}
-    named = set(re.findall(r"\bHAKMEM_[A-Z_]+[A-Z]\b", page.read_text()))
     header = set(re.findall(r"\bHAKMEM_\w+", (ROOT / "include/hakmem/hakmem.h").read_text()))
-    assert named <= known | header | OPTIONS_OF_OTHERS
+    known |= header | OPTIONS_OF_OTHERS
+    named = on(OF_TODAY, r"\bHAKMEM_[A-Z_]+[A-Z]\b")
+    assert not {(page.name, name) for page, name in named if name not in known}
 
 
 def test_the_readme_is_short() -> None:
@@ -255,16 +262,15 @@ FACTS = (
 
 
 def values(path: Path, pattern: str) -> list[str]:
-    text = " ".join(path.read_text().split())
+    text = " ".join(text_of(path).split())
     found = re.search(pattern, text)
     assert found, f"{path.name} says nothing like {pattern!r} any more: mend or remove the fact"
     return [str(WORDS.get(group, group)).replace(",", "").lower() for group in found.groups()]
 
 
-@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact.page}: {fact.sentence}")
-def test_numbers_are_those_of_the_sources(fact: Fact) -> None:
-    page, source = place("docs", fact.page), place("src", fact.source)
-    assert values(page, fact.sentence) == values(source, fact.line)
+def test_numbers_are_those_of_the_sources() -> None:
+    said = [(fact, values(place("docs", fact.page), fact.sentence)) for fact in FACTS]
+    assert not [fact for fact, told in said if told != values(place("src", fact.source), fact.line)]
 
 
 def place(folder: str, name: str) -> Path:
@@ -273,7 +279,7 @@ def place(folder: str, name: str) -> Path:
 
 def test_the_exporter_has_one_port_and_not_that_of_another() -> None:
     """9100 to 9999 are allocated to other exporters, 9100 to node_exporter."""
-    texts = [page.read_text() for page in OF_TODAY]
+    texts = [text_of(page) for page in OF_TODAY]
     texts.append((ROOT / "python/hakmem/commands/export.py").read_text())
     ports = {port for text in texts for port in re.findall(r"(?:--listen |host-\d)\S*?:(\d{4,5})\b", text)}
     assert ports == {"19100"}
@@ -303,7 +309,7 @@ def test_rows_of_reliability_name_the_command_that_runs_them() -> None:
 
 def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
     """docs/RELIABILITY.md: "no suppressions"."""
-    text = "".join(path.read_text() for path in sources(".c", ".h"))
+    text = "".join(text_of(path) for path in sources(".c", ".h"))
     assert re.findall(r"no_sanitize.*?\(", text) == ["no_sanitize("]
     assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", text, re.MULTILINE) == ["word_at"]
     assert "(`word_at`)" in (ROOT / "docs/RELIABILITY.md").read_text()
