@@ -83,13 +83,11 @@ static void report_as_json_line(struct text *text) {
 
 COLD static void report_stats(const char *how) {
   if (scan_equals(how, "0")) return;
-  const char *mark = scan_past(how, "1:"), *text_file = scan_past(how, text_prefix);
-  const char *json_file = scan_past(how, json_prefix);
-  bool is_idle = is_idle_beside_another();
-  if (is_idle)
+  const char *text_file = scan_past(how, text_prefix), *json_file = scan_past(how, json_prefix);
+  if (is_idle_beside_another())
     report_line("no report: process %u uses another malloc; this libhakmem served no request",
                 os_process_id());
-  else if (mark || scan_equals(how, "1") || scan_equals(how, "text"))
+  else if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
     report_to_descriptor(report_as_json_line, exit_descriptor);
@@ -99,9 +97,6 @@ COLD static void report_stats(const char *how) {
   else
     report_line("warning: HAKMEM_STATS=\"%s\" is not 1, json, text:FILE or json:FILE; ignored",
                 how);
-  /* The file shows `hakmem run`, which started the program, that the report was written. */
-  int descriptor = mark && !is_idle ? create_file(mark) : -1;
-  if (descriptor >= 0) os_close(descriptor);
 }
 
 RESIDENT void reports_at_exit(void) {

@@ -191,7 +191,6 @@ def findings(tool: Tool, *words: str | int, **variables: str) -> Findings:
         ("HAKMEM_LIMIT_SOFT", "900T", "advice", "exceeds the", "the tighter limit decides"),
         ("HAKMEM_STATS", "tekst", "problem", "1, json, text:FILE or json:FILE", "no effect"),
         ("HAKMEM_STATS", "json:/nowhere/x", "problem", "/nowhere is not writable", "another directory"),
-        ("HAKMEM_STATS", "1:/nowhere/x", "problem", "/nowhere is not writable", "another directory"),
         ("HAKMEM_HELP", "yes", "problem", "0 or 1", "no effect"),
     ],
 )

@@ -67,6 +67,13 @@ def test_env_and_reports(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert tool("run", "--stats", "--json", "x", "ls").status == 2
 
 
+def test_a_program_that_skips_exit_handlers_ends_without_a_report(tool: Tool, tmp_path: Path) -> None:
+    program = ("/usr/bin/python3", "-c", "import os; os._exit(3)")
+    ended = tool("run", "--stats", "--", *program, TMPDIR=str(tmp_path))
+    assert (ended.status, ended.stderr) == (3, "")
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_that_are_no_programs(tool: Tool, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     for word, status, sentence in (

@@ -12,7 +12,7 @@ import pytest
 from hakmem.launch import scratch
 from hakmem.launch.scratch import PREFIX, Scratch, remove_stale
 from tool.conftest import Tool
-from tool.processes import begun, wait_until
+from tool.processes import begun
 
 WAITING = ("sh", "-c", "echo $$; read line")
 
@@ -46,16 +46,6 @@ def test_the_folder_of_a_killed_tool_goes_with_the_next(tool: Tool, tmp_path: Pa
             second.communicate("\n")
         os.kill(first.program, signal.SIGKILL)  # type: ignore[attr-defined]
     assert not folders(tmp_path)
-
-
-def test_the_watchers_folder_has_an_owner_as_long_as_it_watches(tool: Tool, tmp_path: Path) -> None:
-    """The tool has become the program: the watcher has its lock."""
-    with waiting(tool, tmp_path, "--stats") as process:
-        (owned,) = folders(tmp_path)
-        remove_stale(tmp_path)
-        assert folders(tmp_path) == [owned]
-        process.communicate("\n")
-    wait_until(lambda: not folders(tmp_path), "the mark's folder stays")
 
 
 def test_only_folders_without_an_owner_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,20 +130,3 @@ CHILD_TEST(write_a_file) {
   REQUIRE(length > 0 && json_value(report) == report + length - 1);
   REQUIRE(report[length - 1] == '\n');
 }
-
-/* The text goes to standard error; the file says that it did. */
-CHILD_TEST(write_and_mark) {
-  char path[64];
-  snprintf(path, sizeof path, "/tmp/hakmem-test-mark-%d", (int)getpid());
-  REQUIRE(access(path, F_OK));
-  options.stats = "1:/tmp/hakmem-test-mark-%p";
-  reports_at_exit();
-  int found = access(path, F_OK);
-  unlink(path);
-  REQUIRE(!found);
-  REQUIRE(strstr(os_fake.written, "fetched past the magazines"));
-  os_fake_forget_written();
-  options.stats = "1:/nowhere/at/all";
-  reports_at_exit();
-  REQUIRE(strstr(os_fake.written, "fetched past the magazines"));
-}

@@ -71,7 +71,7 @@ class Run(click.Command):
 class Asked:
     """The command line."""
 
-    stats: bool = option("--stats", help="Print hakmem's report on standard error when the program ends.")
+    stats: bool = option("--stats", help="Print hakmem's report on standard error when the program exits.")
     json_file: str | None = option(
         "--json",
         type=click.Path(dir_okay=False),
@@ -138,8 +138,8 @@ def command(asked: Asked) -> None:
     If the library cannot be preloaded into the program, the reason is printed and nothing is run. Otherwise
     the program replaces this process: signals and the exit status are its own.
 
-    With --stats or --json, a message says if the program exits without its report: through _exit, a signal,
-    or exec of a program without hakmem.
+    The report of --stats or --json is written by exit handlers: not if the program ends by _exit or a signal,
+    or executes a program without hakmem.
 
     With --profile the tool stays as the program's parent, sends signals on, and ends as the program did. Its
     last state is read however it ends; only what the OOM killer ends is lost, up to the last reading. See
@@ -167,19 +167,18 @@ def command(asked: Asked) -> None:
     examined = examine(asked.words, library)
     complain(examined)
     environment = environment_of(asked, examined, library)
-
-    def execute() -> NoReturn:
-        if asked.stats or report is not None:
-            launch_watched(asked.words, environment, report)
-        launch(asked.words, environment)
+    if asked.stats or report is not None:
+        environment[STATS_VARIABLE] = f"json:{report}" if report else "1"
 
     if watch is None:
-        execute()
+        launch(asked.words, environment)
     from hakmem.doctor.runtimes import hidden
 
     if unseen := hidden(runtime_named(examined), environment, examined.words):
         say(unseen)
-    run_kept(execute, environment, watch, "trace" if asked.trace else "profile")
+    run_kept(
+        partial(launch, asked.words, environment), environment, watch, "trace" if asked.trace else "profile"
+    )
 
 
 def checked_report(asked: Asked) -> Path | None:
@@ -318,24 +317,6 @@ def run_kept(
             say(f"the {what} ended early: {error}")
             child.wait()
     child.leave()
-
-
-def launch_watched(words: tuple[str, ...], environment: dict[str, str], json_file: Path | None) -> NoReturn:
-    """Requests the report, and a message if the program exits without it."""
-    from hakmem.launch.leaving import expected_file, expected_mark, watch
-
-    expected, option = (
-        (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
-    )
-    cancel = watch(expected, words[0]) if expected else None
-    if expected and cancel is None and not json_file:
-        option = "1"  # without a watcher, no marker
-    environment[STATS_VARIABLE] = option
-    try:
-        launch(words, environment)
-    finally:  # it was not run
-        if cancel is not None:
-            os.write(cancel, b"x")
 
 
 def absolute(name: str) -> Path:

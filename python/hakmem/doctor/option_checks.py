@@ -21,7 +21,7 @@ from hakmem.target.library import VARIABLE, find_library
 NAME = "options"
 TOOL_VARIABLES = (VARIABLE, DEBUG_VARIABLE)  # the tool's own: `hakmem run` does not pass them on
 STATS, HELP = "HAKMEM_STATS", "HAKMEM_HELP"
-STATS_KINDS = ("1:", "text:", "json:")
+STATS_KINDS = ("text:", "json:")
 QUIET_STATS = {"0", "1", "text", "json"}
 PROGRAM = "/bin/true"
 TIMEOUT_S = 10

@@ -1,6 +1,6 @@
-"""Folders of `hakmem run` for what must have a path: sockets, marks.  Private, and gone with their owner.
+"""Folders of `hakmem run` for what must have a path, such as sockets.  Private, and gone with their owner.
 
-    hakmem-run-XXXXXXXX/owner        locked by the process that made it, and by those that inherit the lock
+    hakmem-run-XXXXXXXX/owner        locked by the process that made it
 
 A process that is killed cannot clean up; its lock ends with it, in whatever namespace of PIDs it was.  So
 each process that makes a folder first removes those of this user whose owner file no process has locked."""
@@ -47,7 +47,6 @@ class Scratch:
             os.close(lock)  # it looked like one without an owner
 
     def remove(self) -> None:
-        """Called by its owner, or by the process that inherited its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 
