@@ -13,7 +13,7 @@ from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Mode, Profile, Sample
 from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import from_pprof
-from hakmem.profile.protobuf import Message, fields_of, numbers_of, signed, varint
+from hakmem.profile.protobuf import Message, Value, as_data, as_number, fields_of, numbers_of, signed, varint
 from hakmem.profile.sites import site_table
 from hakmem.profile.wrappers import without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
@@ -127,6 +127,31 @@ def test_we_read_what_we_wrote(named: Profile) -> None:
     assert [site.rounding.value for site in theirs.sites] == pytest.approx(
         [site.rounding.value for site in ours.sites], rel=0.01
     )
+
+
+def fields_by_number(data: memoryview) -> dict[int, list[Value]]:
+    found: dict[int, list[Value]] = {}
+    for field, value in fields_of(data):
+        found.setdefault(field, []).append(value)
+    return found
+
+
+def test_tables_are_as_servers_check_them(named: Profile) -> None:
+    """They are numbered from one on in their order; indices are inside."""
+    profile = fields_by_number(memoryview(gzip.decompress(to_pprof(named))))
+    texts = [bytes(as_data(text)) for text in profile[6]]
+    assert texts[0] == b""
+    for table in (3, 4, 5):
+        numbers = [dict(fields_of(as_data(row)))[1] for row in profile.get(table, [])]
+        assert numbers == list(range(1, len(numbers) + 1))
+    for row in profile[2]:
+        sample = fields_by_number(as_data(row))
+        values = [number for part in sample[2] for number in numbers_of(part)]
+        assert len(values) == len(profile[1])
+        for label in sample.get(3, []):
+            assert 0 < as_number(dict(fields_of(as_data(label)))[1]) < len(texts)
+        places = [number for part in sample.get(1, []) for number in numbers_of(part)]
+        assert all(0 < place <= len(profile[4]) for place in places)
 
 
 def test_intervals_of_samples_with_different_rates_stay() -> None:

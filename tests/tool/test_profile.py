@@ -127,7 +127,6 @@ def test_what_cannot_be_profiled(tool: Tool, sites: subprocess.Popen[str], tmp_p
     assert tool("profile", 2**22 + 1).status == ExitCode.GONE
     assert "neither a PID nor a core file" in tool("profile", tmp_path / "none").stderr
     assert "shows nothing" in tool("profile", sites.pid, "--on", "--live").stderr
-    assert "not the address of a server" in tool("profile", sites.pid, "--push", "nowhere").stderr
 
 
 def test_purge(tool: Tool, compiled: Compile, lib: Path) -> None:
@@ -204,19 +203,6 @@ def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None
     ended = tool("profile", sites.pid, "--off", "--for", "3s")
     assert ended.status == ExitCode.USAGE
     assert "--off ends a profile" in ended.stderr
-
-
-def test_what_no_server_took_is_kept(tool: Tool, sites: subprocess.Popen[str]) -> None:
-    ended = tool("profile", sites.pid, "--for", "1s", "--push", "http://127.0.0.1:9")
-    assert ended.status == ExitCode.FAILED
-    said = re.fullmatch(
-        r"hakmem: cannot send the profile to http://\S*: Connection refused; the profile is in (.*)\n",
-        ended.stderr,
-    )
-    assert said, ended.stderr
-    kept = Path(said[1])
-    assert load(kept).samples
-    kept.unlink()
 
 
 @pytest.mark.parametrize(

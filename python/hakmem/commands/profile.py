@@ -79,9 +79,6 @@ class Asked:
     )
     depth: int = DEPTH
     rows_max: int = SITES_MAX
-    push_url: str | None = option(
-        "--push", metavar="URL", help="Also send it to a server: http://HOST:4040 (Pyroscope), or any POST."
-    )
     with_internals: bool = INTERNALS
     as_json: bool = JSON
 
@@ -140,8 +137,6 @@ def command(asked: Asked) -> None:
         advice=ADVICE if opened.process is not None else "",
         with_internals=asked.with_internals,
     )
-    if asked.push_url:
-        pushed(gathered.profile, asked.push_url, is_kept=bool(asked.outputs))
     if not is_saved:
         raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
@@ -150,7 +145,6 @@ def command(asked: Asked) -> None:
 
 def checked(asked: Asked) -> dict[Path, Write]:
     """The writers of the files; whatever can be refused is refused before the work."""
-    from hakmem.profile.push import place_of
     from hakmem.views.profile_file import writer
 
     settings = asked.settings
@@ -168,8 +162,6 @@ def checked(asked: Asked) -> dict[Path, Write]:
     writers = {path: writer(path) for path in asked.outputs}
     for path in asked.outputs:
         check_writable(path)
-    if asked.push_url:
-        place_of(asked.push_url)
     return writers
 
 
@@ -204,19 +196,6 @@ def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
         say(error)
         return False
     return True
-
-
-def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
-    """Sends it; if that fails and no file has it, it is kept in one, and the error says where."""
-    from hakmem.profile.files import kept_elsewhere
-    from hakmem.profile.push import push
-
-    try:
-        push(profile, url)
-    except HakmemError as error:
-        if is_kept:
-            raise
-        raise HakmemError(f"{error}; {kept_elsewhere(profile)}") from None
 
 
 def name_unless_stopped(target: Target, gathered: Gathered) -> None:
