@@ -9,7 +9,7 @@ SITE_VENV := build/site-venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-all test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz mutate soak bench \
-        scaling lab coherence tune-self site fresh install uninstall deb dist format lint clean tools-library tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
+        scaling lab coherence site fresh install uninstall deb dist format lint clean tools-library tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64 plain-path
 
 help: ## this list
@@ -114,9 +114,6 @@ coherence: plain-path build/debug/build.ninja $(VENV)/ready ## cache lines that 
 
 lab: plain-path release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
-
-tune-self: plain-path release $(VENV)/ready | tools-bench ## hakmem's own constants, judged on recordings of programs, 7 minutes (QUICK=1: 3; ARGS='--build LIB')
-	@QUICK=$(QUICK) $(VENV)/bin/python lab/traces/run --tune $(ARGS)
 
 fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 15 minutes (SUITE=trixie, noble; QUICK=1: 5; MATRIX=.: a table of paths, users, locales, compilers, load, two hours; needs root)
 	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/$(if $(MATRIX),matrix,run)

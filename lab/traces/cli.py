@@ -21,12 +21,10 @@ from harness.paths import REPOSITORY
 from harness.selection import select
 from harness.tables import output_console
 from harness.workload import Length
-from rich.console import Console
 from rich.table import Table
 
 from traces import campaign
 from traces.record import OUTPUT, record
-from traces.tune import Corpus, settings, table, verdict
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-pthread", f"-I{HERE.parent}"]
@@ -43,14 +41,12 @@ POLICIES = (
     *(f"cache=32,own={kib},steady=4,lines=1" for kib in (256, 1024, 4096)),
 )
 THREADED = ("batch_transfer", "server", "producer_consumer-ring", "larson-*-4t", "mid_large_mt-4t", "tree-4t")
-REAL = ("python", "perl", "xmllint", "jq", "sqlite", "lua", "gawk", "g++", "redis")
-CORPUS = (*(f"real-{name}" for name in REAL), "server", "larson-mid-4t", "mid_large_mt-4t", "burst_idle")
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="lab/traces/run",
-        description="Records workloads of bench/, and replays each on simulated heaps or with other options.",
+        description="Records workloads of bench/, and replays each on simulated heaps.",
         epilog=f"Recordings lie in build/lab/traces until they are made anew. Policies: {' '.join(POLICIES)}",
     )
     add = parser.add_argument
@@ -58,11 +54,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--policy", nargs="+", metavar="POLICY", default=list(POLICIES), help="as simulate.c has them")
     add("--seconds", type=float, default=0.1, metavar="S", help="length of a timed workload (0.1)")
     add("--again", action="store_true", help="replay the recordings that lie there")
-    add("--tune", action="store_true", help="judge the constants of hakmem itself (make tune-self)")
     add("--campaign", action="store_true", help="replays against the programs themselves, on five mallocs")
-    add("--build", type=Path, nargs="+", metavar="LIB", default=[], help="libhakmem.so files judged as well")
     add("--rounds", type=positive, default=2 if IS_QUICK else 4, metavar="N",
-        help="with --tune and --campaign: replays of each value (4; QUICK=1: 2)")  # fmt: skip
+        help="with --campaign: replays on each malloc (4; QUICK=1: 2)")  # fmt: skip
     return parser.parse_args(arguments)
 
 
@@ -108,27 +102,17 @@ def simulated(recording: Path, policies: list[str]) -> Table:
     return table
 
 
-def tune(recordings: list[Path], options: argparse.Namespace, console: Console) -> None:
-    """Prints the table and the verdict."""
-    corpus = Corpus(recordings, say)
-    builds = [{"LD_PRELOAD": str(path.absolute())} for path in options.build]
-    judged = corpus.measure([*settings(), *builds], options.rounds)
-    console.print(table(judged))
-    print(verdict(judged, corpus.measure, say))
-
-
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     chosen = [f"real-{name}" for name in campaign.PROGRAMS] if options.campaign else [*THREADED, "real"]
-    workloads, unknown = select(options.only or ([] if options.tune else chosen))
-    if (options.tune or options.campaign) and not options.only:
-        corpus = chosen if options.campaign else CORPUS
-        workloads = [each for each in workloads if each.name in (corpus[::2] if IS_QUICK else corpus)]
+    workloads, unknown = select(options.only or chosen)
+    if options.campaign and not options.only:
+        workloads = [each for each in workloads if each.name in (chosen[::2] if IS_QUICK else chosen)]
     if unknown:
         say(f"no workload is called {', '.join(unknown)}: see bench/run --list")
         return 2
     length = Length(options.seconds, quick=True)
-    console, recordings, peaks, status = output_console(), [], [], 0
+    console, peaks, status = output_console(), [], 0
     for workload in workloads:
         recording = OUTPUT / f"{workload.name}.hkt"
         if missing := workload.missing():
@@ -141,18 +125,11 @@ def main(arguments: list[str]) -> int:
                 workload.prepare(length)
                 peaks.append(campaign.measure(workload, recording, length, options.rounds))
                 print(peaks[-1].row(), file=sys.stderr, flush=True)
-            elif not options.tune:
+            else:
                 console.print(simulated(recording, options.policy))
-            recordings.append(recording)
         except (BuildError, RunError, HakmemError, OSError) as error:  # it may run as another user
             say(f"{workload.name}: {error}")
             status = 1
     if peaks:
         print(campaign.markdown(peaks))
-    if options.tune and recordings:
-        try:
-            tune(recordings, options, console)
-        except HakmemError as error:
-            say(str(error))
-            status = 1
     return status

@@ -1,4 +1,4 @@
-"""The simulated heaps of lab/traces: traces written by hand have known figures; hakmem's own constants."""
+"""The simulated heaps of lab/traces: traces written by hand have known figures."""
 
 import subprocess
 import sys
@@ -20,7 +20,6 @@ from harness.workload import Length  # noqa: E402
 from traces.campaign import Peaks, markdown, measure  # noqa: E402
 from traces.cli import events_of, simulate, simulator  # noqa: E402
 from traces.record import recorder  # noqa: E402
-from traces.tune import Corpus, Judged, settings, table, verdict  # noqa: E402
 
 
 def write(path: Path, events: list[tuple[int, int, int, Op]]) -> Path:
@@ -112,15 +111,3 @@ assert os.system("g++ -fsyntax-only -xc++ /dev/null") == 0"""
     near = Peaks("c", exchanged.real, {"hakmem": 101, "glibc": 100, "x": 110})
     assert (exchanged.exchanged, near.exchanged) == (["hakmem < x", "glibc < x"], [])
     assert "peers: 1 of 2 programs; same ranking: 1," in markdown([exchanged, near])
-
-
-def test_own_constants(tmp_path: Path) -> None:
-    """A tiny trace is replayed with all settings; of made figures the second measurement decides."""
-    events = [(128 * i, 100, 1, op) for op in (Op.TAKE, Op.FREE) for i in range(1, 1000)]
-    judged = Corpus([write(tmp_path / "a.hkt", events)], print).measure(settings(), 2)
-    assert [one.setting for one in judged] == settings()
-    assert {"HAKMEM_DECAY_MS": "500"} in settings()
-    assert table(judged).row_count == 3 * len(judged) and judged[0].of["a"].shape == (3, 2)
-    good, bad = (Judged({}, {"a": np.full((3, 7), 0.9), "b": np.full((3, 7), one)}) for one in (1.009, 1.011))
-    for first, second, said in (good, good, "better"), (good, bad, "no other"), (bad, good, "no other"):
-        assert verdict([first], lambda *_, again=second: [again], print).startswith(said)

@@ -112,7 +112,7 @@ class Tuner:
         extent = self._trace.extent
         return (rounds * (len(SETTINGS) + 2) + 1) * (extent.last_ns - extent.first_ns) / NS_PER_S
 
-    def ratios(self, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
+    def _ratios(self, settings: Sequence[dict[str, str]], rounds: int) -> list[Ratios | None]:
         """Those of each setting; None where hakmem failed with it."""
         ones = [Contender(text_of(setting), self._hakmem.library, setting) for setting in settings]
         base = Contender(DEFAULTS, self._hakmem.library)
@@ -131,7 +131,7 @@ class Tuner:
 
     def outcome(self, goal: Goal, rounds: int) -> Outcome:
         """HakmemError if the trace cannot be replayed with the defaults."""
-        again, *found = self.ratios([{}, *SETTINGS], rounds)
+        again, *found = self._ratios([{}, *SETTINGS], rounds)
         tried = [Tried(setting, one) for setting, one in zip(SETTINGS, found, strict=True) if one]
         if again is None:
             raise HakmemError("this trace cannot be replayed twice with the defaults")
