@@ -8,11 +8,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from hakmem.census import reading
 from hakmem.census.snapshot import take
-from hakmem.profile import live
 from hakmem.profile import watch as watch_module
 from hakmem.profile.estimate import probabilities, probability
-from hakmem.profile.live import read_profile
+from hakmem.profile.live import read_profile, read_start
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
 from hakmem.profile.sites import site_table
 from hakmem.profile.watch import Names, SiteWatch
@@ -62,13 +62,18 @@ def test_merged_samples_have_the_same_sums(sites: subprocess.Popen[str]) -> None
         assert other.is_complete == site.is_complete
 
 
-def test_a_snapshot_that_is_there_is_not_taken_again(
-    sites: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heaps_are_read_once(sites: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not at all where there is a snapshot."""
     target = open_process(sites.pid)
     snapshot = take(target)
-    monkeypatch.setattr(live, "take", lambda *_: pytest.fail("it walks again"))
+    read = Mock(side_effect=reading.read_heaps)
+    monkeypatch.setattr(reading, "read_heaps", read)
+    start = read_start(target)
+    assert read.call_count == 1
+    assert read_profile(target, start=start).classes
+    assert read.call_count == 2
     profile = SiteWatch(target).read(snapshot)
+    assert read.call_count == 2
     # The program goes on between the two readings.
     assert site_table(profile).total_bytes == pytest.approx(snapshot.memory.live_bytes, rel=0.5)
 

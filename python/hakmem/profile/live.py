@@ -15,9 +15,10 @@ from itertools import dropwhile
 
 import numpy as np
 
+from hakmem.census.census import count
 from hakmem.census.figures import Snapshot
-from hakmem.census.reading import Reading, read_quick
-from hakmem.census.snapshot import read_counters, take
+from hakmem.census.reading import Reading, read_full
+from hakmem.census.snapshot import snapshot_of
 from hakmem.layout.memory import Doubles
 from hakmem.layout.schema import Schema
 from hakmem.profile.merging import KEY_BUSY, NS_PER_MS, Stack, merged
@@ -42,10 +43,7 @@ def is_known(schema: Schema) -> bool:
 
 def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
     """The live blocks and bytes of each class, by number; Big blocks have the one of their samples."""
-    found = {
-        item.number: (item.live_blocks or 0, (item.live_blocks or 0) * item.block_bytes)
-        for item in snapshot.classes
-    }
+    found = {item.number: (item.live_blocks or 0, item.live_bytes) for item in snapshot.classes}
     found[schema.constant("map_class_big")] = (snapshot.big.blocks or 0, snapshot.big.bytes)
     return found
 
@@ -65,8 +63,8 @@ def read_start(target: Target) -> Start:
     with making_sense(target):
         state = read_state(target)
         sites = _weights(_site_rows(target, state))
-        at_s, live = time.time(), counted(take(target), target.schema)
-        return Start(live, sites, _profiled(read_quick(target)), at_s, int(state["sessions"]))
+        at_s, (snapshot, profiled) = time.time(), read_counts(target)
+        return Start(counted(snapshot, target.schema), sites, profiled, at_s, int(state["sessions"]))
 
 
 def read_profile(
@@ -109,35 +107,38 @@ def read_profile(
         return profile
 
 
+def read_counts(target: Target) -> tuple[Snapshot, tuple[int, int]]:
+    """A full snapshot, and the blocks and bytes that were allocated while profiles were on."""
+    snapshot = snapshot_of(count(reading := read_full(target)))
+    return snapshot, _profiled(reading, snapshot.counters)
+
+
 def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None = None) -> list[ClassCount]:
-    """Exact; without `start` all that lives now may be from then."""
-    snapshot = snapshot or take(target)
-    now = counted(snapshot, target.schema)
+    """Exact; a snapshot that was just taken does not have what was allocated."""
+    if snapshot is not None:
+        return live_counts(snapshot, target.schema, start)
+    snapshot, (blocks, size) = read_counts(target)
+    earlier = start.profiled if start else (0, 0)
+    allocated = ClassCount(
+        NO_CLASS, 0, allocated_blocks=blocks - earlier[0], allocated_bytes=size - earlier[1]
+    )
+    return [*live_counts(snapshot, target.schema, start), allocated]
+
+
+def live_counts(snapshot: Snapshot, schema: Schema, start: Start | None) -> list[ClassCount]:
+    """Without `start` all that lives now may be from then."""
+    now = counted(snapshot, schema)
     before = start.live if start else now
     sizes = {item.number: item.block_bytes for item in snapshot.classes}
     found = [
-        ClassCount(
-            class_number=number,
-            block_bytes=sizes.get(number, 0),
-            live_blocks=blocks,
-            live_bytes=size,
-            before_blocks=before.get(number, (0, 0))[0],
-            before_bytes=before.get(number, (0, 0))[1],
-        )
-        for number, (blocks, size) in now.items()
-        if blocks or before.get(number, (0, 0))[0]
+        ClassCount(number, sizes.get(number, 0), *live, *before.get(number, (0, 0)))
+        for number, live in now.items()
     ]
-    blocks, size = _profiled(read_quick(target))
-    earlier = start.profiled if start else (0, 0)
-    found.append(
-        ClassCount(NO_CLASS, 0, allocated_blocks=blocks - earlier[0], allocated_bytes=size - earlier[1])
-    )
-    return found
+    return [one for one in found if one.live_blocks or one.before_blocks]
 
 
-def _profiled(reading: Reading) -> tuple[int, int]:
-    """Blocks and bytes that were allocated while profiles were on; Big ones by their requests."""
-    counters = read_counters(reading)
+def _profiled(reading: Reading, counters: dict[str, int]) -> tuple[int, int]:
+    """Big blocks by their requests."""
     big = counters.get("unstable_profiled_big_blocks", 0), counters.get("unstable_profiled_big_bytes", 0)
     by_class = reading.class_counters.get("profiled_blocks")
     if by_class is None:

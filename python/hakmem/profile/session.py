@@ -74,13 +74,13 @@ def require_profiles(target: Target) -> None:
 def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> Gathered:
     """Switches the profile on, reads it for the plan's time, and switches it off."""
     require_profiles(target)
-    start = read_start(target)
     with Switch(target) as switch:
         was_on = switch.is_on
+        start = None if was_on else read_start(target)
         if not was_on and not plan.settings.cost_percent:
             plan = replace(plan, settings=replace(plan.settings, cost_percent=COST_PERCENT))
         began = python_notes(target) if was_on else []
-        readings = _Readings(target, plan.mode, None if was_on else start)
+        readings = _Readings(target, plan.mode, start)
         try:
             with stoppable():
                 gathered = _while_on(switch, plan, readings, progress, was_on=was_on)
