@@ -1,16 +1,13 @@
-"""Where libhakmem.so calls the kernel, for programs that stand between the two (kernel_calls.h)."""
+"""Programs that stand between libhakmem.so and the kernel (kernel_calls.h)."""
 
-import re
+import sys
 from pathlib import Path
 
-from results import captured
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
 
+from harness.build import place_of_calls
 
-def place_of_calls(library: Path) -> dict[str, str]:
-    """The option of a program that includes kernel_calls.h."""
-    symbols = captured(["nm", library], check=True).stdout
-    (place,) = re.findall(r"^(\w+) t system_call$", symbols, re.MULTILINE)
-    return {"SYSTEM_CALL_AT": place}
+__all__ = ["place_of_calls", "taking_calls"]
 
 
 def taking_calls(shim: Path, library: Path) -> dict[str, str]:

@@ -40,12 +40,14 @@ def build_slow_clock() -> Path:
 def with_slow_clock(preload: str, library: Path | None) -> dict[str, str]:
     """The environment of a program on this allocator and that clock.  hakmem asks the kernel for the time."""
     variables = {"LD_PRELOAD": f"{preload}:{build_slow_clock()}"}
-    if library:
-        words = ["nm", str(library)]
-        symbols = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-        if place := re.search(r"^(\w+) t system_call$", symbols, re.MULTILINE):
-            variables["SYSTEM_CALL_AT"] = place[1]
-    return variables
+    return variables | (place_of_calls(library) if library else {})
+
+
+def place_of_calls(library: Path) -> dict[str, str]:
+    """The option of a program that includes tests/kernel_calls.h; none for another allocator's library."""
+    symbols = subprocess.run(["nm", str(library)], capture_output=True, text=True, check=False).stdout
+    place = re.search(r"^(\w+) t system_call$", symbols, re.MULTILINE)
+    return {"SYSTEM_CALL_AT": place[1]} if place else {}
 
 
 def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:
