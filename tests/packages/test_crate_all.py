@@ -70,7 +70,9 @@ def test_nothing_to_say(words: list[str]) -> None:
     packed()
     if words[0] == "clippy" and shutil.which("cargo-clippy") is None:
         pytest.skip("cargo-clippy is not installed")
-    done(cargo(*words, cwd=RUST, env={"RUSTDOCFLAGS": "-D warnings"}))
+    step = cargo(*words, cwd=RUST, env={"RUSTDOCFLAGS": "-D warnings"})
+    done(step)
+    assert "warning" not in step.stderr
 
 
 def test_layout_is_rustfmts() -> None:

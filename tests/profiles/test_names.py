@@ -224,18 +224,24 @@ def test_names_that_are_there_stay(server: Path, call: int) -> None:
 
 
 def test_damaged_files_name_nothing_and_break_nothing(server: Path, call: int, tmp_path: Path) -> None:
-    whole, cut = server.read_bytes(), tmp_path / "cut"
-    profile, _ = profile_of(server, call, build_id="")
-    [mapping] = profile.mappings
-    profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, str(cut), "")]
+    whole, file, said = server.read_bytes(), tmp_path / "file", list[str]()
+
+    def names_in(content: bytes, **options: object) -> list[str]:
+        file.write_bytes(content)
+        profile, site = profile_of(server, call, build_id="")
+        [mapping] = profile.mappings
+        profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, str(file), "")]
+        name_addresses(profile, Sources(complain=said.append, **options))  # type: ignore[arg-type]
+        return functions(profile.names.get(site, ()))
+
     for length in [*range(0, 4096, 173), *range(4096, len(whole), len(whole) // 60)]:
-        cut.write_bytes(whole[:length])
-        name_addresses(profile, Sources(wants_lines=False))
+        assert names_in(whole[:length], wants_lines=False) == []
+    assert names_in(whole, wants_lines=False) == [GROW]
     damaged = bytearray(whole)
     for place in range(64, len(damaged), 61):
         damaged[place] ^= 0x5A
-    cut.write_bytes(damaged)
-    name_addresses(profile, Sources())
+    assert names_in(damaged) == []
+    assert "is damaged or truncated" in said[-1]
 
 
 def test_functions_of_a_file_are_those_of_nm(server: Path) -> None:

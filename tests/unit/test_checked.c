@@ -45,16 +45,26 @@ CHILD_TEST(small_and_large_blocks_read_as_zero) {
   }
 }
 
-/* Another class's blocks have their ends where those of this class had their middle. */
+/* Another class's blocks have their ends where those of this class had their middle: no end is taken for
+ * damaged, and blocks read as zero. */
 CHILD_TEST(slabs_change_their_class) {
-  enum { BLOCKS = 2000 };
-  static char *blocks[BLOCKS];
+  enum { BLOCKS = 2000, FILL = 0xee };
+  static unsigned char *blocks[BLOCKS];
+  uintptr_t end = 0, taken_again = 0;
   for (size_t size = 2500; size > 300; size = size * 2 / 3) {
-    for (unsigned index = 0; index < BLOCKS; index++)
-      blocks[index] = memset(must_malloc(size), 0xee, size);
+    uintptr_t end_before = end;
+    for (unsigned index = 0; index < BLOCKS; index++) {
+      unsigned char *block = blocks[index] = hak_calloc(1, size);
+      for (size_t at = 0; at < size; at++) REQUIRE(block[at] == 0);
+      memset(block, FILL, size);
+      taken_again += (uintptr_t)block < end_before;
+      if ((uintptr_t)block > end) end = (uintptr_t)block;
+    }
     for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
     hak_purge(false);
   }
+  REQUIRE(taken_again >= BLOCKS);
+  REQUIRE(os_fake.written_bytes == 0);
 }
 
 /* Each has an address of its own, which comes again as late as it can. */
