@@ -5,8 +5,10 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from mirrors import CannotFetchError
 from preload import Report, served
 
 
@@ -26,6 +28,7 @@ class Result:
         return sum(1 for report in self.stats if served(report) > 0)
 
 
+Thing = TypeVar("Thing")
 # Fixtures: run a program, compile one, find one of tests/real, count for the closing lines of `make test`.
 Run = Callable[..., Result]
 Compile = Callable[..., Path]
@@ -38,6 +41,26 @@ def captured(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end: its status and what it said, as text.  `how` is as of subprocess.run."""
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=check, **how)
+
+
+def fetched(what: str, fetch: Callable[..., Thing], *arguments: object) -> Thing:
+    """What `fetch` returns; the test is skipped where the mirrors do not give it."""
+    try:
+        return fetch(*arguments)
+    except CannotFetchError as error:
+        pytest.skip(f"{what} cannot be had: {error}")
+
+
+def each_fetched(
+    name: str, versions: Sequence[Thing], fetch: Callable[[Thing], object]
+) -> Callable[..., object]:
+    """A fixture: each of these versions of a C library in turn, for a module."""
+
+    @pytest.fixture(scope="module", params=versions, ids=lambda one: one.version)
+    def root(request: pytest.FixtureRequest) -> object:
+        return fetched(f"{name} {request.param.version}", fetch, request.param)
+
+    return root
 
 
 def one_of_installed(*commands: object) -> Callable[..., str]:

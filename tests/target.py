@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels.kernels import ROOT, CannotFetchError
+from kernels.kernels import ROOT
+from results import fetched
 
 if TYPE_CHECKING:
     from aarch64.guest import Ended, Guest
@@ -69,10 +70,7 @@ def machine(page_bytes: int) -> Guest:
 
     if tools := missing():
         pytest.skip(f"not installed: {tools}")
-    try:
-        guest = Guest(page_bytes)
-    except CannotFetchError as error:
-        pytest.skip(f"the parts of the machine cannot be had: {error}")
+    guest = fetched("the parts of the machine", Guest, page_bytes)
     atexit.register(guest.end)
     return guest
 

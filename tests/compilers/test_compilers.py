@@ -13,7 +13,7 @@ from pathlib import Path
 import fast_path
 import pytest
 from compilers.compilers import CHOSEN, Compiler, make_root
-from mirrors import CannotFetchError
+from results import fetched
 from roots import Root
 
 # What one more instruction may be: see docs/RELIABILITY.md.
@@ -59,11 +59,7 @@ class Tried:
 @pytest.fixture(scope="module", params=CHOSEN, ids=lambda one: one.name)
 def tried(request: pytest.FixtureRequest) -> Tried:
     compiler: Compiler = request.param
-    try:
-        root = make_root(compiler.suite)
-    except CannotFetchError as error:
-        pytest.skip(f"{compiler.name} cannot be had: {error}")
-    return Tried(compiler, root)
+    return Tried(compiler, fetched(compiler.name, make_root, compiler.suite))
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 from kernels import programs
 from kernels.kernels import KERNELS, Kernel, fetch
 from kernels.machine import Outcome, run_jobs
-from mirrors import CannotFetchError
-from results import Compile, Tally
+from results import Compile, Tally, fetched
 
 IS_FULL = os.environ.get("KERNELS") == "all"
 USUAL = "bookworm"
@@ -36,10 +35,7 @@ def wrong(outcome: Outcome) -> str:
 def test_kernel(kernel: Kernel, compile_c: Compile, lib: Path, tmp_path: Path, tally: Tally) -> None:
     if platform.machine() != "x86_64":
         pytest.skip(f"the kernels are x86-64's, this machine's programs are for {platform.machine()}")
-    try:
-        image = fetch(kernel)
-    except CannotFetchError as error:
-        pytest.skip(f"Linux {kernel.version} cannot be had: {error}")
+    image = fetched(f"Linux {kernel.version}", fetch, kernel)
     jobs, files = programs.jobs(PROGRAMS, compile_c, lib), [lib]
     if IS_FULL and ONLY.search(programs.OUTSIDE):
         jobs.append(programs.outside_job(compile_c, lib))

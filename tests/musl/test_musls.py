@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 from kernels.programs import PROGRAMS, Program
-from mirrors import CannotFetchError
 from misuse.test_misuse import LINKED, check_line, status_of
 from misuse.test_misuse import PROGRAMS as MISUSES
-from musl.musls import MUSLS, TREE, Musl, Root, fetch, fetch_wheel
+from musl.musls import MUSLS, TREE, Root, fetch, fetch_wheel
 from preload import run_clean, served
+from results import each_fetched, fetched
 
 from api.test_programs import NEEDS_LIBRARY as NOT_LIBCS
 
@@ -48,13 +48,7 @@ CHOSEN = [one for one in PROGRAMS if one.huge_pages == "madvise" and "huge_pages
 IN_C = [name for name, source in MISUSES.items() if source.suffix == ".c"]
 
 
-@pytest.fixture(scope="module", params=MUSLS, ids=lambda musl: musl.version)
-def root(request: pytest.FixtureRequest) -> Root:
-    musl: Musl = request.param
-    try:
-        return fetch(musl)
-    except CannotFetchError as error:
-        pytest.skip(f"musl {musl.version} cannot be had: {error}")
+root = each_fetched("musl", MUSLS, fetch)
 
 
 @pytest.fixture(scope="session")
@@ -119,10 +113,7 @@ REAL = {
 def test_real_program(name: str, root: Root, libraries: dict[str, Path], tmp_path: Path) -> None:
     """The same output as without hakmem, which has served it all."""
     package, path, arguments = REAL[name]
-    try:
-        program = fetch_wheel(package) / path
-    except CannotFetchError as error:
-        pytest.skip(f"{package} cannot be had: {error}")
+    program = fetched(package, fetch_wheel, package) / path
     words = [root.loader, program, *arguments]
     plain = run_clean(words)
     does_not_run = plain.returncode == -signal.SIGSEGV or "symbol not found" in plain.stderr

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mirrors import CannotFetchError
+from results import fetched
 from roots import Root, root_with
 
 HERE = Path(__file__).resolve().parent
@@ -43,10 +43,8 @@ def packages_of(job: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def debian() -> Iterator[Root]:
     packages = sorted({name for job in JOBS for name in packages_of(job)})
-    try:
-        root = root_with(BUILD / "programs" / ("some" if ONLY else "trixie"), "trixie", packages)
-    except CannotFetchError as error:
-        pytest.skip(f"no root of Debian 13: {error}")
+    folder = BUILD / "programs" / ("some" if ONLY else "trixie")
+    root = fetched("a root of Debian 13", root_with, folder, "trixie", packages)
     for name in ("libhakmem.so", "debug/libhakmem.so"):
         target = root.path / "opt" / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,7 @@ from hakmem.profile.session import TOO_MANY, python_notes
 from hakmem.target.python_frames import FREED, Place, PythonFrames, place_of
 from hakmem.target.switch import Settings, Switch, read_state
 from hakmem.target.target import open_process
-from mirrors import CannotFetchError
-from results import Compile, Tally
+from results import Compile, Tally, fetched
 from tool.dumps import dumped, needs_gcore
 from tool.processes import PROGRAMS, hakmem, hakmem_json, running, wait_until
 from tool.pythons import python_of
@@ -108,10 +107,7 @@ VERSIONS = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 
 @pytest.fixture(params=VERSIONS)
 def python(request: pytest.FixtureRequest) -> Path:
-    try:
-        return python_of(request.param)
-    except CannotFetchError as error:
-        pytest.skip(str(error))
+    return fetched(f"CPython {request.param}", python_of, request.param)
 
 
 @pytest.mark.long("5 seconds for each version of Python")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hakmem.doctor.runtimes import hidden, ignores_environment, runtime_of
-from mirrors import CannotFetchError
+from results import fetched
 from tool.conftest import Tool
 from tool.processes import hakmem, hakmem_json, running
 from tool.pythons import python_of
@@ -136,10 +136,7 @@ time.sleep(300)
 
 
 def one_python(version: str) -> str:
-    try:
-        return str(python_of(version)) if version else PYTHON
-    except CannotFetchError as error:
-        pytest.skip(str(error))
+    return str(fetched(f"CPython {version}", python_of, version)) if version else PYTHON
 
 
 @pytest.mark.long("a second of processor time each")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from kernels.programs import PROGRAMS, Program
-from mirrors import CannotFetchError
 from preload import run_clean, served
-from wheels.glibcs import GLIBCS, Glibc, Root, fetch
+from results import each_fetched
+from wheels.glibcs import GLIBCS, Root, fetch
 
 TESTS = Path(__file__).resolve().parents[1]
 IS_FULL = os.environ.get("GLIBCS") == "all"
@@ -35,15 +35,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(
-    scope="module", params=[one for one in GLIBCS if IS_FULL or one is GLIBCS[0]], ids=lambda g: g.suite
-)
-def root(request: pytest.FixtureRequest) -> Root:
-    glibc: Glibc = request.param
-    try:
-        return fetch(glibc)
-    except CannotFetchError as error:
-        pytest.skip(f"glibc {glibc.version} cannot be had: {error}")
+root = each_fetched("glibc", GLIBCS if IS_FULL else GLIBCS[:1], fetch)
 
 
 @pytest.fixture(scope="module")
