@@ -63,7 +63,7 @@ class Musl:
     what_for: str
 
 
-# 1.2.3, where it is installed, is what tests/exotic/test_musl.py takes.
+# 1.2.3, where it is installed, is what test_musl.py takes.
 MUSLS = (
     Musl("bullseye", "1.2.2", "main", "Alpine 3.13's to 3.15's, the oldest that the wheel is for"),
     Musl("bookworm", "1.2.3", "main", "Alpine 3.16's and 3.17's"),

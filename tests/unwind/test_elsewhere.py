@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from exotic.test_musl import kernel_headers
+from musl.test_musl import kernel_headers
 from results import Result, captured
 from unwind.conftest import FLAGS, build_unwinder
 

@@ -2,7 +2,7 @@
 kernels/programs.py and the misuses, preloaded and linked statically; and programs that others built for
 Alpine (cmake, Node), preloaded.
 
-`make test-musl` runs these; `make test` tests/exotic/test_musl.py, on the machine's own."""
+`make test-musl` runs these; `make test` test_musl.py, on the machine's own."""
 
 import json
 import os
