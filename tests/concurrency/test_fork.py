@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 MORE = pytest.mark.long("3 seconds each; other rows have each function, mode and option")
 
 
-@pytest.mark.long("5 seconds each")
+@pytest.mark.long("5 seconds each; hundreds of forks")
 @pytest.mark.parametrize(
     ("mode", "forks", "function", "options"),
     [

@@ -16,7 +16,7 @@ SHARED_MEMORY = Path("/dev/shm")
 KILLS = 40
 
 
-@pytest.mark.long("3 seconds of processor time each")
+@pytest.mark.long("3 seconds each; a storm of seconds, for what shows by chance")
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
 def test_signal_storm(mode: str, run_program: Run) -> None:
     options = {"HAKMEM_DECAY_MS": "1"}

@@ -47,7 +47,7 @@ def test_heaps_that_threads_share(mode: str, harden: str, rounds: str, run_progr
     assert_clean(result)
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each way to end in each mode", keep=1)
 @pytest.mark.parametrize("mode", ["preload", "static"])
 @pytest.mark.parametrize("how", ["return", "exit", "quick_exit", "pthread_exit"])
 def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_program: Run) -> None:

@@ -38,7 +38,7 @@ def assert_no_errors(result: Result) -> None:
     assert result.served >= 1
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; valgrind runs whole programs", keep=1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, preload: Run, plain: Run, tally: Tally) -> None:
     environment = {"PYTHONMALLOC": "malloc", "LC_ALL": "C"}

@@ -17,7 +17,7 @@ def test_exhaust(limit: str, mib: str, size: str, run_program: Run) -> None:
     assert_silent(run_program(HERE / "exhaust.c", "preload", args=[limit, mib, size], stats=False))
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; other modes of what test_exhaust does", keep=1)
 @pytest.mark.parametrize("size", ["64", "5000", "100000", "3000000"])
 @pytest.mark.parametrize("mode", ["preload-debug", "static"])
 def test_exhaust_in_other_modes(mode: str, size: str, run_program: Run) -> None:

@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 BY_AGE_NEVER = {"HAKMEM_DECAY_MS": "3600000"}
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each mode, number of threads and limit", keep=1)
 @pytest.mark.parametrize("threads", ["1", "4"])
 @pytest.mark.parametrize("mib", ["32", "100"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
@@ -36,7 +36,7 @@ def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: R
     assert_silent(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
 
 
-@pytest.mark.long("2 seconds each", keep=1)
+@pytest.mark.long("2 seconds each; tests/unit/test_bytes.c reads each unit", keep=1)
 @pytest.mark.parametrize("limit", ["32MiB", "33.554432MB", "0.03125G", "32768k"])
 def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     environment = {"HAKMEM_LIMIT_HARD": limit}

@@ -43,7 +43,7 @@ def refuse(compile_c: Compile, plain: Run, debug_lib: Path) -> Refuse:
     return run
 
 
-@pytest.mark.long("36 seconds of processor time each")
+@pytest.mark.long("36 seconds each; each call of a run refused once")
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
@@ -53,7 +53,7 @@ def test_one_call(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     tally(call, "faults")
 
 
-@pytest.mark.long("18 seconds of processor time")
+@pytest.mark.long("18 seconds; each call of a run refused once, of a program that makes all kinds")
 def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     """With options that ask the kernel for more, and more often: there every call would take long."""
     runs, call = 0, 1
@@ -64,7 +64,7 @@ def test_one_call_of_all_kinds(refuse: Refuse, tally: Tally) -> None:
     tally(runs, "faults")
 
 
-@pytest.mark.long("5 seconds of processor time each")
+@pytest.mark.long("5 seconds each; each call of a run, and all after it, refused")
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_all_calls_from_one_on(half: dict[str, str], refuse: Refuse, tally: Tally) -> None:
     call = 1
@@ -76,7 +76,7 @@ def test_all_calls_from_one_on(half: dict[str, str], refuse: Refuse, tally: Tall
 MODES: list[dict[str, str]] = [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}]
 
 
-@pytest.mark.long("5 seconds of processor time each")
+@pytest.mark.long("5 seconds each; calls refused at random; the tests above refuse each one")
 @pytest.mark.parametrize("mode", MODES, ids=["default", "hardened", "guarded"])
 @pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
 def test_at_random(half: dict[str, str], mode: dict[str, str], refuse: Refuse, tally: Tally) -> None:

@@ -137,7 +137,7 @@ TIMED = ("bursts", "swinger", "locked")
 ATTEMPTS = 4
 
 
-@pytest.mark.long("a second of processor time each")
+@pytest.mark.long("a second each; each kind of load")
 @pytest.mark.parametrize(
     ("kind", "largest", "mib", "options"),
     [

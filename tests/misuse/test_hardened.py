@@ -120,7 +120,7 @@ def test_of_two_who_free_at_once_one_is_told(heap: list[str], level: str, run_pr
     assert faults == ["double free"] * 500, sorted(set(faults))
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each program at each level, in each mode", keep=1)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("mode", ["linked", "static-debug"])
 @pytest.mark.parametrize("name", SOUND)

@@ -63,7 +63,7 @@ def run(command: Sequence[str | Path], report: Path, **environment: str) -> None
     assert served(json.loads(report.read_text())) > 0
 
 
-@pytest.mark.long("3 seconds each")
+@pytest.mark.long("3 seconds each; each program, linked once more")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_static_program(program: str, whole_object: Path, tmp_path: Path) -> None:
     binary = tmp_path / "program"

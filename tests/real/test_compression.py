@@ -26,7 +26,7 @@ def input_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.long("3 seconds each")
+@pytest.mark.long("3 seconds each; one compressor more")
 @pytest.mark.parametrize(
     "name",
     [

@@ -56,7 +56,7 @@ def hardened(
     return result.stdout
 
 
-@pytest.mark.long("3 seconds each")
+@pytest.mark.long("3 seconds each; a whole program; tests/fortify checks each function")
 @pytest.mark.parametrize("level", ["1", "2"])
 def test_python(sides: Sides, program: Find, level: str) -> None:
     python = program("/usr/bin/python3")
@@ -65,13 +65,13 @@ def test_python(sides: Sides, program: Find, level: str) -> None:
         assert sides.same(lambda side, words=words: hardened(side, words, level=level))
 
 
-@pytest.mark.long("4 seconds of processor time")
+@pytest.mark.long("4 seconds; a whole program; tests/fortify checks each function")
 def test_perl(sides: Sides, program: Find) -> None:
     words = [program("perl"), PROGRAMS / "work.pl"]
     assert sides.same(lambda side: hardened(side, words))
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; a whole program; tests/fortify checks each function")
 def test_sqlite(sides: Sides, program: Find) -> None:
     script = (PROGRAMS / "rows.sql").read_text().replace("1000000", "50000")
     words = [program("sqlite3"), "-batch", "-bail", "rows.db"]

@@ -13,7 +13,7 @@ NODE_LINES = 4
 JAVA_LINES = 40
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; one interpreter more")
 def test_perl(sides: Sides, program: Find) -> None:
     assert run_script(sides, program("perl"), "work.pl") == PERL_LINES
 

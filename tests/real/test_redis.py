@@ -69,7 +69,7 @@ def known_data() -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.long("21 seconds of processor time")
+@pytest.mark.long("21 seconds; a server saves and starts again")
 def test_load_save_restart(sides: Sides, program: Find) -> None:
     commands = known_data()
 

@@ -129,7 +129,7 @@ MODES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.long("3 seconds each")
+@pytest.mark.long("3 seconds each; a storm of seconds, for what shows by chance")
 @pytest.mark.timeout(7200 if "PROFILE_SWITCHES" in os.environ else 900)
 @pytest.mark.parametrize(
     ("mode", "is_debug", "share"),

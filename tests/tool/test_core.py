@@ -81,7 +81,7 @@ def freed(
     resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each way to make a core", keep=1)
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_same_figures_as_of_the_process(
@@ -119,7 +119,7 @@ def test_files_that_have_moved_are_named(
         same(json.loads(ended.stdout), before)
 
 
-@pytest.mark.long("2 seconds of processor time each")
+@pytest.mark.long("2 seconds each; each way to make a core")
 @pytest.mark.parametrize("dump", DUMPERS)
 @pytest.mark.parametrize("linked", ["preloaded", "static"])
 def test_truncated_cores_say_so(

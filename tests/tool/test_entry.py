@@ -68,7 +68,7 @@ def test_what_looks_alike_is_ascii() -> None:
     assert all(str(text).isascii() for text in ALIKE.values())
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; reads all sources of the tool")
 def test_every_sign_that_the_tool_prints_has_one_that_looks_alike() -> None:
     """Whichever command prints it, and when: each string in the sources but docstrings."""
     missing = {}

@@ -195,7 +195,7 @@ def test_address_in_use(address: str) -> None:
     assert "cannot listen on" in hakmem("export", "--listen", f":{port}", status=1).stderr
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each wrong option; all fail in one place", keep=1)
 @pytest.mark.parametrize(
     "words", ["", "--listen x", "--listen :99999", "--listen :0 --textfile x", "--listen :0 --every 1s"]
 )

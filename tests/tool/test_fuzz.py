@@ -95,7 +95,7 @@ def nonsense(world: World) -> list[str]:
     return [first, world.word()] if first not in COMMANDS else []
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; arguments at random")
 def test_arguments(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         arguments = any_arguments(world) if world.chance.random() < 0.97 else nonsense(world)
@@ -128,7 +128,7 @@ def quick_commands(world: World) -> list[list[str]]:
     ]
 
 
-@pytest.mark.long("a second of processor time")
+@pytest.mark.long("a second; variables at random")
 def test_environment(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         names = world.chance.sample(list(VARIABLES), world.chance.randint(1, 5))
@@ -140,7 +140,7 @@ def test_environment(world: World, tally: Tally) -> None:
             assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; runs every command")
 def test_plain_locale_has_ascii_for_everything(world: World) -> None:
     for arguments in quick_commands(world):
         if arguments[0] in ("record", "report", "export"):
@@ -194,7 +194,7 @@ def test_full_standard_output(world: World, full: int) -> None:
             assert len(ending.stderr.splitlines()) == 1 or arguments[0] == "record", ending
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; runs every command")
 def test_readers_that_leave(world: World) -> None:
     """| head: quietly, as other tools."""
     for arguments in quick_commands(world):
@@ -210,7 +210,7 @@ def test_readers_that_leave(world: World) -> None:
         assert "Broken pipe" not in ending.stderr
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; runs every command")
 def test_a_folder_that_is_gone(world: World) -> None:
     """The working directory was removed, or may not be read."""
     gone = world.folder / "gone"
@@ -248,7 +248,7 @@ def test_completion(world: World, tally: Tally) -> None:
             is_clean(ending, environment)
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; interrupts at random")
 def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Tally) -> None:
     """From the first instruction of ours on it dies of the signal, without a word.  What the interpreter does
     before that is its own: it is left out by waiting until SIGINT's handler is reset."""

@@ -72,7 +72,7 @@ def changed_json(data: bytes, chance: random.Random) -> bytes:
     return b"".join(lines)
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; recordings damaged at random")
 def test_recordings(world: World, tally: Tally) -> None:
     data, path = world.recording.read_bytes(), world.folder / "bad.json"
     reported = 0
@@ -134,7 +134,7 @@ def test_cores_of_every_length(world: World, core: Path, tally: Tally) -> None:
     tally(len(wanted), "sequences")
 
 
-@pytest.mark.long("a second of processor time")
+@pytest.mark.long("a second; cores damaged at random")
 def test_damaged_cores(world: World, core: Path, tally: Tally) -> None:
     """Headers, notes, and hakmem's own structures in the memory."""
     assert world.core is not None
@@ -162,7 +162,7 @@ def damaged_place(world: World, file: int, size: int, headers: int) -> int:
     return min(size - 8, data + world.chance.randrange(4096 - 8))
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; programs damaged at random")
 def test_damaged_programs(world: World, tally: Tally) -> None:
     """doctor looks at a program that is asked for; nothing damaged is run."""
     data = Path(shutil.which("true") or "").read_bytes()

@@ -36,7 +36,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each piece of a name, repeated", keep=1)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("end", ["", "\n", "x\0"])

@@ -242,7 +242,7 @@ FEW = ("python3", "node", "jq")  # the others when there is time
 READY_LINES = {"git": "progress ready", "llvm-symbolizer": "0 0"}
 
 
-@pytest.mark.long("2 seconds of processor time each")
+@pytest.mark.long("2 seconds each; scans real programs, for verdicts that are wrong by chance")
 @pytest.mark.parametrize(
     "name",
     [name if name in FEW else pytest.param(name, marks=pytest.mark.long("one more")) for name in HEALTHY],
@@ -261,7 +261,7 @@ def test_nothing_is_definitely_lost_in_a_healthy_program(
     assert answer["definite"] == {"blocks": 0, "bytes": 0, "groups": 0}, answer["contents"]
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; scans a real server, for verdicts that are wrong by chance")
 def test_nothing_is_definitely_lost_in_redis(lib: Path) -> None:
     server = shutil.which("redis-server")
     if server is None or shutil.which("redis-benchmark") is None:

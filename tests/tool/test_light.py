@@ -88,7 +88,7 @@ def test_commands_that_do_not_need_numpy(on_hakmem: StartOnHakmem) -> None:
     assert "mappings" in without_numpy("doctor", other.pid).stdout
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each command that reads memory", keep=1)
 @pytest.mark.parametrize("command", ["stat", "top", "why", "profile", "purge", "what", "leaks", "doctor"])
 def test_commands_that_need_numpy(command: str, on_hakmem: StartOnHakmem) -> None:
     step = without_numpy(command, on_hakmem(["sleep", "300"]).pid)

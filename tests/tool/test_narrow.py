@@ -68,7 +68,7 @@ def test_every_figure_is_there(still: subprocess.Popen[str], command: str, colum
     assert not lost, "where a figure does not fit beside another, its digits are broken, but all there"
 
 
-@pytest.mark.long("2 seconds each")
+@pytest.mark.long("2 seconds each; each width")
 @pytest.mark.parametrize("columns", NARROW)
 def test_processes_and_findings(still: subprocess.Popen[str], columns: int) -> None:
     listed = said(["ps", "--all"], columns)

@@ -217,7 +217,7 @@ def test_two_flags_that_exclude_each_other(
     assert f"{first} and {second} exclude each other" in ended.stderr
 
 
-@pytest.mark.long("a second of processor time")
+@pytest.mark.long("a second; samples for three")
 def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """With one sample in 64 MiB there are a few; with one in 4 KiB there are thousands."""
     wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 26), "--allocated")

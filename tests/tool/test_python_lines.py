@@ -180,7 +180,7 @@ def test_each_interpreter_has_its_own_lines(python: Path, lib: Path, monkeypatch
     assert right == set(range(6))
 
 
-@pytest.mark.long("2 seconds of processor time each")
+@pytest.mark.long("2 seconds each; other versions of Python")
 @pytest.mark.parametrize("python", ["3.9", "3.11", "3.13"], indirect=True)
 def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> None:
     library = python.parents[1] / "lib" / f"lib{python.name}.so.1.0"

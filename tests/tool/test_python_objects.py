@@ -139,7 +139,7 @@ def one_python(version: str) -> str:
     return str(fetched(f"CPython {version}", python_of, version)) if version else PYTHON
 
 
-@pytest.mark.long("a second of processor time each")
+@pytest.mark.long("a second each; other versions of Python")
 @pytest.mark.parametrize("version", ["", "3.8", "3.10", "3.13"])
 def test_a_path_ends_at_the_variable_that_holds_the_object(tmp_path: Path, lib: Path, version: str) -> None:
     """Not in the collector's list, which links all objects, nor in a word that a free list has left."""

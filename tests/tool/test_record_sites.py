@@ -264,7 +264,7 @@ def words(names: object) -> list[str]:
     return [name.split(" ")[0] for name in names]
 
 
-@pytest.mark.long("a second of processor time")
+@pytest.mark.long("a second; starts a browser")
 def test_page_runs_in_a_browser(seen: dict[str, object]) -> None:
     assert seen["faults"] == []
     assert seen["requests"] == []

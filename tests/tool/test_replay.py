@@ -91,7 +91,7 @@ def test_every_event_happens_again(mode: int, lib: Path, monkeypatch: pytest.Mon
             assert (raw.left, len(raw.curve)) == (0, len(plan.starts_ns))
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; replays on two mallocs, twice each")
 def test_compared(traced: Path, tool: Tool) -> None:
     """The peak of what was live is there."""
     options = ("--with", "glibc", "--rounds", "2", "--idle", "1ms", "--fast")

@@ -89,7 +89,7 @@ def seen(page: Path, program: Find, tmp_path_factory: pytest.TempPathFactory) ->
     return seen_in_browser(page.read_text(), LOOK_AT_CHARTS, browser_of(program), folder)
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; starts a browser")
 def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:
     assert seen["faults"] == []
     assert seen["requests"] == []

@@ -51,7 +51,7 @@ def recorded(program: Stepper, path: Path) -> None:
     write(recording, path)
 
 
-@pytest.mark.long("2 seconds of processor time")
+@pytest.mark.long("2 seconds; starts a browser")
 def test_page_in_a_browser(with_heaps: Start, tool: Tool, program: Find, tmp_path: Path) -> None:
     path, page = tmp_path / "run.json", tmp_path / "run.html"
     recorded(with_heaps(40, step="begun"), path)

@@ -191,7 +191,7 @@ def test_a_runtime_that_is_linked_in_is_found(tool: Tool, tmp_path: Path) -> Non
     assert "AddressSanitizer" in ended.stderr
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; builds a program for each reason", keep=1)
 @pytest.mark.parametrize("make", TRAPS, ids=lambda make: make.__name__)
 def test_what_cannot_be_preloaded_is_not_run(
     tool: Tool, compiled: Compile, tmp_path: Path, make: Compile

@@ -55,7 +55,7 @@ def read_all(memory: object, address: int) -> bool:
     return bool(schema.records)
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; parts of the schema damaged at random", keep=1)
 @pytest.mark.parametrize("part", ["BLOCK", "ENTRIES", "ROOTS", "TEXTS"])
 def test_damaged(part: str, described: ModuleType, tally: Tally) -> None:
     chance, accepted = random.Random(part), 0

@@ -57,7 +57,7 @@ def where(function: str) -> str:
     return f" at {SOURCE}:{LINES[function]}"
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each compiler and its flags", keep=1)
 @pytest.mark.parametrize("flags", WITH_DEBUG, ids=" ".join)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_functions_files_and_lines(tool: Tool, compiler: str, flags: list[str], tmp_path: Path) -> None:

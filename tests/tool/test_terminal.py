@@ -156,7 +156,7 @@ def test_help(busy: subprocess.Popen[str], key: str) -> None:
 # ---- narrow, dumb, gone -----------------------------------------------------------------------------
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each width", keep=1)
 @pytest.mark.parametrize("columns", [100, 60, 40, 24])
 def test_all_gauges_and_keys_are_there(busy: subprocess.Popen[str], terminal: Open, columns: int) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
@@ -205,7 +205,7 @@ def on_pty(
     return process.wait(), drawn
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each kind of terminal", keep=1)
 @pytest.mark.parametrize("term", ["dumb", "", "unknown", "-"])
 def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: str) -> None:
     """ "-": TERM is not set at all."""

@@ -126,7 +126,7 @@ def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
         shown.quit()
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each width", keep=1)
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
 def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
     """What does not fit can be scrolled to; the bytes stay."""

@@ -148,7 +148,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
     assert busy.poll() is None
 
 
-@pytest.mark.long("3 seconds of processor time")
+@pytest.mark.long("3 seconds; starts a browser")
 def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     assert str(page) in tool("trace", "show", traced, "--html", page).stdout

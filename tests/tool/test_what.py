@@ -327,7 +327,7 @@ class Damaged(Memory):
         return self._chance.choice([0, 1, (1 << 64) - 1, 1 << 63, int(words[0]) + 8 & (1 << 64) - 1])
 
 
-@pytest.mark.long("a second of processor time")
+@pytest.mark.long("a second; memory damaged at random")
 @pytest.mark.timeout(SECONDS * 4 + 200)
 def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) -> None:
     """One sentence, or an answer; nothing else."""
@@ -354,7 +354,7 @@ def test_torn_and_damaged_memory(contents: subprocess.Popen[str], tally: Tally) 
 # ---- arithmetic ------------------------------------------------------------------------------------
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; a simulation for each share", keep=1)
 @pytest.mark.parametrize("truth", [0.003, 0.05, 0.5, 0.97])
 @pytest.mark.parametrize("by_bytes", [False, True])
 def test_intervals_cover_the_truth(truth: float, by_bytes: bool) -> None:

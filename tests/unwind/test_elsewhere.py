@@ -58,7 +58,7 @@ def test_aarch64(flags: str, unwinder_of: Archives, tmp_path: Path) -> None:
 LINKS = ["", "-Wl,--eh-frame-hdr", "-static", "-static -Wl,--eh-frame-hdr"]
 
 
-@pytest.mark.long("a second of processor time each", keep=1)
+@pytest.mark.long("a second each; each way to link", keep=1)
 @pytest.mark.parametrize("link", [*LINKS, "-DTHROUGH"])
 @pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is not installed")
 def test_musl(link: str, kernel_headers: Path, unwinder_of: Archives, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def numbers_of(text: str) -> list[int]:
     return [int(word) for word in re.findall(r"\d+", text)]
 
 
-@pytest.mark.long("a second of processor time each")
+@pytest.mark.long("a second each; each compiler and its flags")
 @pytest.mark.parametrize("flags", CODE)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_stacks_are_those_of_backtrace(compiler: str, flags: str, program: Compile, plain: Plain) -> None:

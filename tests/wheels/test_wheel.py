@@ -38,7 +38,7 @@ def tool_files(root: Path) -> set[str]:
 # ---- the file ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long("4 seconds of processor time")
+@pytest.mark.long("4 seconds; builds the wheel")
 def test_its_name(wheel: Path) -> None:
     assert wheel.name == f"hakmem-{__version__}-py3-none-manylinux_2_28_{platform.machine()}.whl"
 
@@ -90,7 +90,7 @@ def test_other_machines_refuse_it(wheel: Path, tmp_path: Path) -> None:
 # ---- installed ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long("4 seconds of processor time")
+@pytest.mark.long("4 seconds; makes an environment")
 def test_run_serves_with_no_option(installed: Environment, tmp_path: Path) -> None:
     """By the wheel's own library, though this machine has others."""
     report = tmp_path / "report.json"
