@@ -276,8 +276,8 @@ CHILD_TEST(miss_the_cgroup) {
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, NULL);
   REQUIRE(load_relaxed(&limits.soft_bytes) == 0);
   REQUIRE(strcmp(os_fake.written,
-                 "hakmem: warning: HAKMEM_LIMIT_SOFT=50%: no memory limit of a cgroup is known to "
-                 "take a part of; ignored\n") == 0);
+                 "hakmem: warning: HAKMEM_LIMIT_SOFT=50%: no cgroup memory limit found to take a "
+                 "percentage of; ignored\n") == 0);
 }
 
 CHILD_TEST(refuse_nonsense) {
