@@ -79,7 +79,7 @@ RESIDENT void capacity_init(struct heap *heap) {
   ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
 }
 
-RESIDENT void capacity_close(struct heap *heap, unsigned class) {
+void capacity_close(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   add_capacity(heap, class, -(int64_t)magazine_capacity(magazine));
   magazine_set_end(magazine, magazine_base(magazine));

@@ -86,7 +86,7 @@ static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
          keep_large(heap, entry, block, os_now_coarse_ms());
 }
 
-RESIDENT NOINLINE static void free_range(void *block, uint32_t entry, enum maker maker) {
+NOINLINE static void free_range(void *block, uint32_t entry, enum maker maker) {
   (void)maker;
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;

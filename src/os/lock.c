@@ -132,7 +132,7 @@ RESIDENT void lock_take(struct lock *lock, struct counters *counters) {
   note_taken(lock);
 }
 
-RESIDENT bool lock_try(struct lock *lock) {
+bool lock_try(struct lock *lock) {
   if (os_is_multi_threaded() && !word_try(&lock->word, thread_number())) return false;
   note_taken(lock);
   return true;

@@ -48,7 +48,7 @@ RESIDENT static int open_file(const char *path, int flags) {
   return (int)OS_CALL(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
 
-RESIDENT int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
+int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 uint64_t os_data_limit(void) {
   KEEP_ERRNO();
@@ -328,7 +328,7 @@ int os_duplicate(int descriptor) {
 
 int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT | O_TRUNC); }
 
-RESIDENT void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
+void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
 
 /* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex
  * may do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */

@@ -81,7 +81,7 @@ NOINLINE static long count_by_file(const void *address, size_t pages) {
 }
 
 /* Uses mincore() when no filter is installed: opening a file would take the lowest free descriptor, which another thread may rely on. */
-RESIDENT size_t os_resident_bytes(void *address, size_t bytes) {
+size_t os_resident_bytes(void *address, size_t bytes) {
   KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;
   if (pages > PAGES_MAX || os_is_confined()) return bytes;

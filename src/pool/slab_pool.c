@@ -157,8 +157,8 @@ RESIDENT struct slot_run acquire_slots(unsigned class, enum pool_reach reach,
 
 /* ---- release ------------------------------------------------------------------------------------------- */
 
-RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms,
-                            struct counters *counters) {
+void release_slots(struct slot_run run, unsigned class, uint32_t age_ms,
+                   struct counters *counters) {
   count(counters, COUNT_released_slabs);
   uint32_t mask = run_mask(run.first, slots_of_class(class));
   uint32_t freed_ms = (uint32_t)os_now_coarse_ms() - age_ms;

@@ -106,7 +106,7 @@ RESIDENT struct superslab *slots_take_whole(unsigned kind) {
   return NULL;
 }
 
-RESIDENT uint64_t slots_hold(struct superslab *superslab, uint32_t mask) {
+uint64_t slots_hold(struct superslab *superslab, uint32_t mask) {
   /* acquire (seq): as in take_run_of; seq: before the index, as runs of a whole SuperSlab may be left. */
   uint64_t before = fetch_and_seq(&superslab->slots, ~(uint64_t)mask);
   note_change(superslab, before, before & ~(uint64_t)mask);
@@ -116,7 +116,7 @@ RESIDENT uint64_t slots_hold(struct superslab *superslab, uint32_t mask) {
 
 /* ---- returning --------------------------------------------------------------------------------------- */
 
-RESIDENT void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged) {
+void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged) {
   uint64_t change =
       mask - slots_as_dirty(purged); /* no carry: they are not UNUSED, and these are dirty */
   /* seq: all writes about the slots before the bits (pairs with take_run_of), and the bits before the look at the index (pairs with

@@ -189,7 +189,7 @@ struct merged {
   bool has_place;
 };
 
-RESIDENT static void merge(struct arena *arena, struct merged *into, size_t first) {
+static void merge(struct arena *arena, struct merged *into, size_t first) {
   const struct range *neighbour = range_record(first);
   if (into->has_place && into->older == first) into->older = neighbour->older;
   if (neighbour->info.granules > into->record.info.granules) {

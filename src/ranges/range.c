@@ -143,8 +143,7 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
 }
 
 /* `at_once`: its pages do not wait for their age, unless the system refuses. */
-RESIDENT static void give(size_t first, bool at_once, uint32_t stamp_ms,
-                          struct counters *counters) {
+static void give(size_t first, bool at_once, uint32_t stamp_ms, struct counters *counters) {
   const struct range_info *info = range_info(first);
   size_t granules = info->granules;
   if (UNLIKELY(info->uncounted) && give_back_uncounted(first, counters)) return;
@@ -153,7 +152,7 @@ RESIDENT static void give(size_t first, bool at_once, uint32_t stamp_ms,
 }
 
 /* A marked range is mapped anew, at once or when it is purged. */
-RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
+void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
   bool is_marked = range_is_marked(granule);
   if (UNLIKELY(is_marked)) range_record(granule)->was_moved = true;
   give(granule, is_marked, stamp_ms, counters);

@@ -52,7 +52,7 @@ COLD void range_magazine_found_another(size_t granule, unsigned class) {
   report_double_free("free", block.base, &block);
 }
 
-RESIDENT uint64_t range_magazines_bytes(void) {
+uint64_t range_magazines_bytes(void) {
   uint64_t bytes = 0;
   /* acquire: pairs with range_magazines_make. */
   for (struct range_magazines *at = load_acquire(&all); at; at = at->next)

@@ -106,7 +106,7 @@ static void note_fall(const struct idle *idle, uint64_t most) {
 }
 
 /* Bytes that may be free and were freed just now: the budget, less the earned ones where no other step may come. */
-RESIDENT static uint64_t young_room(const struct idle *idle, int64_t credit) {
+static uint64_t young_room(const struct idle *idle, int64_t credit) {
   uint64_t room = room_of(0, idle->live), most = room_of(UINT64_MAX, idle->live);
   if (!may_sleep() || idle->free <= room) return most;
   note_fall(idle, most);
@@ -140,7 +140,7 @@ void idle_measure(struct purge *purge) {
   if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
 }
 
-RESIDENT static uint64_t stuck_now(const struct idle *idle) {
+static uint64_t stuck_now(const struct idle *idle) {
   uint64_t stuck = load_relaxed(&stuck_bytes);
   if (idle->free < stuck) store_relaxed(&stuck_bytes, stuck = idle->free);
   uint64_t live = load_relaxed(&stuck_live_bytes);
@@ -198,7 +198,7 @@ void idle_shrink_magazines(struct heap *heap) {
 enum { PASSES_A_MS = 10 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 
-RESIDENT bool idle_passes(uint64_t now_ms) {
+bool idle_passes(uint64_t now_ms) {
   uint64_t left = load_relaxed(&passes_left);
   if (!left || now_ms != load_relaxed(&looked_ms)) return false;
   store_relaxed(&passes_left, left - 1);

@@ -19,7 +19,7 @@ static struct slab *take_over(struct slab *slab, struct owner *from, struct owne
   return slab;
 }
 
-RESIDENT bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
+bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
   uint64_t slow_paths = load_relaxed(&owner->slow_paths);
   if (load_relaxed(&owner->seen_slow_paths) != slow_paths) {
     store_relaxed(&owner->seen_slow_paths, slow_paths);
@@ -69,7 +69,7 @@ static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigne
   return slab;
 }
 
-RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
+struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
   return take_over(detach_slab(shared, class), shared, owner);
 }
 
@@ -237,7 +237,7 @@ static uint64_t classes_on_offer(const struct owner *owner) {
   return classes;
 }
 
-RESIDENT static void change_state(struct owner *owner, enum owner_state state) {
+static void change_state(struct owner *owner, enum owner_state state) {
   /* seq: the state before the ready mask is read; pairs with push in pending.c. */
   store_seq(&owner->state, state);
   if (!owner_is_named(owner)) orphan_mask_add(classes_on_offer(owner));

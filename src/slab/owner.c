@@ -86,7 +86,7 @@ uint32_t owner_thread_id(const struct owner *owner) {
   return thread_id ? thread_id : os_process_id(); /* the first thread has the process's number */
 }
 
-RESIDENT struct owner *owner_of_tag(uint32_t tag) {
+struct owner *owner_of_tag(uint32_t tag) {
   struct owner *owner = owners_first();
   while (owner && (owner->tag ^ tag) > MAP_CLASS_MASK) owner = owner->next_of_all;
   return owner;

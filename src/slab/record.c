@@ -62,7 +62,7 @@ bool slab_is_valid(const struct slab *slab) {
          slab->has_free_pages == (pages != 0);
 }
 
-RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
+void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
   ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);
   slab->first_word = 0;

@@ -307,7 +307,7 @@ RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
   slab->is_listed = false;
 }
 
-RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
+bool slab_try_release(struct slab *slab, struct owner *owner) {
   ASSERT(slab->free_local == slab->capacity && load_relaxed(&slab->owner) == owner);
   /* The right to queue is also the right to release: a slab is never in a queue and in the pool at once. */
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
