@@ -196,8 +196,8 @@ RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, 
   reclaim_poll_limits_once();
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  do_one(heap, now_ms);
   if (heap_is_real(heap)) idle_look(heap, now_ms);
+  do_one(heap, now_ms);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {

@@ -44,11 +44,20 @@ static bool is_nearly_all(const struct idle *idle) {
   return idle->blocks < idle->free / LITTLE_BYTES;
 }
 
-/* The bytes may be negative for a moment: caches hold what was counted as freed. */
-static struct idle idle_of(int64_t slab_bytes, int64_t range_bytes, uint64_t held) {
+/* How many times the bounds of a step are needed to give back ranges in equal parts at each of these frees. To free the last of a few Big
+ * blocks takes as long as to unmap them all would. */
+static uint64_t steps_a_free(const struct idle *idle) {
+  uint64_t steps = arenas_bytes_of(RANGE_DIRTY) / LITTLE_BYTES / (idle->blocks + 1);
+  return steps ? steps : 1;
+}
+
+/* Of Big blocks the number is known. The bytes may be negative for a moment: caches hold what was counted as freed. */
+static struct idle idle_of(int64_t slab_bytes, int64_t large_bytes, uint64_t held) {
   uint64_t in_slabs = slab_bytes > 0 ? (uint64_t)slab_bytes : 0;
-  uint64_t in_ranges = range_bytes > 0 ? (uint64_t)range_bytes : 0, live = in_slabs + in_ranges;
-  uint64_t blocks = in_slabs / MID_MAX_BYTES + in_ranges / LARGE_MAX_BYTES;
+  uint64_t in_large = large_bytes > 0 ? (uint64_t)large_bytes : 0;
+  uint64_t live = in_slabs + in_large + load_relaxed(&totals.big_live_bytes);
+  uint64_t blocks =
+      in_slabs / MID_MAX_BYTES + in_large / LARGE_MAX_BYTES + load_relaxed(&totals.big_live_blocks);
   return (struct idle){live, held > live ? held - live : 0, blocks};
 }
 
@@ -63,10 +72,9 @@ static int64_t cached_bytes(void) {
 /* Where threads run ranges alone, without a walk over all heaps. Else all heaps count, also of threads that ended. */
 RESIDENT static struct idle measure(void) {
   int64_t slabs = 0, cacheable = 0;
-  int64_t ranges =
-      (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));
+  int64_t large = (int64_t)load_relaxed(&totals.large_live_bytes);
   if (!may_sleep()) {
-    struct idle idle = idle_of(0, ranges, 0);
+    struct idle idle = idle_of(0, large, 0);
     idle.free = arenas_bytes_of(RANGE_DIRTY);
     return idle;
   }
@@ -82,11 +90,11 @@ RESIDENT static struct idle measure(void) {
   for (uint32_t number = 0; left && (named = named_next(&number)); left--)
     slabs += load_relaxed(&named->owner.bytes_out);
   if (!left) return (struct idle){UINT64_MAX, 0, UINT64_MAX}; /* unknown: all counts as live */
-  ranges -= (int64_t)range_magazines_bytes();
+  large -= (int64_t)range_magazines_bytes();
   /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a walk worth its price. */
-  struct idle least = idle_of(slabs - cacheable, ranges, held);
+  struct idle least = idle_of(slabs - cacheable, large, held);
   if (is_nearly_all(&least)) slabs -= cached_bytes();
-  return idle_of(slabs, ranges, held);
+  return idle_of(slabs, large, held);
 }
 
 /* Bytes that may be free beside the live ones: `most`, within the budget, and half of those. */
@@ -137,7 +145,12 @@ void idle_measure(struct purge *purge) {
   purge->room_bytes = young_room(&idle, credit);
   purge->wanted_bytes = wanted(credit);
   purge->early_run_bytes = early_run_bytes(&idle, credit);
-  if (!may_sleep()) purge->early_run_bytes = SIZE_MAX;
+  if (!may_sleep()) {
+    purge->early_run_bytes = SIZE_MAX;
+  } else if (purge->end_ns) {
+    purge->end_ns += (steps_a_free(&idle) - 1) * PURGE_STEP_NS;
+    purge->calls_left *= steps_a_free(&idle);
+  }
 }
 
 static uint64_t stuck_now(const struct idle *idle) {
@@ -224,13 +237,18 @@ static void wait(struct heap *heap, const struct idle *idle, uint64_t now_ms) {
   if (load_relaxed(&passes_left)) heap_divert(heap, HEAP_WAIT);
 }
 
+/* Then no flush is needed, and this call may be the last one. */
+static bool is_in_ranges(const struct idle *idle) {
+  return arenas_bytes_of(RANGE_DIRTY) >= idle->free / 2;
+}
+
 RESIDENT void idle_look(struct heap *heap, uint64_t now_ms) {
   struct idle idle = measure();
   uint64_t little = room_of(LITTLE_BYTES, idle.live);
   if (LIKELY(idle.free <= little)) return;
   bool may = may_sleep();
   if (load_relaxed(&stage) == NOTHING && is_too_much(&idle))
-    store_relaxed(&stage, may ? BEGUN : GIVING);
+    store_relaxed(&stage, may && !is_in_ranges(&idle) ? BEGUN : GIVING);
   if (load_relaxed(&stage) != NOTHING) {
     purge_want(); /* a round may have found nothing left */
     if (may) heap_divert(heap, HEAP_POKE);

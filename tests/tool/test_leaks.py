@@ -134,8 +134,9 @@ def test_classes_of_lost_objects(lib: Path, compile_c: Compile) -> None:
     names = {
         row["name"]: row["blocks_share"]["share"] * answer["definite"]["blocks"] for row in answer["contents"]
     }
-    assert round(names["shop::Order"]) == 1000
-    assert round(names["shop::Basket<int>"]) == 500
+    # The last one's address may still lie in a dead part of the stack: compilers differ.
+    assert 999 <= round(names["shop::Order"]) <= 1000
+    assert 499 <= round(names["shop::Basket<int>"]) <= 500
     assert "shop::Kept" not in names
 
 

@@ -47,6 +47,15 @@ CHILD_TESTS(give_nearly_all, unsigned, count, FEW, MANY) {
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
 }
 
+/* Of a few Big blocks, too, however large: the last free gives as much as is left. */
+CHILD_TESTS(give_big_blocks, unsigned, count, 50, 4, 1) {
+  begin();
+  options.big_cache_bytes = 256 * MIB;
+  for (unsigned index = 0; index < count; index++) others[index] = must_malloc(400 / count * MIB);
+  give(others, count);
+  REQUIRE(look().dirty_free_bytes <= 8 * MIB);
+}
+
 /* The program takes again what has gone: from then on it stays. */
 static void learn(void) {
   options.big_cache_bytes = 128 * MIB;
