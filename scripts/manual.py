@@ -10,16 +10,15 @@ Nothing of it is written by hand: the pages hold only what those sources say."""
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import re
 import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import doc_options
 
 if TYPE_CHECKING:
     import click
@@ -182,33 +181,23 @@ LINKING = (
 # ---- hakmem-options(7) ---------------------------------------------------------------------------------
 
 
-def load(script: str) -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader(script.replace("-", "_"), str(SCRIPTS / script))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[loader.name] = module  # dataclasses look there
-    loader.exec_module(module)
-    return module
-
-
 def options_page(form: Form) -> Pages:
-    table = load("options-doc")
+    about = (ROOT / "docs" / "OPTIONS.md").read_text().split("\n\n")[1]
     parts = [
         form.heading("hakmem-options", 7, version()),
         form.name("hakmem-options", "environment variables of the hakmem allocator"),
-        form.section("description", form.prose(table.HEADING.split("\n\n")[1].replace("`", ""))),
+        form.section("description", form.prose(about.replace("`", ""))),
     ]
-    for title, options in table.groups():
+    for title, options in doc_options.groups():
         body = "".join(form.tagged(o.name, f"{o.sentence}. {values_of(o)}") for o in options)
         parts.append(form.section(title, body))
     parts.append(form.see_also(("hakmem", 1), ("libhakmem", 3), ("environ", 7)))
     return {"man7/hakmem-options.7": "".join(parts)}
 
 
-def values_of(option: object) -> str:
+def values_of(option: doc_options.Option) -> str:
     """The two cells of OPTIONS.md between name and sentence."""
-    default, values = (cell.strip() for cell in option.row().split("|")[2:4])  # type: ignore[attr-defined]
+    default, values = (cell.strip() for cell in option.row().split("|")[2:4])
     return f"Default: {default.strip(chr(34))}; {values}."
 
 

@@ -31,7 +31,7 @@ enum supply_kind {
   RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
   RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
   RUNG(pool, refill_new, NEW, FOR_ALL, true, "the pool: slots and SuperSlabs that it has")         \
-  RUNG(relieved, reliefs, AGAIN, FOR_MAGAZINE, true, "what rests in the thread's own caches")      \
+  RUNG(relieved, reliefs, AGAIN, FOR_MAGAZINE, true, "blocks in the thread's resting magazines")   \
   RUNG(system, refill_new, NEW, FOR_ALL, true, "a SuperSlab from the system")
 
 struct supply { /* one visit; wants the owner's latch */

@@ -7,25 +7,40 @@
 
 #include "map/window.h"
 
-/* The suffixes of the functions that serve each kind: free_… (free.c); ask_… (ask.c), for the usable bytes, which reports an address where
- * no block begins; resize_… (reallocate.c), in place. From hardened_named_slab on a kind knows the bytes that were requested. */
+/* KIND(kind, free, ask, resize), under its sentence, which docs/ARCHITECTURE.md prints: the suffixes
+ * of the functions that serve it: free_… (free.c); ask_… (ask.c), for the usable bytes, which
+ * reports an address where no block begins; resize_… (reallocate.c), in place.  From
+ * hardened_named_slab on a kind knows the bytes that were requested. */
 /* clang-format off */
-#define KINDS                                                                                                  \
-  /*   kind                  free                 ask         resize */                                        \
-  KIND(none,                 none,                none,       never)          /* no block begins there */      \
-  KIND(foreign,              foreign,             foreign,    never)          /* the C library's, if any */    \
-  KIND(guarded,              guarded,             guarded,    never)          /* guard/guarded.h */            \
-  KIND(slab,                 slab,                slab,       never)          /* for magazines */              \
-  KIND(large,                large,               range,      range)          /* for magazines of ranges */    \
-  KIND(big,                  range,               range,      range)                                           \
-  KIND(named_slab,           named_slab,          named_slab, never)                                           \
-  KIND(named_range,          named_range,         range,      range)                                           \
-  KIND(hardened_named_slab,  hardened_named_slab, hardened,   hardened)                                        \
-  KIND(hardened_named_range, named_range,         hardened,   hardened)                                        \
-  KIND(hardened_slab,        hardened_slab,       hardened,   hardened)                                        \
-  KIND(hardened_range,       hardened_range,      hardened,   hardened)                                        \
-  KIND(hardened_guarded,     guarded,             guarded,    never)                                           \
-  KIND(nothing,              nothing,             nothing,    never)          /* malloc(0) in hardened mode */
+#define KINDS                                                                                     \
+  /* no block begins there: a fault */                                                            \
+  KIND(none,                 none,                none,       never)                              \
+  /* outside the window: the C library's block, if there is one */                                \
+  KIND(foreign,              foreign,             foreign,    never)                              \
+  /* between closed pages, outside the window (guard/guarded.h) */                                \
+  KIND(guarded,              guarded,             guarded,    never)                              \
+  /* a slab class, of any thread's slab: goes into the freeing thread's magazine */               \
+  KIND(slab,                 slab,                slab,       never)                              \
+  /* a Large class: goes into the freeing thread's magazine of ranges */                          \
+  KIND(large,                large,               range,      range)                              \
+  /* above the Large classes: a range that splits and merges */                                   \
+  KIND(big,                  range,               range,      range)                              \
+  /* of a named heap, in one of its slabs */                                                      \
+  KIND(named_slab,           named_slab,          named_slab, never)                              \
+  /* of a named heap, a range of any size */                                                      \
+  KIND(named_range,          named_range,         range,      range)                              \
+  /* hardened mode: of a named heap's slab, with slack and trailer */                             \
+  KIND(hardened_named_slab,  hardened_named_slab, hardened,   hardened)                           \
+  /* hardened mode: a named heap's range, with slack and trailer */                               \
+  KIND(hardened_named_range, named_range,         hardened,   hardened)                           \
+  /* hardened mode: of the slab of the heap in its entry, with slack and trailer */               \
+  KIND(hardened_slab,        hardened_slab,       hardened,   hardened)                           \
+  /* hardened mode: a range of any size, with slack and trailer */                                \
+  KIND(hardened_range,       hardened_range,      hardened,   hardened)                           \
+  /* hardened mode: a guarded block, whose usable size is the requested one */                    \
+  KIND(hardened_guarded,     guarded,             guarded,    never)                              \
+  /* hardened mode: malloc(0), an address without memory (hardened/nothing.h) */                  \
+  KIND(nothing,              nothing,             nothing,    never)
 /* clang-format on */
 
 enum kind {

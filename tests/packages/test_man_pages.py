@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import doc_options
 import pytest
 from results import captured
 
@@ -61,11 +62,9 @@ def test_each_function_is_described_under_its_name(pages: dict[str, str], root: 
         assert " ".join(sentence.split()) in page
 
 
-def test_each_option_of_the_library_is_described(
-    pages: dict[str, str], load_script: Callable[[str], ModuleType]
-) -> None:
+def test_each_option_of_the_library_is_described(pages: dict[str, str]) -> None:
     page = plain_text(pages["man7/hakmem-options.7"])
-    options = load_script("options-doc").options()
+    options = doc_options.options()
     assert options
     for option in options:
         assert f"{option.name} " in page

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import doc_options
+import doc_performance
 import pytest
 from results import captured
 from shape.sources import ROOT, sources, text_of
@@ -147,18 +149,17 @@ def test_the_chart_has_the_figures_of_the_campaign(load_script: Callable[[str], 
 
 def test_the_page_of_findings_has_the_figures_of_the_data(load_script: Callable[[str], ModuleType]) -> None:
     """Between its marks all is made from docs/performance; elsewhere stands no figure that was measured."""
-    made = load_script("performance-doc")
-    before, within, after = made.parts(made.DOCUMENT.read_text())
-    assert within == f"\n{made.document()}\n", "run scripts/performance-doc"
-    assert not measured_figures(before + after)
-    campaign = made.Campaign.read()
+    page = (ROOT / "docs" / "PERFORMANCE.md").read_text()
+    within = doc_performance.document()
+    assert not measured_figures(load_script("docs").MARKED.sub("", page))
+    campaign = doc_performance.Campaign.read()
     assert within.index(campaign.missed()[0][0]) < within.index(
         "Geometric means"
     ), "what is missed stands first"
 
 
 def test_the_readme_has_the_figures_of_the_data(load_script: Callable[[str], ModuleType]) -> None:
-    campaign = load_script("performance-doc").Campaign.read()
+    campaign = doc_performance.Campaign.read()
     text = " ".join((ROOT / "README.md").read_text().partition("## Two commands")[0].split())
     chart = load_script("chart")
     means = chart.means(chart.FIGURES.read_text())
@@ -192,8 +193,8 @@ def test_a_measured_figure_is_found() -> None:
     )
 
 
-def test_operators_have_the_options_of_the_first_group(load_script: Callable[[str], ModuleType]) -> None:
-    _, first = load_script("options-doc").groups()[0]
+def test_operators_have_the_options_of_the_first_group() -> None:
+    _, first = doc_options.groups()[0]
     page = (ROOT / "docs/OPERATING.md").read_text()
     assert len(first) == 6
     assert set(re.findall(r"^\| `(HAKMEM_\w+)=", page, re.MULTILINE)) == {option.name for option in first}
@@ -236,7 +237,6 @@ FACTS = (
     Fact("SAFETY.md", r"it has \d+ to ([\d,]+) slots", "cache/capacity.c", r"\bSLOTS_MAX = (\d+)"),
     Fact("SAFETY.md", r"each of a heap's first (\d+) refills", "cache/glance.h", r"\bGLANCES_MAX = (\d+)"),
     Fact("SAFETY.md", r"the (\w+) youngest blocks", "cache/glance.c", r"\bGLANCED_AT = (\d+)"),
-    Fact("ARCHITECTURE.md", r"first (\d+) refills", "cache/glance.h", r"\bGLANCES_MAX = (\d+)"),
     Fact("ARCHITECTURE.md", r"(\d+) slab classes", "map/size_class.h", r"\bSLAB_CLASS_COUNT = (\d+)"),
     Fact("ARCHITECTURE.md", r"(\d+) Large classes", "map/size_class.h", r"\bLARGE_CLASS_COUNT = (\d+)"),
     Fact(

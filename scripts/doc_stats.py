@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Writes docs/STATS.md from the tables of all that is seen from outside (TABLES) and the tool's catalogue."""
+"""The figures, as the tables of all that is seen from outside (TABLES) and the tool's catalogue have them."""
 
 from __future__ import annotations
 
@@ -15,47 +14,6 @@ sys.path.insert(0, str(ROOT / "python"))
 from hakmem.census import catalogue  # noqa: E402
 
 TABLES = (ROOT / "src/base/counters.def", ROOT / "src/observe/records.def")
-DOCUMENT = ROOT / "docs" / "STATS.md"
-
-HEADING = """\
-# Figures
-
-These are the counts of hakmem. The tool reads all of them while the program runs (`hakmem stat`, `top`,
-`why`, `record`, `export`) or from a core file (`hakmem core`). Counters and totals are also reported at
-the program's end (`HAKMEM_STATS`) and on request (`hak_stats_json`, `hak_stats_print`); the tool alone
-finds the live, cached and free blocks of each class. `scripts/stats-doc` writes this page.
-
-A figure keeps its name and meaning from release to release, unless that begins with `unstable_`: then it
-goes with the mechanism that it tells of.
-
-A *counter* only grows; a *gauge* goes up and down. Counters are kept per thread and summed by the reader.
-The two fast paths count nothing, so **magazine hits are not counted**: they are the program's calls minus
-the misses below. Every request that misses is counted with its bytes, a sample of all requests of the
-class.
-
-A reader stops no thread. Each figure is exact by itself; two may be a batch apart while threads run. At
-rest all are exact: the live, cached and free blocks of a class are the blocks of its slabs. *Cached* blocks
-are in magazines and, in hardened mode, in quarantines.
-"""
-
-HEAPS = """
-## Each heap of the program
-
-Heaps that the program has made (`hak_heap_new`), by their name, `tag` and `kind`.
-"""
-
-FORMAT = """
-## How it is found and read
-
-The library exports one constant, `hak_stats_block` (`src/observe/stats_block.h`): a magic text, the number
-of the format, and the addresses of three tables. *Entries*, 24 bytes each, give every field's record, name,
-unit, role, type, offset and size; *roots* are the addresses to begin at; *texts* hold the names. A reader
-needs only the two structs of that header. How the tool finds the block, and treats other versions:
-[TOOL.md](TOOL.md).
-
-| record | fields |
-|---|---|
-"""
 
 
 @dataclass(frozen=True)
@@ -129,18 +87,20 @@ def table(figures: list[Figure]) -> str:
     return head + "".join(f"{figure.row()}\n" for figure in figures)
 
 
-def document() -> str:
-    """The whole page."""
-    parts = [HEADING, "\n## Each thread\n"]
-    for heading, figures in counters_by_group():
-        parts.append(f"\n### {heading}\n\n{table(figures)}")
-    parts.append(f"\n## Each thread and size class\n\n{table(class_counters())}")
-    parts.append(f"\n## The process\n\n{table(totals())}")
-    parts.append(f"{HEAPS}\n{table(heaps())}")
-    parts.append(FORMAT + "".join(f"| `{name}` | {', '.join(fields)} |\n" for name, fields in records()))
+def figures_of_threads() -> str:
+    return "\n".join(f"### {heading}\n\n{table(figures)}" for heading, figures in counters_by_group())
+
+
+def formats() -> str:
+    rows = "".join(f"| `{name}` | {', '.join(fields)} |\n" for name, fields in records())
     constants = ", ".join(f"`{row[0]}`" for row in lines_of("CONSTANT"))
-    return "".join(parts) + f"\nConstants: {constants}.\n"
+    return f"| record | fields |\n|---|---|\n{rows}\nConstants: {constants}."
 
 
-if __name__ == "__main__":
-    DOCUMENT.write_text(document())
+PARTS = {
+    "counters": figures_of_threads,
+    "counters of classes": lambda: table(class_counters()),
+    "totals": lambda: table(totals()),
+    "figures of heaps": lambda: table(heaps()),
+    "records": formats,
+}

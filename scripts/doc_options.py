@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Writes docs/OPTIONS.md from src/config/options.def, the one table of all HAKMEM_* options."""
+"""The options, as src/config/options.def, the one table of them, has them."""
 
 from __future__ import annotations
 
@@ -10,21 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "config" / "options.def"
-DOCUMENT = ROOT / "docs" / "OPTIONS.md"
 
-HEADING = """\
-# Options
-
-Every option is an environment variable, read once when the library is loaded. An unknown or malformed
-option is reported in one line on standard error and ignored; setuid programs ignore them all.
-Numbers are whole and may end in K, M or G (powers of 1024). Sizes in bytes may have a fraction before a
-unit: K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB powers of 1000, capitals or not
-(`500M` = `500MiB`, `500MB`, `2.5G`). `HAKMEM_HELP=1` prints this list.
-
-Most programs need none. When to use the first six: [OPERATING.md](OPERATING.md).
-
-This page is written by `scripts/options-doc` from `src/config/options.def`.
-"""
 TABLE_HEAD = """
 | option | default | values | effect |
 |---|---|---|---|
@@ -57,7 +42,9 @@ def groups() -> list[tuple[str, list[Option]]]:
         if heading := re.fullmatch(r"/\* (.*) \*/", line):
             found.append((heading[1], []))
         elif row := re.match(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), (".*")\)$', line):
-            found[-1][1].append(Option(*row.groups()[:5], ast.literal_eval(row[6])))
+            kind, field, default, minimum, maximum, sentence = row.groups()
+            option = Option(kind, field, default, minimum, maximum, ast.literal_eval(sentence))
+            found[-1][1].append(option)
     return found
 
 
@@ -65,14 +52,13 @@ def options() -> list[Option]:
     return [option for _, group in groups() for option in group]
 
 
-def document() -> str:
-    """The whole page."""
-    parts = [HEADING]
+def tables() -> str:
+    """A table for each group."""
+    parts = []
     for heading, group in groups():
         parts.append(f"\n## {heading[0].upper()}{heading[1:]}\n{TABLE_HEAD}")
         parts.extend(f"{option.row()}\n" for option in group)
     return "".join(parts)
 
 
-if __name__ == "__main__":
-    DOCUMENT.write_text(document())
+PARTS = {"options": tables}

@@ -1,11 +1,6 @@
-#!/usr/bin/env python3
-"""performance-doc: writes the figures of docs/PERFORMANCE.md from the data in docs/performance.
+"""The figures of docs/PERFORMANCE.md, from the data in docs/performance.
 
-The rest of that page is written by hand, and has no figure that was measured: a new campaign changes the
-figures alone.
-
-build/venv/bin/python scripts/performance-doc
-"""
+The rest of that page has no figure that was measured: a new campaign changes the figures alone."""
 
 from __future__ import annotations
 
@@ -16,9 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "performance"
-DOCUMENT = ROOT / "docs" / "PERFORMANCE.md"
-BEGIN = "<!-- Written by scripts/performance-doc. -->\n"
-END = "<!-- The end of that. -->\n"
 TIME, MEMORY, IDLE = "Time per operation", "Peak resident memory, MiB", "RSS after idle"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
@@ -177,13 +169,4 @@ def document() -> str:
     return "\n".join(lines) + "\n"
 
 
-def parts(page: str) -> tuple[str, str, str]:
-    """Before, within and after the generated part."""
-    before, _, rest = page.partition(BEGIN)
-    within, _, after = rest.partition(END)
-    return before, within, after
-
-
-if __name__ == "__main__":
-    before, _, after = parts(DOCUMENT.read_text())
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{document()}\n{END}{after}")
+PARTS = {"campaign": document}
