@@ -100,7 +100,7 @@ def test_blocks_are_where_they_belong(
 @pytest.mark.parametrize(
     ("part", "name", "slack"),
     [
-        ("large_freed", "cached Large and Big blocks", 2 * PAGE),
+        ("large_freed", "cached Large blocks", 2 * PAGE),
         ("range_freed", "free ranges waiting for purge", 2 * PAGE),
         ("stack", "thread stacks", 256 * 1024),
         ("brk", "other malloc", 2 * PAGE),
@@ -209,7 +209,7 @@ def test_hardened(lib: Path, compile_c: Compile) -> None:
     assert waiting["exact"]
     assert {answer["pid"]} < {holder["thread_id"] for holder in waiting["details"]}
     assert not line(answer, "magazines")["bytes"]
-    assert line(answer, "cached Large and Big blocks")["bytes"] == 0
+    assert line(answer, "cached Large blocks")["bytes"] == 0
     assert of_blocks(answer, "live data", 80)["live_blocks"] == said["small"] // 64
     holed = of_blocks(answer, "live data", 1024)
     assert holed["live_blocks"] == pytest.approx(said["holed_live"] // 1000, abs=2)
@@ -310,7 +310,7 @@ def test_core(lib: Path, compile_c: Compile, tmp_path: Path) -> None:
     assert dead["is_core"]
     assert not [item for item in dead["lines"] if item["exact"]]
     assert {item["name"] for item in dead["lines"]} < {item["name"] for item in alive["lines"]}
-    for name in ("live data", "free blocks in used slabs", "cached Large and Big blocks"):
+    for name in ("live data", "free blocks in used slabs", "cached Large blocks"):
         assert line(dead, name)["bytes"] == pytest.approx(line(alive, name)["bytes"], rel=0.01)
     assert "does not record which pages were resident" in dead["notes"][0]
     assert "of hakmem's memory is live data" in dead["verdict"]

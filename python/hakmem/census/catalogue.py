@@ -88,8 +88,8 @@ FREE = Figure(
 )
 RANGES_CACHED = Figure(
     "ranges_cached_bytes",
-    "freed Large and Big blocks, kept whole for the same call site",
-    "cached Large and Big blocks",
+    "freed Large blocks, kept whole for the same call site or in quarantines",
+    "cached Large blocks",
     _PURGE,
 )
 RANGES_FREE = Figure(

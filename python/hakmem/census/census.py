@@ -68,7 +68,7 @@ class RangeKinds:
     classes: Integers  # of those that are blocks; -1 for others
     named: Integers  # the number of the named heap, whose ranges are all Big; 0: no such heap's
     is_big: Flags
-    is_cached: Flags  # kept whole: in the call-site cache, the BigCache or a quarantine
+    is_cached: Flags  # kept whole: in a magazine, the call-site cache or a quarantine
     is_dirty: Flags  # free, not purged
     is_clean: Flags  # free, purged or never used
     is_mapped: Flags
