@@ -4,6 +4,7 @@ A number above its gate fails, and so does one more than a hundredth below it: t
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,18 +28,16 @@ CORE = (
 )
 
 
-COMMENT_OF_C = r"/\*.*?\*/|//[^\n]*"
-COMMENT_OF_PYTHON = r"#[^\n]*"
+NOT_CODE_OF_C = r"/\*.*?\*/|//[^\n]*|\\\n"  # comments, and the ends of a macro's lines
+NOT_CODE_OF_PYTHON = r"#[^\n]*"
 TOKEN = re.compile(r"[A-Za-z_]\w*|[0-9][\w.]*|[^\w\s]")
 
 
-def tokens(folder: str, *suffixes: str) -> int:
-    """Names, numbers and signs, comments apart: a size that no layout of lines changes."""
-    count = 0
-    for path in files(folder, *suffixes):
-        comment = COMMENT_OF_PYTHON if path.suffix in {".py", ".sh"} else COMMENT_OF_C
-        count += len(TOKEN.findall(re.sub(comment, "", path.read_text(), flags=re.DOTALL)))
-    return count
+@cache
+def code(path: Path) -> str:
+    """Without comments."""
+    is_python = path.suffix in {".py", ".sh"}
+    return re.sub(NOT_CODE_OF_PYTHON if is_python else NOT_CODE_OF_C, "", path.read_text(), flags=re.DOTALL)
 
 
 def files(folder: str, *suffixes: str) -> list[Path]:
@@ -48,8 +47,34 @@ def files(folder: str, *suffixes: str) -> list[Path]:
     return [path for path in found if not suffixes or path.suffix in suffixes]
 
 
+def tokens(folder: str, *suffixes: str) -> int:
+    """Names, numbers and signs: a size that no layout of lines changes."""
+    return sum(len(TOKEN.findall(code(path))) for path in files(folder, *suffixes))
+
+
 def table(path: str, row: str) -> int:
     return len(re.findall(row, (ROOT / path).read_text(), re.MULTILINE))
+
+
+def documentation_words() -> int:
+    """As written by hand: tables that the sources print are counted there."""
+    pages = files("docs", ".md") + files("lab", ".md") + list(ROOT.glob("*.md"))
+    printed = re.compile(r"written by scripts/docs -->.*?<!-- end -->", re.DOTALL)
+    return sum(len(printed.sub("", path.read_text()).split()) for path in pages)
+
+
+# ---- ideas: the things that a reader has to know --------------------------------------------------------
+
+
+def by_file(pattern: str, outside: str = "") -> dict[Path, list[str]]:
+    """Each place in the code of src, but for one folder."""
+    of_src = [path for path in files("src", *SOURCES) if path.parent.name != outside]
+    found = {path: re.findall(pattern, code(path), re.MULTILINE) for path in of_src}
+    return {path: places for path, places in found.items() if places}
+
+
+def in_src(pattern: str, outside: str = "") -> list[str]:
+    return [place for places in by_file(pattern, outside).values() for place in places]
 
 
 def glossary_words() -> int:
@@ -59,16 +84,43 @@ def glossary_words() -> int:
     return sum(len(row.split(", ")) for row in rows)
 
 
-def documentation_words() -> int:
-    pages = files("docs", ".md") + files("lab", ".md") + list(ROOT.glob("*.md"))
-    return sum(len(path.read_text().split()) for path in pages)
+# What sends a thread out of its fast paths: a poke, a call, a wait, a trace, arming, packing, passes.
+ATTENTION = (
+    r"\bbool ((?:heap|magazine|tracing|sampler|sampling|divert|profile|idle|reclaim)_"
+    r"(?:waits|passes|sees|begins|is_(?:diverted|called|wanted|armed|armed_by|packing|plain|given|due)"
+    r"|may_be_armed|pops_passed|wants_\w+))\("
+)
 
 
-def asks_for_hardened_mode() -> int:
-    """Outside hardened/, where the question is answered, and the start of the process."""
-    asked = "".join(path.read_text() for path in files("src", *SOURCES) if path.parent.name != "hardened")
-    return len(re.findall(r"\boptions\.harden\b", asked))
+def attention_uses() -> int:
+    names = "|".join(in_src(ATTENTION)) or "none"
+    return len(in_src(rf"\b(?:{names})\("))
 
+
+# How much free memory stays, and when it goes: files of the memory policy.
+POLICY = {"idle", "due", "reclaim", "purge", "purge_credit", "limits"}
+
+
+def policy_constants() -> int:
+    found = by_file(r"\b[A-Z][A-Z0-9_]+ = [\w(]|^#define [A-Z]\w+ \S")
+    return sum(len(places) for path, places in found.items() if path.stem in POLICY)
+
+
+def atomics() -> list[str]:
+    """The files of all, from the page that test_memory_order.py compares with the declarations."""
+    page = (ROOT / "docs/MEMORY_ORDER.md").read_text()
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| `([\w/.]+)` \|", page, re.MULTILINE)
+    return [file for names, file in rows for _ in names.split(", ")]
+
+
+def locks() -> int:
+    """Objects of that type, and words (os/lock.h) that threads take without one."""
+    objects = in_src(r"^\s*(?:static )?(?:CACHE_ALIGNED )?struct lock \w+(?: =|;)")
+    return len(objects) + len(set(in_src(r"word_try\(&(?:\w+(?:->|\.))*(\w+)")) - {"word"})
+
+
+# options.harden, the window's class, an owner's or an entry's bit.
+HARDENED = r"\boptions\.harden\b|\bwindow\.hardened_class\b|\bowner_is_hardened\b|\bMAP_CLASS_HARDENED\b"
 
 COUNTED: dict[str, Callable[[], int]] = {
     "tokens of src": lambda: tokens("src", *SOURCES),
@@ -77,10 +129,24 @@ COUNTED: dict[str, Callable[[], int]] = {
     "tokens of python/hakmem": lambda: tokens("python/hakmem", ".py"),
     "tokens of tests": lambda: tokens("tests", ".c", ".h", ".cc", ".py", ".rs", ".sh"),
     "words of documentation": documentation_words,
-    "words in the glossary": glossary_words,
-    "options": lambda: table("src/config/options.def", r"^OPTION\("),
     "stable counters": lambda: table("src/base/counters.def", r"^(?:COUNTER|TOTAL)\("),
-    "options.harden outside hardened": asks_for_hardened_mode,
+    "ideas: words in the glossary": glossary_words,
+    "ideas: options": lambda: table("src/config/options.def", r"^OPTION\("),
+    "ideas: kinds of blocks": lambda: table("src/heap/kinds.h", r"^ +KIND\("),
+    "ideas: predicates of a heap's attention": lambda: len(set(in_src(ATTENTION))),
+    "ideas: uses of these predicates": attention_uses,
+    "ideas: atomic objects": lambda: len(atomics()),
+    "ideas: atomic objects of the memory policy": lambda: sum(
+        Path(file).stem in POLICY for file in atomics()
+    ),
+    "ideas: constants of the memory policy": policy_constants,
+    "ideas: slab allocators": lambda: len(by_file(r"= acquire_slab\(|\bATOMIC\(uint64_t\) in_use\[")),
+    "ideas: protocols of guarded pages": lambda: len(by_file(r"\bos_open_pages\(", outside="os")),
+    "ideas: questions for hardened mode outside hardened": lambda: len(in_src(HARDENED, outside="hardened")),
+    "ideas: locks": locks,
+    "ideas: decision records in force": lambda: table(
+        "docs/decisions/README.md", r"^\* \[\d{4}\](?!.*\(replaced by)"
+    ),
 }
 
 
