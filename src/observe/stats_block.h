@@ -4,7 +4,7 @@
  *                   └─▶ roots     addresses to start from
  *
  * A reader (python/hakmem, a debugger) finds the exported symbol in the mapped file, or its magic in the data of a stripped program,
- * and reads the rest of the memory by the entries: nothing in it depends on the version of hakmem but the two structs below and
+ * and reads the rest of the memory by the entries: nothing in it depends on the version of hakmem but the structs below and
  * `format`.  The process does nothing for it, not even when it is read; it may be stopped, or a core file.
  *
  * The texts are one pool, not pointers or arrays of a fixed size: every process pays for them. All of it is constant and lies where the

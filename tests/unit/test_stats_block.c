@@ -90,5 +90,5 @@ CHILD_TEST(lead_to_totals_and_options) {
 CHILD_TEST(name_counters_for_reports) {
   REQUIRE(!strcmp(counter_name(COUNT_refills), "refills"));
   REQUIRE(!strcmp(counter_name(COUNT_purges), "purges"));
-  REQUIRE(!strcmp(counter_meaning(COUNT_purges), "rounds of purging by age"));
+  REQUIRE(!strcmp(counter_meaning(COUNT_purges), "rounds of purging"));
 }
