@@ -85,7 +85,7 @@ enum { MAY, MUST };
 /* clang-format off */
 #define REQUEST_LADDER(RUNG)                                                                                            \
   RUNG(UNLIKELY(allocation->named != NULL), MUST, heap_named_allocate(heap, allocation), "the named heap")              \
-  RUNG(UNLIKELY(coins >= 0), MAY, sampling_take(heap, allocation), "a slab of samples")                                 \
+  RUNG(UNLIKELY(coins >= 0), MAY, sampling_take(heap, allocation), "the samples' heap")                                 \
   RUNG(UNLIKELY(options.guard), MAY, guarded_allocate(heap, allocation), "now and then, pages of its own")              \
   RUNG(UNLIKELY(owner_is_hardened(&heap->owner)), MUST, checked_allocate(heap, allocation), "the quarantine, a range")  \
   RUNG(class < SLAB_CLASS_COUNT, MUST, slab_allocate(heap, class, allocation), "the magazine, refilled")                \

@@ -51,7 +51,7 @@ static uint64_t steps_a_free(const struct idle *idle) {
   return steps ? steps : 1;
 }
 
-/* Of Big blocks the number is known. The bytes may be negative for a moment: caches hold what was counted as freed. */
+/* The number of Big blocks is known. The bytes may be negative for a moment: caches hold what was counted as freed. */
 static struct idle idle_of(int64_t slab_bytes, int64_t large_bytes, uint64_t held) {
   uint64_t in_slabs = slab_bytes > 0 ? (uint64_t)slab_bytes : 0;
   uint64_t in_large = large_bytes > 0 ? (uint64_t)large_bytes : 0;
