@@ -66,13 +66,13 @@ USERS = {"ALL": "all", "MAGAZINE": "magazines"}
 def rungs() -> str:
     rows = [
         (
-            f"`{name}`",
+            f"`{find}`",
             ast.literal_eval(gives),
             USERS[users.removeprefix("FOR_")],
             "yes" if touches == "true" else "no",
-            f"`unstable_{counter}`",
+            f"`unstable_{counter.removeprefix('COUNT_')}`",
         )
-        for _, name, counter, _, users, touches, gives in macro("SUPPLY_LADDER", "RUNG")
+        for _, find, counter, _, users, touches, gives in macro("SUPPLY_LADDER", "RUNG")
     ]
     return table("rung | gives | for | may touch fresh pages | counter of its hits", rows)
 
@@ -88,7 +88,7 @@ def requests() -> str:
 
 def kinds() -> str:
     rows = [
-        (f"`{kind}`", what, f"`free_{free}`", f"`ask_{ask}`", f"`resize_{resize}`")
+        (f"`{kind}`", what, f"`{free}`", f"`{ask}`", f"`{resize}`")
         for what, kind, free, ask, resize in macro("KINDS", "KIND")
     ]
     return table("kind | block | free | ask | realloc in place", rows)

@@ -142,14 +142,14 @@ RESIDENT struct slab *supply_climb(struct supply *supply) {
   ASSERT(latch_is_held(supply->owner));
   const unsigned before = supply->taken;
   struct slab *slab;
-#define RUNG(name, counter, kind, who, touches, what)                   \
-  if ((touches || SUPPLY_##kind == SUPPLY_LOAN) && before) return NULL; \
-  if (who == FOR_ALL || supply->users & (who)) {                        \
-    slab = find_##name(supply);                                         \
-    if (slab || (SUPPLY_##kind == SUPPLY_LOAN && supply->taken)) {      \
-      supply->is_alone = touches;                                       \
-      return note_hit(supply, slab, COUNT_##counter, SUPPLY_##kind);    \
-    }                                                                   \
+#define RUNG(find, counter, kind, who, touches, what)          \
+  if ((touches || kind == SUPPLY_LOAN) && before) return NULL; \
+  if (who == FOR_ALL || supply->users & (who)) {               \
+    slab = find(supply);                                       \
+    if (slab || (kind == SUPPLY_LOAN && supply->taken)) {      \
+      supply->is_alone = touches;                              \
+      return note_hit(supply, slab, counter, kind);            \
+    }                                                          \
   }
   SUPPLY_LADDER
 #undef RUNG

@@ -16,23 +16,34 @@ enum supply_kind {
   SUPPLY_AGAIN, /* the ladder is climbed once more: counts as the rung that serves then */
 };
 
-/* RUNG(name, counter, kind, users, touches, "what it gives"): the first rung that has blocks serves.  `touches`: it may touch fresh
+/* RUNG(function, counter, kind, users, touches, "what it gives"): the first rung that has blocks serves.  `touches`: it may touch fresh
  * pages. Neither such a rung nor a loan completes the batch of rungs above: a smaller batch is better. */
-#define SUPPLY_LADDER                                                                              \
-  RUNG(current, refill_current, OWN, FOR_ALL, false, "blocks that came back to the current slab")  \
-  RUNG(pending, refill_pending, REUSE, FOR_ALL, false, "slabs of its pending queue")               \
-  RUNG(active_drain, refill_active_drain, REUSE, FOR_ALL, false,                                   \
-       "remote frees of the current slab")                                                         \
-  RUNG(partial, refill_partial, REUSE, FOR_ALL, false, "the class's partial list")                 \
-  RUNG(starter, refill_starter, REUSE, FOR_MAGAZINE, true, "the starter heap's slab, taken along") \
-  RUNG(ended, refill_orphan, REUSE, FOR_ALL, true, "a slab of an owner that ended or is dormant")  \
-  RUNG(route_p, refill_route_p, REUSE, FOR_ALL, true, "a slab of an owner that is alive but idle") \
-  RUNG(borrowed, refill_borrowed, LOAN, FOR_MAGAZINE, false, "blocks of other owners' slabs")      \
-  RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
-  RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
-  RUNG(pool, refill_new, NEW, FOR_ALL, true, "the pool: slots and SuperSlabs that it has")         \
-  RUNG(relieved, reliefs, AGAIN, FOR_MAGAZINE, true, "blocks in the thread's resting magazines")   \
-  RUNG(system, refill_new, NEW, FOR_ALL, true, "a SuperSlab from the system")
+#define SUPPLY_LADDER                                                              \
+  RUNG(find_current, COUNT_refill_current, SUPPLY_OWN, FOR_ALL, false,             \
+       "blocks that came back to the current slab")                                \
+  RUNG(find_pending, COUNT_refill_pending, SUPPLY_REUSE, FOR_ALL, false,           \
+       "slabs of its pending queue")                                               \
+  RUNG(find_active_drain, COUNT_refill_active_drain, SUPPLY_REUSE, FOR_ALL, false, \
+       "remote frees of the current slab")                                         \
+  RUNG(find_partial, COUNT_refill_partial, SUPPLY_REUSE, FOR_ALL, false,           \
+       "the class's partial list")                                                 \
+  RUNG(find_starter, COUNT_refill_starter, SUPPLY_REUSE, FOR_MAGAZINE, true,       \
+       "the starter heap's slab, taken along")                                     \
+  RUNG(find_ended, COUNT_refill_orphan, SUPPLY_REUSE, FOR_ALL, true,               \
+       "a slab of an owner that ended or is dormant")                              \
+  RUNG(find_route_p, COUNT_refill_route_p, SUPPLY_REUSE, FOR_ALL, true,            \
+       "a slab of an owner that is alive but idle")                                \
+  RUNG(find_borrowed, COUNT_refill_borrowed, SUPPLY_LOAN, FOR_MAGAZINE, false,     \
+       "blocks of other owners' slabs")                                            \
+  RUNG(find_fresh, COUNT_refill_current, SUPPLY_OWN, FOR_ALL, true,                \
+       "fresh blocks of the current slab")                                         \
+  RUNG(find_fresh_listed, COUNT_refill_partial, SUPPLY_REUSE, FOR_ALL, true,       \
+       "fresh blocks of a listed slab")                                            \
+  RUNG(find_pool, COUNT_refill_new, SUPPLY_NEW, FOR_ALL, true,                     \
+       "the pool: slots and SuperSlabs that it has")                               \
+  RUNG(find_relieved, COUNT_reliefs, SUPPLY_AGAIN, FOR_MAGAZINE, true,             \
+       "blocks in the thread's resting magazines")                                 \
+  RUNG(find_system, COUNT_refill_new, SUPPLY_NEW, FOR_ALL, true, "a SuperSlab from the system")
 
 struct supply { /* one visit; wants the owner's latch */
   struct owner *owner;

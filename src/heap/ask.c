@@ -92,13 +92,11 @@ static bool ask_range(uintptr_t address, uint32_t entry, const char *verb, size_
   return true;
 }
 
-#define ask_hardened checked_ask
-
 INLINE enum kind ask_as(enum kind which, uintptr_t address, uint32_t entry, const char *verb,
                         size_t *usable_bytes) {
   switch (which) {
 #define KIND(kind, free, ask, resize) \
-  case KIND_##kind: return ask_##ask(address, entry, verb, usable_bytes) ? which : KIND_none;
+  case kind: return ask(address, entry, verb, usable_bytes) ? which : KIND_none;
     KINDS /* NOLINT(bugprone-branch-clone): rows that are served alike */
 #undef KIND
   }

@@ -168,14 +168,10 @@ static void free_foreign(void *block, uint32_t entry, enum maker maker) {
   libc->free(block);
 }
 
-#define free_named_slab heap_named_free_slab
-#define free_named_range heap_named_free_range
-#define free_hardened_named_slab heap_named_free_hardened
-
 INLINE void free_as(enum kind kind, void *block, uint32_t entry, enum maker maker) {
   switch (kind) {
-#define KIND(kind, free, ask, resize) \
-  case KIND_##kind: free_##free(block, entry, maker); break;
+#define KIND(which, give, ask, resize) \
+  case which: give(block, entry, maker); break;
     KINDS
 #undef KIND
   }

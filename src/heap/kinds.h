@@ -7,44 +7,44 @@
 
 #include "map/window.h"
 
-/* KIND(kind, free, ask, resize), under its sentence, which docs/ARCHITECTURE.md prints: the suffixes
- * of the functions that serve it: free_… (free.c); ask_… (ask.c), for the usable bytes, which
- * reports an address where no block begins; resize_… (reallocate.c), in place.  From
- * hardened_named_slab on a kind knows the bytes that were requested. */
+/* KIND(kind, free, ask, resize), under its sentence, which docs/ARCHITECTURE.md prints: the functions
+ * that free it (free.c), that tell its usable bytes or report an address where no block begins
+ * (ask.c), and that resize it in place (reallocate.c).  From KIND_hardened_named_slab on a kind knows
+ * the bytes that were requested. */
 /* clang-format off */
 #define KINDS                                                                                     \
   /* no block begins there: a fault */                                                            \
-  KIND(none,                 none,                none,       never)                              \
+  KIND(KIND_none, free_none, ask_none, resize_never)                                              \
   /* outside the window: the C library's block, if there is one */                                \
-  KIND(foreign,              foreign,             foreign,    never)                              \
+  KIND(KIND_foreign, free_foreign, ask_foreign, resize_never)                                     \
   /* between closed pages, outside the window (guard/guarded.h) */                                \
-  KIND(guarded,              guarded,             guarded,    never)                              \
+  KIND(KIND_guarded, free_guarded, ask_guarded, resize_never)                                     \
   /* a slab class, of any thread's slab: goes into the freeing thread's magazine */               \
-  KIND(slab,                 slab,                slab,       never)                              \
+  KIND(KIND_slab, free_slab, ask_slab, resize_never)                                              \
   /* a Large class: goes into the freeing thread's magazine of ranges */                          \
-  KIND(large,                large,               range,      range)                              \
+  KIND(KIND_large, free_large, ask_range, resize_range)                                           \
   /* above the Large classes: a range that splits and merges */                                   \
-  KIND(big,                  range,               range,      range)                              \
+  KIND(KIND_big, free_range, ask_range, resize_range)                                             \
   /* of a named heap, in one of its slabs */                                                      \
-  KIND(named_slab,           named_slab,          named_slab, never)                              \
+  KIND(KIND_named_slab, heap_named_free_slab, ask_named_slab, resize_never)                       \
   /* of a named heap, a range of any size */                                                      \
-  KIND(named_range,          named_range,         range,      range)                              \
+  KIND(KIND_named_range, heap_named_free_range, ask_range, resize_range)                          \
   /* hardened mode: of a named heap's slab, with slack and trailer */                             \
-  KIND(hardened_named_slab,  hardened_named_slab, hardened,   hardened)                           \
+  KIND(KIND_hardened_named_slab, heap_named_free_hardened, checked_ask, resize_hardened)          \
   /* hardened mode: a named heap's range, with slack and trailer */                               \
-  KIND(hardened_named_range, named_range,         hardened,   hardened)                           \
+  KIND(KIND_hardened_named_range, heap_named_free_range, checked_ask, resize_hardened)            \
   /* hardened mode: of the slab of the heap in its entry, with slack and trailer */               \
-  KIND(hardened_slab,        hardened_slab,       hardened,   hardened)                           \
+  KIND(KIND_hardened_slab, free_hardened_slab, checked_ask, resize_hardened)                      \
   /* hardened mode: a range of any size, with slack and trailer */                                \
-  KIND(hardened_range,       hardened_range,      hardened,   hardened)                           \
+  KIND(KIND_hardened_range, free_hardened_range, checked_ask, resize_hardened)                    \
   /* hardened mode: a guarded block, whose usable size is the requested one */                    \
-  KIND(hardened_guarded,     guarded,             guarded,    never)                              \
+  KIND(KIND_hardened_guarded, free_guarded, ask_guarded, resize_never)                            \
   /* hardened mode: malloc(0), an address without memory (hardened/nothing.h) */                  \
-  KIND(nothing,              nothing,             nothing,    never)
+  KIND(KIND_nothing, free_nothing, ask_nothing, resize_never)
 /* clang-format on */
 
 enum kind {
-#define KIND(kind, free, ask, resize) KIND_##kind,
+#define KIND(kind, free, ask, resize) kind,
   KINDS
 #undef KIND
 };

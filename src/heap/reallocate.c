@@ -54,7 +54,7 @@ bool heap_resize(void *pointer, size_t size) {
   uint32_t entry = owner_map_entry(block);
   switch (kind_of_entry(entry)) {
 #define KIND(kind, free, ask, resize) \
-  case KIND_##kind: return resize_##resize(block, size, entry);
+  case kind: return resize(block, size, entry);
     KINDS /* NOLINT(bugprone-branch-clone): rows that are served alike */
 #undef KIND
   }
