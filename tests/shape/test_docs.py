@@ -28,7 +28,7 @@ BESIDE = re.compile(
     r"|(?P<name>`\w+`) (?:of|in) `(?P<its_file>[\w./-]+\.(?:c|h|cc|hpp|py))`"
 )
 ROOTS = ("", "src", "python", "python/hakmem", "tests", "tests/unit", "bench", "include", "scripts")
-README_LINES_MAX = 150
+README_LINES_MAX = 120
 OPTIONS_OF_OTHERS = {
     "HAKMEM_TOOL_DEBUG",
     "HAKMEM_FLAG",
@@ -160,7 +160,8 @@ def test_the_page_of_findings_has_the_figures_of_the_data(load_script: Callable[
 
 def test_the_readme_has_the_figures_of_the_data(load_script: Callable[[str], ModuleType]) -> None:
     campaign = doc_performance.Campaign.read()
-    text = " ".join((ROOT / "README.md").read_text().partition("## Two commands")[0].split())
+    written = (ROOT / "README.md").read_text().partition("## Two commands")[0]
+    text = " ".join(re.sub(r"^```.*?^```$", "", written, flags=re.DOTALL | re.MULTILINE).split())
     chart = load_script("chart")
     means = chart.means(chart.FIGURES.read_text())
     claims = [
@@ -168,6 +169,9 @@ def test_the_readme_has_the_figures_of_the_data(load_script: Callable[[str], Mod
         f"{means['time, made-up loads'].rows} made-up loads",
         f"misses {len(campaign.missed())} of its {len(campaign.tables['Target']) - 1} targets",
     ]
+    time = means["time, real programs"].of
+    if (first := min(time, key=lambda name: time[name])) != "hakmem":
+        claims.append(re.sub(r"(?<=[a-z])(?=\d)", " ", first) + " is faster in real programs")
     if campaign.rounds == 1:
         claims.append("in one round: a difference of a tenth says nothing")
     for claim in claims:
@@ -178,7 +182,7 @@ def test_the_readme_has_the_figures_of_the_data(load_script: Callable[[str], Mod
 
 def measured_figures(text: str) -> list[str]:
     """Ratios, shares, times and sizes; parts as words, too."""
-    ratio = r"\b\d+[.,]\d+\b(?! or newer)"
+    ratio = r"(?<![.\d])\d+[.,]\d+\b(?![.\d]| or newer)"
     quantity = r"\b\d[\d.,]* (?:%|[MK]i?B|GiB|[nµm]s|times)"
     part = r"\b(?:third|half|quarter) (?:of|the)"
     return re.findall(f"{ratio}|{quantity}|{part}", re.sub(r"wheel: [\d.]+", "", text))
