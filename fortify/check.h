@@ -1,7 +1,7 @@
 /* check.h: checks that the bytes exist that a function is about to access.
  *
- * Memory outside hakmem's blocks is unknown and never reported: the stack, globals, other allocators' blocks; all memory where
- * libhakmem.so is not loaded. */
+ * Memory outside hakmem's blocks is unknown and never reported: the stack, globals, other
+ * allocators' blocks; all memory where libhakmem.so is not loaded. */
 #ifndef HAK_FORTIFY_CHECK_H
 #define HAK_FORTIFY_CHECK_H
 
@@ -11,7 +11,8 @@
 /* Weak: NULL until we are relocated, and where libhakmem.so is not loaded. */
 extern size_t malloc_object_size_fast(const void *pointer) WEAK;
 
-/* SIZE_MAX when unknown. opaque_pointer: the compiler would warn of a read of uninitialised bytes. */
+/* SIZE_MAX when unknown. opaque_pointer: the compiler would warn of a read of uninitialised
+ * bytes. */
 INLINE size_t bytes_left(const void *pointer) {
   if (UNLIKELY(&malloc_object_size_fast == NULL)) return SIZE_MAX;
   return malloc_object_size_fast(opaque_pointer((void *)(uintptr_t)pointer));
@@ -37,9 +38,9 @@ INLINE void check_room(size_t bytes, size_t room_bytes) {
   if (UNLIKELY(bytes > room_bytes)) __chk_fail();
 }
 
-/* A function of the C library, and the form that its callers are compiled to with _FORTIFY_SOURCE, which takes the room that the
- * compiler saw; `value` is what both return, `room` is SIZE_MAX in the first.  The lists of parameters stand in brackets.  Not all
- * headers declare them. */
+/* A function of the C library, and the form that its callers are compiled to with _FORTIFY_SOURCE,
+ * which takes the room that the compiler saw; `value` is what both return, `room` is SIZE_MAX in
+ * the first.  The lists of parameters stand in brackets.  Not all headers declare them. */
 #define WITH_ROOM_IN(result, name, name_chk, parameters, parameters_chk, value) \
   result name parameters;                                                       \
   EXPORT result name parameters {                                               \

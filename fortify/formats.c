@@ -1,4 +1,5 @@
-/* formats.c: sprintf and its kin.  The length is known only after writing: they get no more room than the block has. */
+/* formats.c: sprintf and its kin.  The length is known only after writing: they get no more room
+ * than the block has. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@ int __vsnprintf_chk(char *target, size_t most, int flag, size_t room, const char
 int __sprintf_chk(char *target, int flag, size_t room, const char *format, ...);
 int __snprintf_chk(char *target, size_t most, int flag, size_t room, const char *format, ...);
 
-/* The arguments of a call. `most` and `room` are SIZE_MAX where not given, `flag` is -1 where the plain function was called. */
+/* The arguments of a call. `most` and `room` are SIZE_MAX where not given, `flag` is -1 where the
+ * plain function was called. */
 struct call {
   const char *function;
   char *target;

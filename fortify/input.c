@@ -9,7 +9,8 @@
 
 #undef fread_unlocked /* a macro, too */
 
-/* Reads `bytes` at most into `target`; the arguments after the lists of parameters are passed on. */
+/* Reads `bytes` at most into `target`; the arguments after the lists of parameters are passed
+ * on. */
 #define INPUT(result, failure, name, bytes, parameters, parameters_chk, ...) \
   WITH_ROOM_IN(result, name, __##name##_chk, parameters, parameters_chk,     \
                (check_room(bytes, room), check_write(#name, target, bytes),  \

@@ -110,7 +110,8 @@ static int loop_memcmp(const void *one, const void *other, size_t bytes) {
   return 0;
 }
 
-/* Many programs compare more bytes than a block has, because the first ones differ: not reported. */
+/* Many programs compare more bytes than a block has, because the first ones differ: not
+ * reported. */
 INLINE int compare(const char *function, const void *one, const void *other, size_t bytes) {
   size_t left = bytes_left(one), left_of_other = bytes_left(other);
   const void *shorter = left < left_of_other ? one : other;

@@ -1,9 +1,10 @@
 /* real.h: the C library's own functions, under whose names libhakmem-fortify.so comes first.
  *
- * They are found when the library is loaded, so that neither a signal handler nor a forked child has to ask the
- * dynamic linker.  Some are called before that: by other libraries' constructors, by resolvers of indirect functions
- * while the program is still being put together, by the dynamic linker's own search.  Then they are searched for
- * at the call; and where that is not possible yet either, a loop of our own does the work. */
+ * They are found when the library is loaded, so that neither a signal handler nor a forked child
+ * has to ask the dynamic linker.  Some are called before that: by other libraries' constructors, by
+ * resolvers of indirect functions while the program is still being put together, by the dynamic
+ * linker's own search.  Then they are searched for at the call; and where that is not possible yet
+ * either, a loop of our own does the work. */
 #ifndef HAK_FORTIFY_REAL_H
 #define HAK_FORTIFY_REAL_H
 

@@ -1,10 +1,12 @@
-/* hakmem-replay PLAN MODE IDLE_MS WRITTEN: does again, with threads, what a trace recorded, on the malloc that is preloaded.
+/* hakmem-replay PLAN MODE IDLE_MS WRITTEN: does again, with threads, what a trace recorded, on the
+ * malloc that is preloaded.
  *
  *   hakmem replay (launch/replaying.py) ── writes ──▶ PLAN ── mapped by ──▶ this program ── prints ──▶ figures
  *
- * Threads keep the recorded order by windows of some thousand events: one enters the next window only when all have left the
- * one before.  Within a window only the events of one block wait for each other.  Window 0 makes the blocks that were live at the
- * start, and is not measured.  All tables are shared or file mappings, so anonymous memory (RssAnon) is that of the malloc. */
+ * Threads keep the recorded order by windows of some thousand events: one enters the next window
+ * only when all have left the one before.  Within a window only the events of one block wait for
+ * each other.  Window 0 makes the blocks that were live at the start, and is not measured.  All
+ * tables are shared or file mappings, so anonymous memory (RssAnon) is that of the malloc. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +25,8 @@ enum { PAGE_BYTES = 4096, WHOLE_BYTES = 64 << 10, BAD_PLAN = 2, REFUSED = 3 };
 enum kind { TAKE, FREE, RESIZE, FROM, KINDS };
 enum mode { NO_MALLOC, AT_ONCE, IN_TIME };
 
-/* A life has a slot for its birth, and another one for each resize: an event waits for the pointer of the one before. */
+/* A life has a slot for its birth, and another one for each resize: an event waits for the pointer
+ * of the one before. */
 struct op {
   uint64_t what; /* kind; from bit 8 log2 of the alignment, from 16 the size */
   uint32_t slot; /* the one that is filled, or, by FREE and by the FROM before a RESIZE, read */
@@ -80,7 +83,8 @@ static uint64_t now_ns(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The next number of a text.  sscanf and strtoul have names in new C libraries that the oldest supported one lacks. */
+/* The next number of a text.  sscanf and strtoul have names in new C libraries that the oldest
+ * supported one lacks. */
 static uint64_t number(const char **text) {
   uint64_t value = 0;
   while (**text == ' ') ++*text;
@@ -105,7 +109,8 @@ static void sleep_until(uint64_t ns) {
 
 /* ---- one thread ---- */
 
-/* The first `written_bytes` of a block: small ones are written whole; of larger ones each page is touched. */
+/* The first `written_bytes` of a block: small ones are written whole; of larger ones each page is
+ * touched. */
 static void touch(struct worker *self, char *block, size_t size) {
   if (size > written_bytes) size = written_bytes;
   if (size <= WHOLE_BYTES) {
@@ -116,8 +121,9 @@ static void touch(struct worker *self, char *block, size_t size) {
   for (size_t i = 0; i < size; i += PAGE_BYTES) *(volatile char *)(block + (is_real ? i : 0)) = 1;
 }
 
-/* The event before may be another thread's, in this window: acquire pairs with the release that run_op fills a slot with, so that
- * it has written the block before this thread resizes or frees it. */
+/* The event before may be another thread's, in this window: acquire pairs with the release that
+ * run_op fills a slot with, so that it has written the block before this thread resizes or frees
+ * it. */
 static char *block_of(struct worker *self, uint32_t slot) {
   char *block = atomic_load_explicit(&slots[slot], memory_order_acquire);
   if (block != NULL) return block;
@@ -270,7 +276,8 @@ static void pass_window(struct worker *main_thread, uint32_t window, uint32_t ot
 
 extern size_t hak_stats_json(char *buffer, size_t bytes) __attribute__((weak));
 
-/* hakmem's own count of this name, where it is the malloc; else 0.  strstr is not in the list of names that wheels may use. */
+/* hakmem's own count of this name, where it is the malloc; else 0.  strstr is not in the list of
+ * names that wheels may use. */
 static uint64_t count_of(const char *name) {
   static char text[64 << 10];
   const char *at = text, *rest = name;

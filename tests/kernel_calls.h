@@ -1,5 +1,6 @@
-/* The calls that libhakmem.so makes of the kernel itself come to one function of it (src/base/system_call.h). A test puts its own there,
- * before the library's constructor or later: it jumps there with the same arguments. SYSTEM_CALL_AT says where it lies in the file
+/* The calls that libhakmem.so makes of the kernel itself come to one function of it
+ * (src/base/system_call.h). A test puts its own there, before the library's constructor or later:
+ * it jumps there with the same arguments. SYSTEM_CALL_AT says where it lies in the file
  * (kernel_calls.py). */
 #ifndef TESTS_KERNEL_CALLS_H
 #define TESTS_KERNEL_CALLS_H

@@ -1,4 +1,5 @@
-/* ways.h: a program that does one of several things, which its caller names: WAY(name) { … } is one of them. */
+/* ways.h: a program that does one of several things, which its caller names: WAY(name) { … } is one
+ * of them. */
 #ifndef TESTS_WAYS_H
 #define TESTS_WAYS_H
 

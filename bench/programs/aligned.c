@@ -33,8 +33,8 @@ static const struct usage usage = {"aligned", "Replaces random blocks that ask f
 
 static _Atomic uint64_t misaligned;
 
-/* aligned_alloc may want a multiple of the alignment: a small block that is to be aligned to much goes the
- * other way. */
+/* aligned_alloc may want a multiple of the alignment: a small block that is to be aligned to much
+ * goes the other way. */
 static unsigned char *new_aligned(size_t alignment, size_t size, bool posix) {
   posix |= one_alignment > size;
   void *block = NULL;

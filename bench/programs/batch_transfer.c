@@ -59,7 +59,8 @@ static void batch_empty(block_array batch, struct worker *worker) {
   worker->tally.frees += batch_blocks;
 }
 
-/* The threads fill the mailboxes before the clock starts, each its share, and empty them at the end. */
+/* The threads fill the mailboxes before the clock starts, each its share, and empty them at the
+ * end. */
 static void work(struct worker *worker) {
   block_array batch = batch_new();
   for (uint64_t i = worker->index; i < mailbox_count; i += threads) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * slow_clock: preloaded under callgrind, which makes a program fifty to a hundred times as slow.  Its clocks are its processor time divided by
- * that, so that an allocator does as much by time (purging, looking at the clock) as it would do otherwise, also beside other programs.
- * A loop of known length tells how slow this machine is with callgrind: counts of one machine hold on another.
- * libhakmem.so asks the kernel itself: SYSTEM_CALL_AT says where (tests/kernel_calls.h). */
+ * slow_clock: preloaded under callgrind, which makes a program fifty to a hundred times as slow.
+ * Its clocks are its processor time divided by that, so that an allocator does as much by time
+ * (purging, looking at the clock) as it would do otherwise, also beside other programs. A loop
+ * of known length tells how slow this machine is with callgrind: counts of one machine hold on
+ * another. libhakmem.so asks the kernel itself: SYSTEM_CALL_AT says where
+ * (tests/kernel_calls.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

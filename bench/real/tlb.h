@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tlb.h: a data TLB of two levels, as Intel's servers of 2023 have it (those for loads).  The first level has 96 entries of 6 ways for pages of
- * 4 KiB and 32 of 4 ways for those of 2 MiB; the second has 2,048 of 16 ways for both.  The least recently used entry of a set makes room. */
+ * tlb.h: a data TLB of two levels, as Intel's servers of 2023 have it (those for loads).  The first
+ * level has 96 entries of 6 ways for pages of 4 KiB and 32 of 4 ways for those of 2 MiB; the second
+ * has 2,048 of 16 ways for both.  The least recently used entry of a set makes room. */
 #ifndef BENCH_TLB_H
 #define BENCH_TLB_H
 
@@ -53,7 +54,8 @@ static inline bool tlb_use_l1(struct tlb *tlb, uint64_t entry, bool enter) {
   return tlb_use(tlb->l1_small[page % L1_SMALL_SETS], L1_SMALL_WAYS, entry, enter);
 }
 
-/* Addresses at equal distances are spread over this level's sets, other than over those of the first. */
+/* Addresses at equal distances are spread over this level's sets, other than over those of the
+ * first. */
 static inline bool tlb_use_l2(struct tlb *tlb, uint64_t entry, bool enter) {
   uint64_t page = entry >> 1;
   return tlb_use(tlb->l2[(page ^ page / L2_SETS) % L2_SETS], L2_WAYS, entry, enter);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * tlb_tool.c: a tool for valgrind that passes each data access of a program to the simulated TLB (tlb.h), after the access has been made: its
- * page is there then, and the kernel says which size it has.  At exit each process writes one line of counts.
+ * tlb_tool.c: a tool for valgrind that passes each data access of a program to the simulated TLB
+ * (tlb.h), after the access has been made: its page is there then, and the kernel says which size
+ * it has.  At exit each process writes one line of counts.
  *
- * It is linked on this machine with the libraries that Debian's valgrind brings for this, which are under the GPL. */
+ * It is linked on this machine with the libraries that Debian's valgrind brings for this, which are
+ * under the GPL. */
 #include "tlb.h"
 
 #include "pub_tool_basics.h"

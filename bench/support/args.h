@@ -49,8 +49,8 @@ void args_parse(const struct usage *usage, int argc, char **argv);
 /* For conditions between arguments: prints the usage and `complaint`, exits 2. */
 _Noreturn void args_refuse(const struct usage *usage, const char *complaint);
 
-/* The condition that most programs have: refuses --min above --max, and spans that rng_between cannot
- * draw from. */
+/* The condition that most programs have: refuses --min above --max, and spans that rng_between
+ * cannot draw from. */
 void args_check_sizes(const struct usage *usage, uint64_t min_size, uint64_t max_size);
 
 #endif

@@ -34,8 +34,8 @@ static inline void histogram_add(struct histogram *histogram, uint64_t number) {
 
 void histogram_merge(struct histogram *into, const struct histogram *other);
 
-/* The number that a part of all (0.99 for the 99th percentile) does not exceed; the upper end of its
- * bucket. */
+/* The number that a part of all (0.99 for the 99th percentile) does not exceed; the upper end of
+ * its bucket. */
 uint64_t histogram_quantile(const struct histogram *histogram, double part);
 
 #endif

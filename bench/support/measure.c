@@ -132,8 +132,8 @@ void measure_report(const char *program, const struct tally *tally, const char *
   printf(" ops=%llu seconds=%.6f ns_per_op=%.3f ops_per_s=%.0f", (unsigned long long)tally->ops,
          seconds, ns / ops, ops / seconds);
   printf(" user_s=%.4f sys_s=%.4f", stop.user_s - start.user_s, stop.sys_s - start.sys_s);
-  /* VmHWM and not ru_maxrss: the latter also remembers the process that called exec, which here is a
-   * Python of 30 MiB. */
+  /* VmHWM and not ru_maxrss: the latter also remembers the process that called exec, which here is
+   * a Python of 30 MiB. */
   printf(" peak_rss_kib=%ld rss_end_kib=%ld minor_faults=%ld mallocs=%llu frees=%llu",
          measure_status_kib("VmHWM"), stop_rss_kib, stop.minor_faults - start.minor_faults,
          (unsigned long long)tally->mallocs, (unsigned long long)tally->frees);

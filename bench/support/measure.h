@@ -45,8 +45,8 @@ bool measure_expired(void);
 
 void measure_stop(void);
 
-/* A field of /proc/self/status in KiB: "VmRSS" is the resident memory now, "VmHWM" its peak.  -1 when
- * the kernel does not tell.  Allocates nothing. */
+/* A field of /proc/self/status in KiB: "VmRSS" is the resident memory now, "VmHWM" its peak.  -1
+ * when the kernel does not tell.  Allocates nothing. */
 long measure_status_kib(const char *field);
 
 /* Resident memory at measure_stop. */

@@ -49,15 +49,16 @@ static inline unsigned rng_doublings(uint64_t minimum, uint64_t maximum) {
   return ratio < 2 ? 1 : 64 - (unsigned)__builtin_clzll(ratio);
 }
 
-/* From minimum (at least 1) to maximum, every doubling as likely as the next: as many numbers from 1K
- * to 2K as from 1M to 2M.  The power law with exponent 1. */
+/* From minimum (at least 1) to maximum, every doubling as likely as the next: as many numbers from
+ * 1K to 2K as from 1M to 2M.  The power law with exponent 1. */
 static inline uint64_t rng_log_between(struct rng *rng, uint64_t minimum, uint64_t maximum) {
   unsigned doublings = (unsigned)rng_below(rng, rng_doublings(minimum, maximum));
   return rng_doubled(rng, minimum, maximum, doublings);
 }
 
-/* From minimum (at least 1) to maximum, every doubling half as likely as the one before, so that each
- * has the same share of the sum: many small blocks, few large ones.  The power law with exponent 2. */
+/* From minimum (at least 1) to maximum, every doubling half as likely as the one before, so that
+ * each has the same share of the sum: many small blocks, few large ones.  The power law with
+ * exponent 2. */
 static inline uint64_t rng_steep_between(struct rng *rng, uint64_t minimum, uint64_t maximum) {
   unsigned last = rng_doublings(minimum, maximum) - 1;
   unsigned doublings = (unsigned)__builtin_ctzll(rng_next(rng) | UINT64_C(1) << last);

@@ -62,8 +62,8 @@ static inline void slots_empty(struct slots *slots, struct tally *tally) {
   tally->frees += slots->count;
 }
 
-/* The whole life of one worker.  Before the clock starts each slot has been replaced about twice, so
- * that caches are as full as they will be.  `ops` 0: until the time is over. */
+/* The whole life of one worker.  Before the clock starts each slot has been replaced about twice,
+ * so that caches are as full as they will be.  `ops` 0: until the time is over. */
 static inline void slots_work(struct slots *slots, struct worker *worker, uint64_t ops) {
   enum { OPS_BETWEEN_CLOCKS = 128 };
   struct rng rng = worker->rng;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers, an owner of a heap and one of its use (C++11), memory
- * resources over hakmem and over a heap (C++17).
+ * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers, an owner of a heap
+ * and one of its use (C++11), memory resources over hakmem and over a heap (C++17).
  *
- * A program needs none of this: preloading or linking the library replaces `operator new`, and with it the blocks of
- * std::allocator and std::pmr::new_delete_resource().  Include this header
- *  - to have a container's blocks from hakmem regardless of `operator new`, in a program that defines its own;
- *  - to free each block with its size and its alignment, which finds mistakes: a block that is freed with a size of
+ * A program needs none of this: preloading or linking the library replaces `operator new`, and with
+ * it the blocks of std::allocator and std::pmr::new_delete_resource().  Include this header
+ *  - to have a container's blocks from hakmem regardless of `operator new`, in a program that
+ *  defines its own; - to free each block with its size and its alignment, which finds mistakes: a
+ *  block that is freed with a size of
  *    another size class is reported in one line (see hak_free_sized).
  *
  *     std::vector<int, hakmem::allocator<int>> numbers;
@@ -16,13 +17,15 @@
  *     hakmem::heap_resource resource(sessions);
  *     std::pmr::vector<int> theirs(&resource);
  *
- *     hakmem::heap_in_use use(sessions);  // to the end of the block: operator new and malloc on this thread
+ *     hakmem::heap_in_use use(sessions);  // to the end of the block: operator new and malloc on
+ *     this thread
  *
  * Rules that hold for everything here:
- *  - no state, except for heaps: all allocators are equal, all resources are equal, and a block may be freed by any thread and
+ *  - no state, except for heaps: all allocators are equal, all resources are equal, and a block may
+ *  be freed by any thread and
  *    through any of them;
- *  - sizes and alignments are in bytes; an alignment is any power of two;
- *  - on failure the new handler is called and the request repeated, as by `operator new`; without a new handler
+ *  - sizes and alignments are in bytes; an alignment is any power of two; - on failure the new
+ *  handler is called and the request repeated, as by `operator new`; without a new handler
  *    std::bad_alloc is thrown, or the program aborted where it is compiled without exceptions. */
 #ifndef HAKMEM_HAKMEM_HPP
 #define HAKMEM_HAKMEM_HPP
@@ -96,7 +99,8 @@ inline void deallocate(void *block, std::size_t bytes, std::size_t alignment) no
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-/* Meets the requirements of Allocator: `std::map<K, V, std::less<K>, hakmem::allocator<std::pair<const K, V>>>`. */
+/* Meets the requirements of Allocator: `std::map<K, V, std::less<K>,
+ * hakmem::allocator<std::pair<const K, V>>>`. */
 template <typename T>
 class allocator {
  public:
@@ -110,8 +114,8 @@ class allocator {
   template <typename U>
   allocator(const allocator<U> &) noexcept {}
 
-  /* Uninitialised memory for `count` objects, aligned for T.  Throws std::bad_array_new_length when they are larger than
-   * any block can be, std::bad_alloc without memory. */
+  /* Uninitialised memory for `count` objects, aligned for T.  Throws std::bad_array_new_length when
+   * they are larger than any block can be, std::bad_alloc without memory. */
   T *allocate(std::size_t count) {
     if (count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)) {
       detail::fail<std::bad_array_new_length>();
@@ -137,19 +141,21 @@ bool operator!=(const allocator<T> &, const allocator<U> &) noexcept {
 
 /* ---- heaps ----------------------------------------------------------------------------------- */
 
-/* Owns a heap of hak_heap_new: its blocks lie in memory of their own, can be freed at once, can have a limit, and the tool
- * tells its figures by its name.  Any thread may allocate in it and free its blocks, by any function that frees
- * hakmem's.  It can be moved; one that was moved from may only be destroyed or assigned to. */
+/* Owns a heap of hak_heap_new: its blocks lie in memory of their own, can be freed at once, can
+ * have a limit, and the tool tells its figures by its name.  Any thread may allocate in it and free
+ * its blocks, by any function that frees hakmem's.  It can be moved; one that was moved from may
+ * only be destroyed or assigned to. */
 class heap {
  public:
-  /* `name` is copied, up to 31 bytes; NULL: "heap N".  Throws std::bad_alloc without memory for its record. */
+  /* `name` is copied, up to 31 bytes; NULL: "heap N".  Throws std::bad_alloc without memory for its
+   * record. */
   explicit heap(const char *name = nullptr) : handle_(hak_heap_new(name)) {
     if (handle_ == nullptr) {
       detail::fail<std::bad_alloc>();
     }
   }
-  /* Frees all of its blocks, which must not be used any more: containers in it must be gone.  No other thread may have it in use:
-   * then it stays as it is. */
+  /* Frees all of its blocks, which must not be used any more: containers in it must be gone.  No
+   * other thread may have it in use: then it stays as it is. */
   ~heap() { hak_heap_destroy(handle_); }
 
   heap(const heap &) = delete;
@@ -163,8 +169,8 @@ class heap {
     return *this;
   }
 
-  /* A block, uninitialised.  On failure, for example at a limit, as everything here: the new handler, then
-   * std::bad_alloc. */
+  /* A block, uninitialised.  On failure, for example at a limit, as everything here: the new
+   * handler, then std::bad_alloc. */
   void *allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
     return detail::allocate(bytes, alignment, handle_);
   }
@@ -181,14 +187,16 @@ class heap {
 
   void set_name(const char *name) noexcept { hak_heap_set_name(handle_, name); }
   void set_tag(std::uint64_t tag) noexcept { hak_heap_set_tag(handle_, tag); }
-  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit.  False where hak_set_limit returns false. */
+  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit.  False where
+   * hak_set_limit returns false. */
   bool set_limit(std::size_t bytes) noexcept { return hak_set_limit(handle_, bytes); }
   hak_figures figures() const noexcept {
     hak_figures now;
     hak_heap_figures(handle_, &now, sizeof now);
     return now;
   }
-  /* Frees all of its blocks, which must not be used any more; it may be used again.  False where hak_heap_free_all returns false. */
+  /* Frees all of its blocks, which must not be used any more; it may be used again.  False where
+   * hak_heap_free_all returns false. */
   bool free_all() noexcept { return hak_heap_free_all(handle_); }
 
   /* For the functions of hakmem.h; still owned. */
@@ -204,14 +212,16 @@ class heap {
   hak_heap *handle_;
 };
 
-/* During its life `operator new`, malloc and all other allocation functions give the calling thread blocks of the heap; afterwards of
- * the heap in use before (see hak_heap_use for the consequences at the heap's end).  It belongs to its scope: ended by the thread that
- * began it, in the reverse order; so in a coroutine it does not span a suspension.  An exception that leaves the scope lies in the heap, which must
- * outlive its handler. */
+/* During its life `operator new`, malloc and all other allocation functions give the calling thread
+ * blocks of the heap; afterwards of the heap in use before (see hak_heap_use for the consequences
+ * at the heap's end).  It belongs to its scope: ended by the thread that began it, in the reverse
+ * order; so in a coroutine it does not span a suspension.  An exception that leaves the scope lies
+ * in the heap, which must outlive its handler. */
 class heap_in_use {
  public:
   explicit heap_in_use(const heap &in) : heap_in_use(in.get()) {}
-  /* NULL: the thread's own heap, inside a scope of another.  Throws std::bad_alloc where hak_heap_use refuses. */
+  /* NULL: the thread's own heap, inside a scope of another.  Throws std::bad_alloc where
+   * hak_heap_use refuses. */
   explicit heap_in_use(hak_heap *handle) {
     if (!hak_heap_use(handle, &before_)) {
       detail::fail<std::bad_alloc>();
@@ -253,8 +263,9 @@ class memory_resource final : public std::pmr::memory_resource {
   }
 };
 
-/* A heap as a std::pmr::memory_resource.  It does not own the heap, which must outlive all blocks allocated here; it
- * stays valid when the heap's owner is moved.  Resources of one heap are equal. */
+/* A heap as a std::pmr::memory_resource.  It does not own the heap, which must outlive all
+ * blocks allocated here; it stays valid when the heap's owner is moved.  Resources of one heap
+ * are equal. */
 class heap_resource final : public std::pmr::memory_resource {
  public:
   explicit heap_resource(const heap &in) noexcept : handle_(in.get()) {}
@@ -282,8 +293,9 @@ class heap_resource final : public std::pmr::memory_resource {
   hak_heap *handle_;
 };
 
-/* One resource, returned by every call.  It is never destroyed: containers in static storage may use it to the end.  To make
- * it the default of std::pmr, call std::pmr::set_default_resource(hakmem::resource()) before the first container. */
+/* One resource, returned by every call.  It is never destroyed: containers in static storage may
+ * use it to the end.  To make it the default of std::pmr, call
+ * std::pmr::set_default_resource(hakmem::resource()) before the first container. */
 inline memory_resource *resource() noexcept {
   alignas(memory_resource) static unsigned char place[sizeof(memory_resource)];
   static memory_resource *const made = ::new (static_cast<void *>(place)) memory_resource;

@@ -1,4 +1,5 @@
-/* accesses.c: the functions that -fsanitize=thread makes the sources call before a plain access, and for an atomic operation. */
+/* accesses.c: the functions that -fsanitize=thread makes the sources call before a plain access,
+ * and for an atomic operation. */
 #include "coherence.h"
 
 #define PLACE __builtin_return_address(0)

@@ -1,13 +1,16 @@
 /* coherence.h: caches that keep each other coherent, under the real sources of src/.
  *
- *   machine.c   virtual threads, one for each core, and a table of the lines of 64 bytes: which cores hold them (MESI)
- *   system.c    time, waiting and the ends of threads; the rest of the operating system is the real one
+ *   machine.c   virtual threads, one for each core, and a table of the lines of 64 bytes: which
+ *               cores hold them (MESI)
+ *   system.c    time, waiting and the ends of threads; the rest of the operating system is the
+ *               real one
  *   accesses.c  what the sources call, compiled with -fsanitize=thread: each access to memory
  *   heap.c      the loads' malloc and free, compiled as the sources are
  *   loads.c     what the threads do
  *
- * A thread has a clock of its own, and the one whose clock is lowest runs. Caches are infinite: only transfers between cores are
- * counted. Not modelled: capacity, stores that wait in a buffer, lines fetched ahead. */
+ * A thread has a clock of its own, and the one whose clock is lowest runs. Caches are infinite:
+ * only transfers between cores are counted. Not modelled: capacity, stores that wait in a buffer,
+ * lines fetched ahead. */
 #ifndef COHERENCE_H
 #define COHERENCE_H
 
@@ -48,10 +51,12 @@ void pass_time(uint64_t ns);
 /* The thread on this core has ended and another one begins there. */
 void begin_thread(void);
 uint32_t thread_id(void);
-/* A call of malloc or free; one of each. The measured part begins when each core has made its calls. */
+/* A call of malloc or free; one of each. The measured part begins when each core has made its
+ * calls. */
 void count_call(void);
 void count_operation(void);
-/* `block`: of the program, whose payload the address is; NULL: the allocator's own. `place` is the instruction. */
+/* `block`: of the program, whose payload the address is; NULL: the allocator's own. `place` is the
+ * instruction. */
 void access_memory(const void *address, size_t bytes, bool is_write, const void *block,
                    const void *place);
 void coherence_pause(void);

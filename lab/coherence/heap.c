@@ -1,4 +1,5 @@
-/* heap.c: malloc and free of the loads; an instrumented source, so that the fast paths' accesses are seen. */
+/* heap.c: malloc and free of the loads; an instrumented source, so that the fast paths' accesses
+ * are seen. */
 #include "coherence.h"
 #include "heap/fast_path.h"
 #include "heap/lifecycle.h"

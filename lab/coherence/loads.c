@@ -1,5 +1,6 @@
-/* loads.c: the loads. An operation is one malloc, one free, and a write and a read of the block's first and last byte. Threads hand
- * blocks over in memory of the load, whose lines are not counted. */
+/* loads.c: the loads. An operation is one malloc, one free, and a write and a read of the
+ * block's first and last byte. Threads hand blocks over in memory of the load, whose lines are
+ * not counted. */
 #include "coherence.h"
 
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static struct block exchange(struct block *place, struct block other) {
   return before;
 }
 
-/* ---- rings of blocks from one thread to another ------------------------------------------------------------------ */
+/* ---- rings of blocks from one thread to another ---------------------------------------------- */
 
 static bool put(struct thread *to, struct block block) {
   if (to->count == PLACES) return false;
@@ -125,7 +126,7 @@ static void all_to_all(unsigned thread) {
   }
 }
 
-/* ---- arrays of blocks ---------------------------------------------------------------------------------------------- */
+/* ---- arrays of blocks ------------------------------------------------------------------------ */
 
 /* A thread replaces random blocks of its array, leaves that to a new one, and ends. */
 static void larson(unsigned thread) {
@@ -150,7 +151,8 @@ static void server(unsigned thread) {
   }
 }
 
-/* A pool's threads take turns: one in four runs, and its tasks free what earlier tasks, of any thread, have left. */
+/* A pool's threads take turns: one in four runs, and its tasks free what earlier tasks, of any
+ * thread, have left. */
 static void pool(unsigned thread) {
   enum { TASKS = 16, TASK = 64 };
   pass_time(thread % 4 * 100000);
@@ -167,7 +169,7 @@ static void pool(unsigned thread) {
   }
 }
 
-/* ---- the counts' own test: one line that all threads write; a line of each one's ---------------------------------- */
+/* ---- the counts' own test: one line that all threads write; a line of each one's ------------- */
 
 static _Alignas(LINE_BYTES) char line_of_all[CORES_MAX][LINE_BYTES];
 

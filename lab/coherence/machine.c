@@ -28,7 +28,7 @@ static unsigned
 static uint64_t operations, warm_at, started_at;
 static bool is_measuring;
 
-/* ---- cores ------------------------------------------------------------------------------------------------------ */
+/* ---- cores ----------------------------------------------------------------------------------- */
 
 static struct core {
   unsigned calls; /* of malloc and free, until the first half is over */
@@ -105,7 +105,7 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *unused) {
   return 1; /* the program itself comes first */
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static struct line {
   uintptr_t number;  /* address / LINE_BYTES */
@@ -156,8 +156,9 @@ static bool find_others(const struct line *line, bool *is_far, bool *is_near) {
   return *is_far || *is_near;
 }
 
-/* One transfer of a line comes after the other, in the order of the requests; reads that wait together get it together. A core keeps a line
- * for a moment: its write just after its read goes before the others. */
+/* One transfer of a line comes after the other, in the order of the requests; reads that wait
+ * together get it together. A core keeps a line for a moment: its write just after its read goes
+ * before the others. */
 static void wait_for_turn(struct line *line, bool is_write) {
   uint64_t now = clocks[current], begin = line->busy_until > now ? line->busy_until : now;
   if (line->last == (int)current && now <= line->granted + HOLD_NS) return;
@@ -228,7 +229,7 @@ void access_memory(const void *address, size_t bytes, bool is_write, const void 
   for (; first <= last; first++) access_line(line_of(first), block, is_write, place);
 }
 
-/* ---- a run --------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void print_run(void) {
   is_running = false;
@@ -261,7 +262,8 @@ static void begin_to_measure(void) {
 
 static unsigned warm_cores;
 
-/* Threads that nothing else holds back wait for each other: those that are the last to start would make the others run on for long. */
+/* Threads that nothing else holds back wait for each other: those that are the last to start would
+ * make the others run on for long. */
 void count_call(void) {
   unsigned *calls = &cores[current].calls;
   if (warm_cores == core_count || ++*calls < wanted) return;

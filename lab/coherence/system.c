@@ -1,4 +1,5 @@
-/* system.c: the functions of os/os.h that concern time and other threads; the linker prefers these functions to the real ones. */
+/* system.c: the functions of os/os.h that concern time and other threads; the linker prefers these
+ * functions to the real ones. */
 #include "coherence.h"
 #include "os/lock.h"
 #include "os/os.h"

@@ -12,8 +12,8 @@ static inline uint32_t remote_announced(uint64_t remote) { return (uint32_t)(rem
 
 static inline block_id remote_first(uint64_t remote) { return (block_id)remote; }
 
-/* Pushes a block and returns how many frees were announced before.  `announced`: 1 counts this one, 0
- * does not. */
+/* Pushes a block and returns how many frees were announced before.  `announced`: 1 counts this one,
+ * 0 does not. */
 static inline uint32_t remote_push(struct page *page, block_id block, uint64_t announced,
                                    struct counters *counters) {
   uint64_t seen = atomic_load_explicit(&page->remote, memory_order_relaxed);

@@ -190,8 +190,8 @@ static struct page *route_s_pass(struct owner *owner, unsigned class,
   return NULL;
 }
 
-/* Observed, not announced: an owner idles when its count of slow paths has not changed since another
- * thread read it, at least `idle_ns` ago. */
+/* Observed, not announced: an owner idles when its count of slow paths has not changed since
+ * another thread read it, at least `idle_ns` ago. */
 static bool is_idle(struct owner *owner, uint64_t now, const struct route_policy *policy) {
   uint64_t slow_paths = atomic_load_explicit(&owner->slow_paths, memory_order_relaxed);
   if (atomic_load_explicit(&owner->seen_slow_paths, memory_order_relaxed) != slow_paths) {
@@ -218,7 +218,8 @@ static bool is_worth_it(const struct page *page, const struct owner *owner, uint
   return true;
 }
 
-/* One page out of another owner's queue, under its latch; it is the adopter's when it is drained. */
+/* One page out of another owner's queue, under its latch; it is the adopter's when it is
+ * drained. */
 static struct page *adopt_from(struct owner *other, unsigned class, uint64_t now,
                                struct owner *adopter, const struct route_policy *policy) {
   struct page *found = NULL, *passed_over[CANDIDATES_LOOKED_AT];

@@ -24,7 +24,8 @@ struct strategy {
   void *(*take)(void *state, size_t size); /* NULL: the pages are used up */
   void (*give)(void *state, void *block);
 
-  /* All blocks that wait to be used again, when no thread runs any more; NULL when it cannot say. */
+  /* All blocks that wait to be used again, when no thread runs any more; NULL when it cannot
+   * say. */
   uint64_t (*count_free)(void);
 };
 

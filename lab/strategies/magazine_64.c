@@ -37,7 +37,8 @@ static void *thread_begin(struct counters *counters) { return recycler_take(&thr
 
 static void thread_end(void *state) { recycler_give(&threads, state); }
 
-/* The older half moves to the list that collects; when that is long, some of it goes to the shards. */
+/* The older half moves to the list that collects; when that is long, some of it goes to the
+ * shards. */
 static void overflow(struct thread *thread, struct magazine *magazine) {
   for (unsigned i = 0; i < MIGRATED; i++) {
     set_next(magazine->slots[i], magazine->collected);

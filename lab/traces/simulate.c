@@ -1,13 +1,16 @@
-/* simulate.c: replays a trace on simulated heaps, one for each policy, and prints the memory and batches that each needs.
+/* simulate.c: replays a trace on simulated heaps, one for each policy, and prints the memory and
+ * batches that each needs.
  *
  *   simulate events [cache=KiB] [own=KiB] [steady=N] [lines=0|1] [lend=0|1] [fit=0|1] ...
  *
- * Each argument after the events is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds a thread's cache of a class;
- * `own` is the number of KiB that a thread must hold of a class, at `steady` refills one after the other, to get slabs of its own
- * ("own=0": from its first block on, as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
- * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before fresh ones. `fit`: where more than half
- * of a class's requests have one size, a class of that size is made (docs/decisions/0049), by a count of all requests. Blocks above
- * MID_MAX_BYTES count as they are and are in no slab. */
+ * Each argument after the events is one policy: "cache=32,own=256,steady=8,lines=1". `cache` bounds
+ * a thread's cache of a class; `own` is the number of KiB that a thread must hold of a class, at
+ * `steady` refills one after the other, to get slabs of its own ("own=0": from its first block on,
+ * as hakmem does; none: never). `lines`: no block is handed out on a line of which another thread
+ * has a block. `lend`: a thread without used blocks in its slabs takes those of other owners before
+ * fresh ones. `fit`: where more than half of a class's requests have one size, a class of that size
+ * is made (docs/decisions/0049), by a count of all requests. Blocks above MID_MAX_BYTES count as
+ * they are and are in no slab. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +30,7 @@ struct event {
   uint8_t is_take, is_last;
 };
 
-/* ---- policies ------------------------------------------------------------------------------------------------ */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 struct policy {
   const char *text;
@@ -64,7 +67,7 @@ static struct policy policy_of(const char *text) {
   return policy;
 }
 
-/* ---- caches -------------------------------------------------------------------------------------------------- */
+/* ---- caches ---------------------------------------------------------------------------------- */
 
 struct cache {
   struct block *blocks; /* the youngest last */
@@ -102,7 +105,8 @@ static struct cache *cache_of(struct run *run, uint16_t thread, unsigned class) 
   return cache;
 }
 
-/* Ownership is earned by what a thread holds at its refills, and lost by the same at its flushes, at half of it. */
+/* Ownership is earned by what a thread holds at its refills, and lost by the same at its flushes,
+ * at half of it. */
 static void judge(struct run *run, struct cache *cache, uint16_t thread, unsigned class) {
   if (!run->policy.own_bytes || run->policy.own_bytes == SIZE_MAX) return;
   bool owns = run->slabs.owns[thread][class];
@@ -139,7 +143,8 @@ static void refill(struct run *run, struct cache *cache, uint16_t thread, unsign
   }
 }
 
-/* The oldest blocks go. Neighbours in the cache often have one owner, so a change of owner counts, not each block. */
+/* The oldest blocks go. Neighbours in the cache often have one owner, so a change of owner counts,
+ * not each block. */
 static void flush(struct run *run, struct cache *cache, uint16_t thread, unsigned class,
                   uint32_t count) {
   judge(run, cache, thread, class);
@@ -178,7 +183,7 @@ static void end_thread(struct run *run, uint16_t thread) {
   }
 }
 
-/* ---- classes that fit ------------------------------------------------------------------------------------------ */
+/* ---- classes that fit ------------------------------------------------------------------------ */
 
 /* Its tables are not write-protected here. */
 size_t os_page_bytes(void) { return 4096; }
@@ -194,7 +199,7 @@ static void fit(struct run *run, unsigned class, size_t size) {
     class_make_fitted((uint32_t)steps * 16);
 }
 
-/* ---- the replay ---------------------------------------------------------------------------------------------- */
+/* ---- the replay ------------------------------------------------------------------------------ */
 
 struct figures {
   uint64_t takes, live_bytes, peak_bytes; /* of slab classes, rounded to their classes */

@@ -5,7 +5,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
-/* ---- lists -------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void list(struct slabs *slabs, struct slab *slab) {
   if (slab->owner != COMMONS && !slabs->owns[slab->owner][slab->class]) slab->owner = COMMONS;
@@ -42,7 +42,7 @@ static struct slab *fresh(struct slabs *slabs, uint16_t owner, unsigned class) {
   return slab;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct lines {
   size_t first, last;
@@ -101,9 +101,10 @@ static void count_lines(struct slab *slab, size_t index, uint16_t thread, int ch
   if (change > 0) slab->line_thread[lines.first] = slab->line_thread[lines.last] = thread;
 }
 
-/* ---- for caches --------------------------------------------------------------------------------------------- */
+/* ---- for caches ------------------------------------------------------------------------------ */
 
-/* With `keeps_lines` a slab may have free blocks and none for this thread: at most LOOKS_MAX are looked at. */
+/* With `keeps_lines` a slab may have free blocks and none for this thread: at most LOOKS_MAX are
+ * looked at. */
 enum { LOOKS_MAX = 8 };
 
 static void take_one(struct slabs *slabs, struct slab *slab, uint16_t thread, size_t index) {

@@ -1,7 +1,9 @@
-/* slabs.h: a simulated heap, page by page: slabs that belong to a thread or to the commons, and the blocks in them.
+/* slabs.h: a simulated heap, page by page: slabs that belong to a thread or to the commons, and the
+ * blocks in them.
  *
- * Classes and shapes of slabs are hakmem's own (map/size_class.h). A wholly free slab goes to a pool, from where any class takes it; its
- * pages stay touched. So `touched_pages` never falls: it is the memory that a program needs without giving any back. */
+ * Classes and shapes of slabs are hakmem's own (map/size_class.h). A wholly free slab goes to a
+ * pool, from where any class takes it; its pages stay touched. So `touched_pages` never falls: it
+ * is the memory that a program needs without giving any back. */
 #ifndef LAB_TRACES_SLABS_H
 #define LAB_TRACES_SLABS_H
 
@@ -50,8 +52,9 @@ struct slabs {
   uint64_t shared_lines; /* blocks handed out on a line of which another thread had a block */
 };
 
-/* Takes up to `most` blocks for the thread, all from one word of a bitmap, as one atomic exchange could; returns their number, at least 1.
- * The slab is one of `owner`, a fresh one where none has any. With `keeps_lines`, no block is on a line of which another thread has one. */
+/* Takes up to `most` blocks for the thread, all from one word of a bitmap, as one atomic exchange
+ * could; returns their number, at least 1. The slab is one of `owner`, a fresh one where none has
+ * any. With `keeps_lines`, no block is on a line of which another thread has one. */
 size_t slabs_take(struct slabs *slabs, uint16_t owner, uint16_t thread, unsigned class,
                   bool keeps_lines, struct block *blocks, size_t most);
 /* Whether the thread's slabs have free blocks that were used before. */
@@ -60,7 +63,8 @@ bool slabs_has_used(struct slabs *slabs, uint16_t thread, unsigned class);
 size_t slabs_borrow(struct slabs *slabs, uint16_t thread, unsigned class, bool keeps_lines,
                     struct block *blocks, size_t most);
 void slabs_give(struct slabs *slabs, struct block block);
-/* The thread owns slabs of the class: one of the commons with free blocks becomes its own; false where there is none. */
+/* The thread owns slabs of the class: one of the commons with free blocks becomes its own; false
+ * where there is none. */
 bool slabs_claim(struct slabs *slabs, uint16_t thread, unsigned class);
 /* The thread owns no slabs of the class from now on. */
 void slabs_release(struct slabs *slabs, uint16_t thread, unsigned class);

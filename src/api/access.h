@@ -1,4 +1,5 @@
-/* access.h: the function that libhakmem-fortify.so calls in libhakmem.so beside malloc_object_size_fast. */
+/* access.h: the function that libhakmem-fortify.so calls in libhakmem.so beside
+ * malloc_object_size_fast. */
 #ifndef HAK_API_ACCESS_H
 #define HAK_API_ACCESS_H
 
@@ -13,8 +14,8 @@ struct hak_access {
   uintptr_t caller; /* of the function */
 };
 
-/* Reports it as a misuse; returns if the program is to go on (HAKMEM_ON_MISUSE), or if the bytes exist after all because another thread
- * has been changing the block. */
+/* Reports it as a misuse; returns if the program is to go on (HAKMEM_ON_MISUSE), or if the bytes
+ * exist after all because another thread has been changing the block. */
 void hak_report_access(const struct hak_access *access);
 
 #endif

@@ -20,8 +20,8 @@
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
-/* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size. In hardened mode the block ends there,
- * and a sized free must name it. */
+/* Zeroed to the end of the block, so that hak_rezalloc finds only zeroes beyond the requested size.
+ * In hardened mode the block ends there, and a sized free must name it. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   struct allocation allocation = {.alignment = 1, .site = site};
   if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;

@@ -30,7 +30,7 @@ static bool is_made(const struct hak_heap *heap, const char *verb) {
   return LIKELY(!named_is(heap, NAMED_OF_THREAD)) || fail_with(EINVAL);
 }
 
-/* ---- heaps and figures -------------------------------------------------------------------------------------------- */
+/* ---- heaps and figures ----------------------------------------------------------------------- */
 
 hak_heap *hak_heap_new(const char *name) {
   struct hak_heap *heap = library_ready() ? named_make(NAMED_IN_USE, name) : NULL;
@@ -80,7 +80,7 @@ void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figure
   memcpy(figures, &now, figures_bytes < sizeof now ? figures_bytes : sizeof now);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Whether the request is malloc's: the heap is this thread's own. */
 static bool is_own(const struct hak_heap *heap) {
@@ -137,7 +137,7 @@ void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
   return move_to(heap, block, &allocation);
 }
 
-/* ---- malloc's own ------------------------------------------------------------------------------------------------- */
+/* ---- malloc's own ---------------------------------------------------------------------------- */
 
 bool hak_heap_use(hak_heap *heap, hak_heap **before) {
   if (heap && !is_heap(heap, "hak_heap_use")) return false;
@@ -162,7 +162,7 @@ static bool end_all_use(struct hak_heap *heap) {
   return true;
 }
 
-/* ---- all at once -------------------------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 bool hak_heap_free_all(hak_heap *heap) {
   if (!is_made(heap, "hak_heap_free_all")) return false;
@@ -178,7 +178,8 @@ bool hak_heap_destroy(hak_heap *heap) {
   if (!end_all_use(heap)) return fail_with(EBUSY);
   while (heap && named_is(heap, NAMED_CUT_OFF)) {
     store_relaxed(&heap->state, NAMED_UNUSED);
-    /* acquire: its fields; pairs with next_successor.  The successor was cut off too, if the child has forked. */
+    /* acquire: its fields; pairs with next_successor.  The successor was cut off too, if the child
+     * has forked. */
     heap = load_acquire(&heap->successor);
   }
   if (!heap) return true;

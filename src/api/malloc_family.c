@@ -13,7 +13,8 @@
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
 #define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)
-/* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
+/* From this size on a block that outgrew its place gets one where it may grow on
+ * (docs/decisions/0022). */
 #define ROOMY_MIN_BYTES ((size_t)192 << 10)
 
 void *fail_with(int error) {
@@ -25,7 +26,7 @@ RESIDENT void *family_malloc_site(size_t size, uint32_t site) {
   return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site, MADE_BY_MALLOC);
 }
 
-/* ---- calloc ------------------------------------------------------------------------------------------ */
+/* ---- calloc ---------------------------------------------------------------------------------- */
 
 RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
   size_t bytes;
@@ -46,7 +47,7 @@ void *family_zeroed(void *block, const struct allocation *allocation) {
   return block;
 }
 
-/* ---- realloc ------------------------------------------------------------------------------------------ */
+/* ---- realloc --------------------------------------------------------------------------------- */
 
 /* A block that moves does not go to the heap in use, whose blocks may be freed all at once. */
 NOINLINE static void *malloc_target(const void *block, size_t size, uint32_t site,
@@ -127,7 +128,7 @@ void *family_expand(void *block, size_t size) {
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
-/* ---- alignment ------------------------------------------------------------------------------------------ */
+/* ---- alignment ------------------------------------------------------------------------------- */
 
 RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment))) return fail_with(EINVAL);
@@ -168,7 +169,7 @@ void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site) {
   return block;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 NOINLINE static size_t ask_usable_size(const void *block) {
   size_t usable_bytes;

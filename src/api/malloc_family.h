@@ -1,4 +1,5 @@
-/* malloc_family.h: the malloc family under internal names; the exported ones (hak_*, the C library's, C++'s) are thin lists over it. */
+/* malloc_family.h: the malloc family under internal names; the exported ones (hak_*, the C
+ * library's, C++'s) are thin lists over it. */
 #ifndef HAK_API_MALLOC_FAMILY_H
 #define HAK_API_MALLOC_FAMILY_H
 
@@ -10,7 +11,8 @@
 #include "api/malloc_family.def"
 void *family_calloc(size_t count, size_t size, uint32_t site);
 void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site);
-/* A block, or NULL, zeroed to its end: a block that grows later, and is then zeroed beyond its old usable size, is zero throughout. */
+/* A block, or NULL, zeroed to its end: a block that grows later, and is then zeroed beyond its old
+ * usable size, is zero throughout. */
 void *family_zeroed(void *block, const struct allocation *allocation);
 size_t family_usable_size(const void *block);
 void *family_expand(void *block, size_t size); /* as hak_expand */

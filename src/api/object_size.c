@@ -1,4 +1,5 @@
-/* object_size.c: the bytes left in a block; hardened_malloc's names, see include/hakmem/hakmem.h. */
+/* object_size.c: the bytes left in a block; hardened_malloc's names, see
+ * include/hakmem/hakmem.h. */
 #include "hakmem/hakmem.h"
 #include "heap/object.h"
 #include "map/window.h"

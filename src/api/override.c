@@ -1,7 +1,7 @@
 /* override.c: the C library's malloc family, replaced.
  *
- * Every name that glibc exports is here, its internal aliases included, so that no block escapes to the
- * other heap.  malloc and free are the fast paths themselves, not calls of them. */
+ * Every name that glibc exports is here, its internal aliases included, so that no block escapes to
+ * the other heap.  malloc and free are the fast paths themselves, not calls of them. */
 #include <malloc.h>
 #include <stdlib.h>
 

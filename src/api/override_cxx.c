@@ -1,8 +1,9 @@
 /* override_cxx.c: C++'s operator new and delete, all replaceable forms, by their mangled names.
  *
- * Written in C, so that the fast paths are the same and the C++ library is not needed: the rest is called in the program's C++ library.
- * The new-handler and throwing bad_alloc are weak references; catching what a new-handler throws, for the nothrow forms, is left to the
- * C++ library's own nothrow form, which calls the throwing one, ours, inside a try block. */
+ * Written in C, so that the fast paths are the same and the C++ library is not needed: the rest is
+ * called in the program's C++ library. The new-handler and throwing bad_alloc are weak references;
+ * catching what a new-handler throws, for the nothrow forms, is left to the C++ library's own
+ * nothrow form, which calls the throwing one, ours, inside a try block. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -63,8 +64,8 @@ NOINLINE static void *new_array_missed(size_t size) {
   return allocate_or_throw(&(struct request){size, 0, SITE(), MADE_BY_NEW_ARRAY});
 }
 
-/* As heap_malloc_slow.  The place of a Tiny size's magazine is looked up again: larger sizes have none, and a second jump in the
- * operator for those would be there when no profile is on. */
+/* As heap_malloc_slow.  The place of a Tiny size's magazine is looked up again: larger sizes have
+ * none, and a second jump in the operator for those would be there when no profile is on. */
 INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
   void *block;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return missed(size);
@@ -76,8 +77,9 @@ NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_misse
 /* Otherwise the window has bounds for all operators. */
 INLINE bool may_be_others(void) { return UNLIKELY(!load_relaxed(&window.deleted_count)); }
 
-/* Our array form calls the program's form for one object, not its array form: where that is replaced, ours is not called. An address
- * found by name may be ours, too: a program that takes the address of an operator has a stub, which is then its address everywhere. */
+/* Our array form calls the program's form for one object, not its array form: where that is
+ * replaced, ours is not called. An address found by name may be ours, too: a program that takes the
+ * address of an operator has a stub, which is then its address everywhere. */
 COLD static void *new_array_diverted(size_t size) {
   void *(*other)(size_t) = operators_of_others()->new_plain;
   return other ? other(size) : new_array_missed(size);
@@ -94,7 +96,8 @@ INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
 }
 
-/* A program's own plain form, or its array form, that serves this request; with an alignment or without. */
+/* A program's own plain form, or its array form, that serves this request; with an alignment or
+ * without. */
 struct plain_form {
   void *(*plain)(size_t);
   void *(*aligned)(size_t, size_t);
@@ -126,8 +129,8 @@ static void *find_next_nothrow(bool is_aligned, bool is_array) {
   return os_next_symbol(names[is_aligned][is_array]);
 }
 
-/* Looks up the C++ library's nothrow forms in advance: the dynamic linker's lock is held while a library is loaded, whose initialiser
- * may wait for a thread that calls one. */
+/* Looks up the C++ library's nothrow forms in advance: the dynamic linker's lock is held while a
+ * library is loaded, whose initialiser may wait for a thread that calls one. */
 COLD static void note_next_nothrow(void) {
   for (unsigned form = 0; form < 4; form++)
     store_relaxed(&next_nothrow[form / 2][form % 2], find_next_nothrow(form / 2, form % 2));
@@ -215,7 +218,8 @@ NOINLINE static void delete_array_slow(void *block) {
   THEIRS_OR(delete_plain, (block), heap_delete_array_slow(block));
 }
 
-/* operator delete, delete[]: with a size it is checked, alignment and nothrow add nothing to the owner map. */
+/* operator delete, delete[]: with a size it is checked, alignment and nothrow add nothing to the
+ * owner map. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
 OPERATOR(RESIDENT void, _ZdaPv, void *block) {
   heap_free_below(&window.deleted_count, block, delete_array_slow);

@@ -1,4 +1,5 @@
-/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C libraries have none. */
+/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C
+ * libraries have none. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -22,7 +23,8 @@ EXPORT int malloc_trim(size_t pad) {
   return hak_purge(true) != 0;
 }
 
-/* The fields' meaning: observe/report_glibc.h. There are no fast bins: blocks in threads' caches count as free blocks. */
+/* The fields' meaning: observe/report_glibc.h. There are no fast bins: blocks in threads' caches
+ * count as free blocks. */
 EXPORT struct mallinfo2 mallinfo2(void) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);
@@ -40,7 +42,8 @@ EXPORT struct mallinfo2 mallinfo2(void) {
 
 static int capped(size_t value) { return value > INT32_MAX ? INT32_MAX : (int)value; }
 
-/* The old interface has room for 2 GiB only: larger figures stay at the maximum, they do not wrap. */
+/* The old interface has room for 2 GiB only: larger figures stay at the maximum, they do not
+ * wrap. */
 EXPORT_UNDECLARED(struct mallinfo, __libc_mallinfo, void) { /* glibc's internal name */
   struct mallinfo2 info = mallinfo2();
   return (struct mallinfo){
@@ -59,8 +62,9 @@ struct mallinfo mallinfo(void) EXPORT_ALIAS_OF(__libc_mallinfo);
 /* glibc's bound for M_MXFAST: blocks up to there could go to its fast bins. */
 enum { MXFAST_MAX_BYTES = 80 * sizeof(size_t) / 4 };
 
-/* The parameters' purposes are served by other means, or do not exist here: docs/RELIABILITY.md has the list. Returns 1, as glibc does
- * for unknown ones too: programs give up at 0. Only M_TRIM_THRESHOLD has an effect: negative, or the largest, it ends purging by age. */
+/* The parameters' purposes are served by other means, or do not exist here: docs/RELIABILITY.md has
+ * the list. Returns 1, as glibc does for unknown ones too: programs give up at 0. Only
+ * M_TRIM_THRESHOLD has an effect: negative, or the largest, it ends purging by age. */
 EXPORT int mallopt(int parameter, int value) {
   if (parameter == M_MXFAST) return value >= 0 && (unsigned)value <= MXFAST_MAX_BYTES;
   if (parameter == M_TRIM_THRESHOLD)

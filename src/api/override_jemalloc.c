@@ -1,9 +1,11 @@
-/* override_jemalloc.c: the calls that jemalloc adds to malloc, for programs that are linked with it.
+/* override_jemalloc.c: the calls that jemalloc adds to malloc, for programs that are linked with
+ * it.
  *
- * When this library is preloaded, such a program's malloc is hakmem's: a block of it that reached jemalloc's sdallocx, or one of
- * mallocx's that reached free, would end the program.  (Valkey frees so; nallocx and sdallocx are tcmalloc's as well.) jemalloc's own
- * reports (mallctl, malloc_stats_print) stay: they describe a nearly empty heap. So a program that looks for all of jemalloc's names to
- * find out whether it runs on it does not find them here. */
+ * When this library is preloaded, such a program's malloc is hakmem's: a block of it that reached
+ * jemalloc's sdallocx, or one of mallocx's that reached free, would end the program.  (Valkey frees
+ * so; nallocx and sdallocx are tcmalloc's as well.) jemalloc's own reports (mallctl,
+ * malloc_stats_print) stay: they describe a nearly empty heap. So a program that looks for all of
+ * jemalloc's names to find out whether it runs on it does not find them here. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +16,8 @@
 #include "heap/sized_free.h"
 #include "ranges/big.h"
 
-/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  The arena and thread-cache fields above these are ignored. */
+/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  The arena and
+ * thread-cache fields above these are ignored. */
 enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };
 
 static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
@@ -32,7 +35,7 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
     big_clear((uintptr_t)block + kept_bytes, usable_bytes - kept_bytes);
 }
 
-/* ---- malloc and realloc ------------------------------------------------------------------------------------------- */
+/* ---- malloc and realloc ---------------------------------------------------------------------- */
 
 EXPORT_UNDECLARED(void *, mallocx, size_t size, int flags) { return allocate(size, flags, SITE()); }
 
@@ -63,7 +66,8 @@ EXPORT_UNDECLARED(void *, rallocx, void *block, size_t size, int flags) {
   return resized;
 }
 
-/* In place, to `size` and `extra` bytes, or at least `size`, or not at all.  Returns the usable size. */
+/* In place, to `size` and `extra` bytes, or at least `size`, or not at all.  Returns the usable
+ * size. */
 EXPORT_UNDECLARED(size_t, xallocx, void *block, size_t size, size_t extra, int flags) {
   size_t usable_bytes = family_usable_size(block), most;
   if (add_overflows(size, extra, &most) || !family_expand(block, most))
@@ -72,7 +76,7 @@ EXPORT_UNDECLARED(size_t, xallocx, void *block, size_t size, size_t extra, int f
   return family_usable_size(block);
 }
 
-/* ---- free and questions ------------------------------------------------------------------------------------------- */
+/* ---- free and questions ---------------------------------------------------------------------- */
 
 EXPORT_UNDECLARED(void, dallocx, void *block, int flags) {
   (void)flags;

@@ -1,5 +1,6 @@
-/* override_load.c: wraps the loading of libraries, in libhakmem.so only. A library opened with RTLD_DEEPBIND binds the C library's malloc
- * before ours, and its blocks cross to the program and back: so the C library's names lead to ours before the first one is loaded
+/* override_load.c: wraps the loading of libraries, in libhakmem.so only. A library opened with
+ * RTLD_DEEPBIND binds the C library's malloc before ours, and its blocks cross to the program
+ * and back: so the C library's names lead to ours before the first one is loaded
  * (docs/decisions/0052). */
 #include <stdlib.h>
 
@@ -18,7 +19,8 @@ static const os_name replaced[] = {
     "malloc_trim",    "mallinfo",      "mallinfo2",         "mallopt",         "malloc_stats",
     "__libc_mallopt", "malloc_info",   "malloc_usable_size"};
 
-/* The next functions are looked up before. The library may start a thread, or register handlers of a fork, unseen. */
+/* The next functions are looked up before. The library may start a thread, or register handlers of
+ * a fork, unseen. */
 static void note_load(int flags) {
   if (LIKELY(!os_binds_deeply(flags))) return;
   heaps_at_fork();
@@ -28,7 +30,8 @@ static void note_load(int flags) {
 typedef void *open_function(const char *file, int flags);
 typedef void *open_in_namespace_function(long space, const char *file, int flags);
 
-/* Both end in a jump: the place of the call says where libraries are looked for, and in which namespace. */
+/* Both end in a jump: the place of the call says where libraries are looked for, and in which
+ * namespace. */
 EXPORT_UNDECLARED(ENDS_IN_JUMP void *, dlopen, const char *file, int flags) {
   open_function *next;
   *(void **)&next = next_call(NEXT_dlopen);

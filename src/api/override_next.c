@@ -1,5 +1,6 @@
-/* All functions are looked up at once, before the program has a second thread: the dynamic linker's lock is held while a library is
- * loaded, whose initialiser may wait for a thread that calls one; and in a forked child for ever, if another thread held it. */
+/* All functions are looked up at once, before the program has a second thread: the dynamic linker's
+ * lock is held while a library is loaded, whose initialiser may wait for a thread that calls one;
+ * and in a forked child for ever, if another thread held it. */
 #include "api/override_next.h"
 
 #include "base/atomic.h"

@@ -11,8 +11,8 @@
 enum next_call { NEXT_CALLS(CALL) NEXT_CALL_COUNT };
 #undef CALL
 
-/* The next definition after ours; NULL without one.  The first call finds all of them; later ones ask the dynamic linker only for a
- * function that was not found.  Thread-safe. */
+/* The next definition after ours; NULL without one.  The first call finds all of them; later ones
+ * ask the dynamic linker only for a function that was not found.  Thread-safe. */
 void *next_call(enum next_call which);
 
 #endif

@@ -1,6 +1,7 @@
 /* override_prctl.c: observes prctl, which announces a filter of system calls, in libhakmem.so only.
  *
- * With the archive the library does not see it: HAKMEM_CONFINED=1 announces it instead (docs/decisions/0026). */
+ * With the archive the library does not see it: HAKMEM_CONFINED=1 announces it instead
+ * (docs/decisions/0026). */
 #include <errno.h>
 #include <stdarg.h>
 

@@ -1,11 +1,12 @@
-/* override_threads.c: wraps calls about threads, in libhakmem.so only: those before which the fork handlers must be registered, and
- * those that fail while the helper thread exists.
+/* override_threads.c: wraps calls about threads, in libhakmem.so only: those before which the fork
+ * handlers must be registered, and those that fail while the helper thread exists.
  *
- * In a forked child handlers run in the order of their registration, and until ours has run no handler may allocate: a lock may be held
- * by a thread that the fork did not copy.  So ours must be registered first.  At load is too late: libraries that the program is linked
- * with are initialised before.  It is also expensive: a page of the C library that small processes have no other need of
- * (docs/decisions/0012).  So ours are registered when other handlers are, and at the latest when the first thread is started.  A
- * process that never does either needs no guard at a fork. */
+ * In a forked child handlers run in the order of their registration, and until ours has run no
+ * handler may allocate: a lock may be held by a thread that the fork did not copy.  So ours must be
+ * registered first.  At load is too late: libraries that the program is linked with are initialised
+ * before.  It is also expensive: a page of the C library that small processes have no other need of
+ * (docs/decisions/0012).  So ours are registered when other handlers are, and at the latest when
+ * the first thread is started.  A process that never does either needs no guard at a fork. */
 #include <stdlib.h>
 
 #ifdef __GLIBC__
@@ -31,11 +32,13 @@ static int start_thread(void *thread, const void *attributes, void *(*body)(void
   *(void **)&start = next_call(NEXT_pthread_create);
   if (!start) return ENOSYS;
   int error = start(thread, attributes, body, argument);
-  /* A start must not fail for lack of the thread that the helper uses (RLIMIT_NPROC, a cgroup's pids.max). */
+  /* A start must not fail for lack of the thread that the helper uses (RLIMIT_NPROC, a cgroup's
+   * pids.max). */
   bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
   return is_again ? start(thread, attributes, body, argument) : error;
 }
-/* The C library keeps what it allocates for a thread longer than that lives, with its stack: that must lie in no named heap. */
+/* The C library keeps what it allocates for a thread longer than that lives, with its stack: that
+ * must lie in no named heap. */
 int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *), void *argument) {
   struct hak_heap *used = divert_set_aside();
   int error = start_thread(thread, attributes, body, argument);

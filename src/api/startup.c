@@ -1,4 +1,5 @@
-/* startup.c: runs when the library is loaded and when the process ends.  Allocation works before the one and after the other. */
+/* startup.c: runs when the library is loaded and when the process ends.  Allocation works before
+ * the one and after the other. */
 #include "api/override_threads.h"
 #include "cache/caches.h"
 #include "config/options.h"
@@ -27,8 +28,8 @@ RUN_AT_LOAD static void at_load(void) {
   helper_start_when_worth();
 }
 
-/* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the slabs of ended threads: a double free
- * that was not noticed yet is detected now. */
+/* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the
+ * slabs of ended threads: a double free that was not noticed yet is detected now. */
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   heap_enter(heap);

@@ -1,8 +1,9 @@
 /* atomic.h: atomic operations with their memory order in the name.
  *
- * Every use says beside it what it orders and which operation it pairs with; docs/MEMORY_ORDER.md
- * lists them all.  "seq" is sequentially consistent and used where a store must not pass a later
- * load (Dekker-style pairs).  The operations take pointers to objects declared with ATOMIC(type). */
+ * Every use says beside it what it orders and which operation it pairs with;
+ * docs/MEMORY_ORDER.md lists them all.  "seq" is sequentially consistent and used where a store
+ * must not pass a later load (Dekker-style pairs).  The operations take pointers to objects
+ * declared with ATOMIC(type). */
 #ifndef HAK_BASE_ATOMIC_H
 #define HAK_BASE_ATOMIC_H
 
@@ -13,8 +14,8 @@
 #define ATOMIC(type) _Atomic(type)
 
 #define load_relaxed(object) atomic_load_explicit((object), memory_order_relaxed)
-/* value ^ load_relaxed(object), as one instruction where the processor has it: compilers give an atomic load an instruction of its own.
- * The upper half is 0, so the caller needs no widening. */
+/* value ^ load_relaxed(object), as one instruction where the processor has it: compilers give an
+ * atomic load an instruction of its own. The upper half is 0, so the caller needs no widening. */
 static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *object) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* the sanitizer sees no assembly */
   uint64_t result = value;
@@ -25,7 +26,8 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
 #endif
 }
 
-/* load_relaxed(object), widened by the same instruction: compilers give the widening of an atomic load one of its own. */
+/* load_relaxed(object), widened by the same instruction: compilers give the widening of an atomic
+ * load one of its own. */
 static inline uint64_t load_byte_relaxed(const ATOMIC(uint8_t) *object) {
   uint64_t result;
 #if defined(__SANITIZE_THREAD__)
@@ -71,8 +73,8 @@ static inline uint64_t load_byte_relaxed(const ATOMIC(uint8_t) *object) {
 #define fetch_and_seq(object, value) \
   atomic_fetch_and_explicit((object), (value), memory_order_seq_cst)
 
-/* Compare and swap: true when *object was *expected and is now `desired`; else *expected becomes the value found. A weak one may fail
- * without cause and belongs in a loop. */
+/* Compare and swap: true when *object was *expected and is now `desired`; else *expected becomes
+ * the value found. A weak one may fail without cause and belongs in a loop. */
 #define cas_weak_acq_rel(object, expected, desired)                                            \
   atomic_compare_exchange_weak_explicit((object), (expected), (desired), memory_order_acq_rel, \
                                         memory_order_acquire)
@@ -86,12 +88,14 @@ static inline uint64_t load_byte_relaxed(const ATOMIC(uint8_t) *object) {
   atomic_compare_exchange_strong_explicit((object), (expected), (desired), memory_order_acq_rel, \
                                           memory_order_acquire)
 
-/* Keeps the compiler from moving stores across. The processor keeps a thread's own stores in order as far as a forked child can tell. */
+/* Keeps the compiler from moving stores across. The processor keeps a thread's own stores in order
+ * as far as a forked child can tell. */
 #define keep_store_order() atomic_signal_fence(memory_order_seq_cst)
 
-/* A plain member with one writer at a time: a thread, or the holder of a lock or a latch. The writer reads it as a plain member; other
- * threads load name_shown, relaxed. `show` writes it: an atomic store would be the same instruction, but compilers waste an addressing
- * mode of the fast paths on it. */
+/* A plain member with one writer at a time: a thread, or the holder of a lock or a latch. The
+ * writer reads it as a plain member; other threads load name_shown, relaxed. `show` writes it: an
+ * atomic store would be the same instruction, but compilers waste an addressing mode of the fast
+ * paths on it. */
 #define SHOWN(type, name)      \
   union {                      \
     type name;                 \

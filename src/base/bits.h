@@ -10,7 +10,8 @@ INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_cl
 /* Constant expressions of the two. */
 #define CONSTANT_LOWEST_BIT(word) __builtin_ctzll(word)
 #define CONSTANT_HIGHEST_BIT(word) (63 - __builtin_clzll(word))
-/* Without the popcnt instruction, which old x86-64 processors lack, compilers call a library function. */
+/* Without the popcnt instruction, which old x86-64 processors lack, compilers call a library
+ * function. */
 INLINE unsigned count_bits(uint64_t word) {
 #if defined(__x86_64__) && !defined(__POPCNT__)
   word -= word >> 1 & UINT64_C(0x5555555555555555);
@@ -37,15 +38,17 @@ INLINE uint64_t low_bits(unsigned count) {
 
 INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-/* The number whose product with `odd` is 1, modulo 2^64. Each step doubles the number of correct bits. */
+/* The number whose product with `odd` is 1, modulo 2^64. Each step doubles the number of correct
+ * bits. */
 INLINE uint64_t inverse_of_odd(uint64_t odd) {
   uint64_t inverse = odd; /* correct in 3 bits: the square of an odd number is 1 modulo 8 */
   for (unsigned right = 3; right < 64; right *= 2) inverse *= 2 - odd * inverse;
   return inverse;
 }
 
-/* number / (odd << shift) if it divides evenly, found and proved by one multiplication: modulo 2^64, multiplying by the inverse of `odd`
- * and rotating undo quotient * odd << shift, and both are one to one. Any other number gives a result above (2^64 - 1) / (odd << shift). */
+/* number / (odd << shift) if it divides evenly, found and proved by one multiplication: modulo
+ * 2^64, multiplying by the inverse of `odd` and rotating undo quotient * odd << shift, and both are
+ * one to one. Any other number gives a result above (2^64 - 1) / (odd << shift). */
 INLINE uint64_t divide_exactly(uint64_t number, uint64_t inverse, unsigned shift) {
   uint64_t product = number * inverse;
   return product >> shift | product << (64 - shift) % 64;
@@ -77,7 +80,8 @@ INLINE uint64_t mix_bits(uint64_t word) {
   return word;
 }
 
-/* The next number of a small generator, whose state must not be 0 (G. Marsaglia, "Xorshift RNGs", 2003). */
+/* The next number of a small generator, whose state must not be 0 (G. Marsaglia, "Xorshift RNGs",
+ * 2003). */
 INLINE uint64_t random_next(uint64_t *state) {
   uint64_t word = *state;
   word ^= word << 13;

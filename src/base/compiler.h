@@ -20,7 +20,8 @@
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
 #define NORETURN _Noreturn
-/* Argument `which` is a printf format; its arguments start at argument `first` (0: they are in a va_list). */
+/* Argument `which` is a printf format; its arguments start at argument `first` (0: they are in a
+ * va_list). */
 #define TAKES_FORMAT(which, first) __attribute__((format(printf, which, first)))
 
 /* Marks a function that reads arbitrary words of a stack, the sanitizer's red zones included. */
@@ -37,15 +38,18 @@
   EXPORT result name(__VA_ARGS__)
 /* A symbol of this library only, even if another module defines the same name. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* A variable that fast paths read and another file of the library defines: its address is fixed when the library is linked. Without this
- * aarch64's compilers load the address from a table each time. On x86-64 the linker turns such a load into a calculation; NEAR there
- * saved an instruction of free and cost random_mixed 4 % (medians of 7), as three addresses in the code are longer than one. */
+/* A variable that fast paths read and another file of the library defines: its address is fixed
+ * when the library is linked. Without this aarch64's compilers load the address from a table each
+ * time. On x86-64 the linker turns such a load into a calculation; NEAR there saved an instruction
+ * of free and cost random_mixed 4 % (medians of 7), as three addresses in the code are longer than
+ * one. */
 #if defined(__aarch64__)
 #define NEAR HIDDEN
 #else
 #define NEAR
 #endif
-/* A definition that gives way to the program's own when both are linked together: in libhakmem.a. */
+/* A definition that gives way to the program's own when both are linked together: in
+ * libhakmem.a. */
 #define REPLACEABLE __attribute__((weak))
 /* A second exported name for a function of this translation unit. */
 #if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
@@ -58,8 +62,8 @@
 #define ALIAS_OF(function) __attribute__((alias(#function)))
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
-/* Refers to such a symbol without its version: the version of a symbol that the C library got later would keep the library from being
- * loaded with an older C library. */
+/* Refers to such a symbol without its version: the version of a symbol that the C library got later
+ * would keep the library from being loaded with an older C library. */
 #define UNVERSIONED(name) __asm__(".symver " #name "," #name "@")
 
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
@@ -68,26 +72,32 @@
 /* Data stored in the file although it is 0: the kernel finds it there by its offset. */
 #define IN_FILE_DATA __attribute__((section(".data.in_file")))
 
-/* Constant data next to data that the dynamic linker writes: a core file contains those pages, but not plain constants. */
+/* Constant data next to data that the dynamic linker writes: a core file contains those pages, but
+ * not plain constants. */
 #define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))
 
-/* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): in nearly every process the first 64 KiB of the
- * file are in memory. RESIDENT marks code that every process runs; the rest lies elsewhere, in the order of cmake/sources.cmake. */
+/* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): in nearly
+ * every process the first 64 KiB of the file are in memory. RESIDENT marks code that every process
+ * runs; the rest lies elsewhere, in the order of cmake/sources.cmake. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
 #define RESIDENT_IN_PART \
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
-/* A variable that few processes write, or a large one: it lies after all others, which share one page with .data (cmake/first.ld). */
+/* A variable that few processes write, or a large one: it lies after all others, which share one
+ * page with .data (cmake/first.ld). */
 #define RARE_DATA __attribute__((section(".bss.0rare")))
-/* A table that few processes write: in libhakmem.so it lies in a page of its own, which is read-only at first (cmake/first.ld). */
+/* A table that few processes write: in libhakmem.so it lies in a page of its own, which is
+ * read-only at first (cmake/first.ld). */
 #define SELDOM_WRITTEN __attribute__((section(".data.seldom_written")))
-/* malloc and free: their speed depends on their address by up to a fifth, so every build aligns them alike. */
+/* malloc and free: their speed depends on their address by up to a fifth, so every build aligns
+ * them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 
 #define RUN_AT_LOAD __attribute__((constructor))
 #define RUN_AT_EXIT __attribute__((destructor))
 
-/* A function whose last call is a jump, so that its caller is the called function's, in every build. */
+/* A function whose last call is a jump, so that its caller is the called function's, in every
+ * build. */
 #if defined(__clang__)
 #define ENDS_IN_JUMP
 #else
@@ -112,7 +122,8 @@ INLINE void cpu_relax(void) {
 #endif
 }
 
-/* A clock that all processors share, of some GHz on x86-64, of 25 MHz to a GHz on aarch64; 2^CPU_TICKS_SHIFT ticks are 3 us at most. */
+/* A clock that all processors share, of some GHz on x86-64, of 25 MHz to a GHz on aarch64;
+ * 2^CPU_TICKS_SHIFT ticks are 3 us at most. */
 #if defined(__x86_64__)
 enum { CPU_TICKS_SHIFT = 12 };
 #else
@@ -128,7 +139,8 @@ INLINE uint64_t cpu_ticks(void) {
 #endif
 }
 
-/* Hides a value's origin from the optimiser, lest it fold calloc's memset into a call of calloc, or take malloc's result for fresh. */
+/* Hides a value's origin from the optimiser, lest it fold calloc's memset into a call of calloc, or
+ * take malloc's result for fresh. */
 INLINE void *opaque_pointer(void *pointer) {
   __asm__("" : "+r"(pointer));
   return pointer;

@@ -1,8 +1,10 @@
 /* counters.h: the counters of each heap and of the process.
  *
- * Each heap has a block of counters, written by its thread with relaxed stores, and sometimes by a thread that sweeps the heap under its
- * latch. A step may be lost when both count at once; a value is never torn. A reader adds up all heaps' counters. Rare events, and events
- * outside any heap, are counted once for the process, atomically. The two fast paths count nothing. counters.def says what each is. */
+ * Each heap has a block of counters, written by its thread with relaxed stores, and sometimes by a
+ * thread that sweeps the heap under its latch. A step may be lost when both count at once; a value
+ * is never torn. A reader adds up all heaps' counters. Rare events, and events outside any heap,
+ * are counted once for the process, atomically. The two fast paths count nothing. counters.def says
+ * what each is. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 

@@ -1,7 +1,9 @@
-/* probe.h: USDT probes without SystemTap's header: a nop, and a note in the file with the nop's address, the places of its arguments and
- * the address of the semaphore that tracers increment (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
+/* probe.h: USDT probes without SystemTap's header: a nop, and a note in the file with the nop's
+ * address, the places of its arguments and the address of the semaphore that tracers increment
+ * (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
  *
- * The semaphore is two bytes of the file's data, given as an assembler expression; each argument has 8 bytes. */
+ * The semaphore is two bytes of the file's data, given as an assembler expression; each argument
+ * has 8 bytes. */
 #ifndef HAK_BASE_PROBE_H
 #define HAK_BASE_PROBE_H
 

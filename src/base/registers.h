@@ -1,6 +1,7 @@
 /* registers.h: the processor's registers as far as they are needed to find a caller's frame.
  *
- * Those are the registers that a function preserves, because a frame may be found by any of them. */
+ * Those are the registers that a function preserves, because a frame may be found by any of
+ * them. */
 #ifndef HAK_BASE_REGISTERS_H
 #define HAK_BASE_REGISTERS_H
 
@@ -8,7 +9,8 @@
 
 #if defined(__x86_64__)
 
-/* RETURN holds the function's return address; PC, in a frame made by a signal, the interrupted instruction. */
+/* RETURN holds the function's return address; PC, in a frame made by a signal, the interrupted
+ * instruction. */
 enum {
   REGISTER_SP,
   REGISTER_FP,
@@ -27,15 +29,16 @@ enum {
 /* A call always leaves the return address on the stack. */
 enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1 };
 
-/* The kernel's signal frame: the place of each register, in words from the stack pointer at the instructions that end the handler, and of
- * the link to another context, always 0. */
+/* The kernel's signal frame: the place of each register, in words from the stack pointer at the
+ * instructions that end the handler, and of the link to another context, always 0. */
 #define SIGNAL_FRAME_WORDS \
   { 20, 15, 21, 16, 9, 10, 11, 12 }
 enum { SIGNAL_LINK_WORD = 1 };
 #define SIGNAL_ENDING \
   { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $15, %rax; syscall: rt_sigreturn */
 
-/* The rest of a function that only calls another, after the call: code made while the program runs. */
+/* The rest of a function that only calls another, after the call: code made while the program
+ * runs. */
 #define TRAMPOLINE_ENDING \
   { 0x48, 0x83, 0xc4, 0x08, 0xc3 } /* add $8, %rsp; ret */
 enum { TRAMPOLINE_WORDS = 1 };
@@ -61,7 +64,8 @@ INLINE uintptr_t thread_pointer(void) {
 
 INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
 
-/* The function that the code at an address calls first, with the result of the previous call as its argument; 0 if there is none. */
+/* The function that the code at an address calls first, with the result of the previous call as its
+ * argument; 0 if there is none. */
 enum { RESULT_CALL_BYTES = 8 };
 INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
   enum { WIDE = 0x48, CALL = 0xe8 };
@@ -107,7 +111,8 @@ INLINE uintptr_t thread_pointer(void) {
   return pointer;
 }
 
-/* Pointer authentication signs return addresses on the stack; older processors ignore the instruction. */
+/* Pointer authentication signs return addresses on the stack; older processors ignore the
+ * instruction. */
 INLINE uintptr_t without_signature(uintptr_t return_address) {
   register uintptr_t link __asm__("x30") = return_address;
   __asm__("hint #7" : "+r"(link)); /* xpaclri */

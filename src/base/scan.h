@@ -1,7 +1,7 @@
 /* scan.h: searches in texts that end with a 0.
  *
- * Used instead of the C library's functions: each name of them that hakmem used would be looked up at the start of every process, and few
- * processes need these (docs/decisions/0012). */
+ * Used instead of the C library's functions: each name of them that hakmem used would be looked up
+ * at the start of every process, and few processes need these (docs/decisions/0012). */
 #ifndef HAK_BASE_SCAN_H
 #define HAK_BASE_SCAN_H
 
@@ -44,7 +44,8 @@ INLINE const char *scan_line(const char *text, const char *start) {
 }
 
 INLINE bool scan_is_digit(char character) { return character >= '0' && character <= '9'; }
-/* The number whose digits begin at *text, which is moved past them, 0 where there are none; false when it is too large. */
+/* The number whose digits begin at *text, which is moved past them, 0 where there are none; false
+ * when it is too large. */
 INLINE bool scan_number(const char **text, uint64_t *number) {
   *number = 0;
   for (; scan_is_digit(**text); ++*text)

@@ -1,6 +1,7 @@
 #include "base/system_call.h"
 
-/* One function, not inlined: it is small beside the call, and tests put their own in its place (tests/kernel_calls.h). */
+/* One function, not inlined: it is small beside the call, and tests put their own in its place
+ * (tests/kernel_calls.h). */
 #if defined(__x86_64__)
 
 RESIDENT NOINLINE long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -15,7 +16,8 @@ RESIDENT NOINLINE long system_call(long number, long a, long b, long c, long d, 
   return answer;
 }
 
-/* The instruction before it counts as the handler's caller where a stack is read, so there is one. */
+/* The instruction before it counts as the handler's caller where a stack is read, so there is
+ * one. */
 __asm__(
     ".pushsection .text.end_signal, \"ax\", @progbits\n\t"
     "nop\n\t"
@@ -46,7 +48,7 @@ RESIDENT NOINLINE long system_call(long number, long a, long b, long c, long d, 
   return first;
 }
 
-#else /* a processor whose instruction is not known here (cmake/machine.cmake warns): the C library's function */
+#else /* an unknown processor (cmake/machine.cmake warns): the C library's function */
 
 #include <errno.h>
 

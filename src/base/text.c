@@ -23,7 +23,7 @@ void text_string(struct text *text, const char *string) {
   while (*string) text_char(text, *string++);
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 unsigned utf8_bytes(const unsigned char *at) {
   if (at[0] < 0x80) return 1;
@@ -53,7 +53,7 @@ void text_name(struct text *text, const char *name) {
   }
 }
 
-/* ---- formats ------------------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 struct conversion {
   bool is_left, is_hex, is_wide;

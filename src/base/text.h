@@ -1,7 +1,8 @@
 /* text.h: text put together in a fixed buffer, without allocation, locale or stdio.
  *
- * Law: length <= capacity. Bytes that do not fit are dropped but still counted in `wanted`, so the caller knows how much room the whole
- * text needs. A text with a `sink` drops nothing: it hands the buffer over when it is full. */
+ * Law: length <= capacity. Bytes that do not fit are dropped but still counted in `wanted`, so the
+ * caller knows how much room the whole text needs. A text with a `sink` drops nothing: it hands the
+ * buffer over when it is full. */
 #ifndef HAK_BASE_TEXT_H
 #define HAK_BASE_TEXT_H
 
@@ -23,8 +24,8 @@ void text_char(struct text *text, char character);
 void text_string(struct text *text, const char *string);
 /* The length of the UTF-8 sequence at `at`; 0 if there is none (RFC 3629, section 4). */
 unsigned utf8_bytes(const unsigned char *at);
-/* Appends a name that the program chose: any bytes, kept on one line and without terminal control. Each control character, and each byte
- * that is not UTF-8, becomes "?". */
+/* Appends a name that the program chose: any bytes, kept on one line and without terminal control.
+ * Each control character, and each byte that is not UTF-8, becomes "?". */
 void text_name(struct text *text, const char *name);
 /* A subset of printf: %s, %u, %zu, %#zx and %%, with a width ("%8zu", "%-8s"). */
 TAKES_FORMAT(2, 3) void text_format(struct text *text, const char *format, ...);

@@ -1,6 +1,7 @@
 /* wide.h: memory 16 bytes at a time, in the processor's own vectors where it has them (SSE2, NEON).
  *
- * For a few vectors' worth of memory, where a call of memset would cost as much. Addresses and sizes are multiples of 16. */
+ * For a few vectors' worth of memory, where a call of memset would cost as much. Addresses and
+ * sizes are multiples of 16. */
 #ifndef HAK_BASE_WIDE_H
 #define HAK_BASE_WIDE_H
 
@@ -56,7 +57,8 @@ INLINE void wide_clear(uintptr_t begin, uintptr_t end) {
   for (; begin < end; begin += WIDE_BYTES) *(wide *)begin = WIDE_ZERO;
 }
 
-/* [begin, end) is any 16 bytes or more; the last 16 may overlap those before. `word` is one byte, repeated. */
+/* [begin, end) is any 16 bytes or more; the last 16 may overlap those before. `word` is one byte,
+ * repeated. */
 INLINE void wide_fill(uintptr_t begin, uintptr_t end, uint64_t word) {
   const wide pattern = {word, word};
   if (LIKELY(end - begin <= WIDE_LINE_BYTES)) {

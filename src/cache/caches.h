@@ -6,7 +6,8 @@
 
 /* Empties them all. Takes the latch. */
 void caches_empty(struct heap *heap);
-/* Empties them all, and puts what the heap's slabs have free on offer: its thread expects to wait. */
+/* Empties them all, and puts what the heap's slabs have free on offer: its thread expects to
+ * wait. */
 void caches_offer(struct heap *heap);
 /* Empties them all and parks the heap, which has no thread from now on. */
 void caches_park(struct heap *heap);

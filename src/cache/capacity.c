@@ -25,7 +25,8 @@ _Static_assert(INITIAL_BYTES / FITTED_MAX_BYTES >= INITIAL_SLOTS,
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
-/* The bound of all magazines together: this and twice the live bytes of a thread, as a swing is of that order (docs/decisions/0005). */
+/* The bound of all magazines together: this and twice the live bytes of a thread, as a swing is of
+ * that order (docs/decisions/0005). */
 #define BUDGET_BYTES ((int64_t)256 << 10)
 
 RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
@@ -35,8 +36,9 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   return bytes;
 }
 
-/* The live slab bytes of a thread: the mean of the next heaps in the list, since blocks change hands, and threads that take turns would
- * each keep what one needs. It stands for 256 decisions, as other threads write the lines that are read. */
+/* The live slab bytes of a thread: the mean of the next heaps in the list, since blocks change
+ * hands, and threads that take turns would each keep what one needs. It stands for 256 decisions,
+ * as other threads write the lines that are read. */
 static int64_t live_bytes_a_thread(struct heap *heap) {
   enum { HEAPS_MAX = 8 };
   int64_t bytes = 0, threads = 0, heaps = 0;
@@ -86,7 +88,7 @@ void capacity_close(struct heap *heap, unsigned class) {
   *magazine_base(magazine) = NULL; /* no block was the first yet: heap/free.c */
 }
 
-/* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
+/* ---- arrays: powers of two, recycled within the heap ----------------------------------------- */
 
 static void **take_array(struct heap *heap, unsigned kind) {
   void **array = heap->spare_arrays[kind];

@@ -1,5 +1,6 @@
-/* class_figures.h: a heap's counters of each class (base/counters.def): blocks that pass between its magazines and its slabs or ranges,
- * and the bytes of requests that missed. Called on slow paths, by the heap's thread and by a thread that sweeps it under its latch. */
+/* class_figures.h: a heap's counters of each class (base/counters.def): blocks that pass between
+ * its magazines and its slabs or ranges, and the bytes of requests that missed. Called on slow
+ * paths, by the heap's thread and by a thread that sweeps it under its latch. */
 #ifndef HAK_CACHE_CLASS_FIGURES_H
 #define HAK_CACHE_CLASS_FIGURES_H
 
@@ -35,7 +36,8 @@ INLINE void class_figures_sampled(struct heap *heap, unsigned class, size_t byte
   add_single_writer(&figures->sampled_bytes, bytes);
 }
 
-/* Blocks counted in advance as handed out while a heap profile is on; the rest of a dropped lot is subtracted. */
+/* Blocks counted in advance as handed out while a heap profile is on; the rest of a dropped lot is
+ * subtracted. */
 INLINE void class_figures_profiled(struct heap *heap, unsigned class, int64_t blocks) {
   struct class_counters *figures = class_figures(heap, class);
   if (LIKELY(figures)) add_single_writer(&figures->profiled_blocks, (uint64_t)blocks);

@@ -17,7 +17,7 @@ void divert_tick(void) {
     heap_divert(heap_of_owner(last), HEAP_POKE);
 }
 
-/* ---- all mallocs ---------------------------------------------------------------------------------------------- */
+/* ---- all mallocs ----------------------------------------------------------------------------- */
 
 /* While a profile is on, a thread looks at the control record again after this many bytes. */
 enum { LOOK_BYTES = 512 << 10 };
@@ -33,7 +33,8 @@ static void drop_lots(struct heap *heap) {
   }
 }
 
-/* The reasons are set before the magazines are armed, and cleared after: a forked child may find a thread cut off in between. */
+/* The reasons are set before the magazines are armed, and cleared after: a forked child may find a
+ * thread cut off in between. */
 static void arm(struct heap *heap, unsigned reasons, bool is_on) {
   unsigned before = load_relaxed(&heap->armed);
   unsigned after = is_on ? before | reasons : before & ~reasons;
@@ -73,12 +74,14 @@ static void follow_trace(struct heap *heap, bool is_on, uint64_t word) {
   if (is_on && (!heap->ring || !trace_ring_begin(heap->ring, thread_number())))
     return; /* without memory */
   arm(heap, ARMED_BY_TRACE, is_on);
-  /* seq: in divert_end's pair; a poke that has come with a later change is undone here, and done again. */
+  /* seq: in divert_end's pair; a poke that has come with a later change is undone here, and done
+   * again. */
   exchange_seq(&heap->tag, heap_resting_tag(heap));
   if (load_seq(&profile_control.word) != word) heap_divert(heap, HEAP_POKE);
 }
 
-/* After a trace: the ring of this thread, and those of threads that have ended. With a lease that has run out no tool reads them. */
+/* After a trace: the ring of this thread, and those of threads that have ended. With a lease that
+ * has run out no tool reads them. */
 static void rest_rings(struct heap *self) {
   bool is_left = load_relaxed(&profile_control.trace_lease_ms);
   if (LIKELY(!self->ring) || self->ring->purged_bytes) return;
@@ -125,10 +128,11 @@ void divert_all(void) {
   }
 }
 
-/* ---- tags ------------------------------------------------------------------------------------------------------ */
+/* ---- tags ------------------------------------------------------------------------------------ */
 
 void divert_end(struct heap *heap, unsigned class) {
-  /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
+  /* seq: before the control record is read, or a poke that comes with a change in between would be
+   * undone unseen. */
   exchange_seq(&heap->tag, heap_resting_tag(heap));
   if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
   if (!options.guard) return;

@@ -1,16 +1,19 @@
 /* divert.h: makes a thread take the slow path at its next free.
  *
- * The tag of its heap matches nothing until then (in hardened mode it never matches). Three users divert: a round, a thread that has not been in a slow path for long
- * (reclaim/reclaim.c); a tool that has switched a profile on or off (profile/profile.h), which writes the tag's lowest byte from
- * outside; and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker is the helper thread, in
- * a program with threads: one thread at a time is sampled so, 10 blocks a second in the whole program. */
+ * The tag of its heap matches nothing until then (in hardened mode it never matches). Three users
+ * divert: a round, a thread that has not been in a slow path for long (reclaim/reclaim.c); a tool
+ * that has switched a profile on or off (profile/profile.h), which writes the tag's lowest byte
+ * from outside; and the ticker of guarded blocks: a thread whose magazines never miss is never
+ * sampled.  The ticker is the helper thread, in a program with threads: one thread at a time is
+ * sampled so, 10 blocks a second in the whole program. */
 #ifndef HAK_CACHE_DIVERT_H
 #define HAK_CACHE_DIVERT_H
 
 #include "cache/heap.h"
 
-/* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in the class, which is not a slab class,
- * and from all others in the tag. `why`: HEAP_POKE, HEAP_CALL or HEAP_WAIT. */
+/* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in
+ * the class, which is not a slab class, and from all others in the tag. `why`: HEAP_POKE, HEAP_CALL
+ * or HEAP_WAIT. */
 INLINE void heap_divert(struct heap *heap, uint32_t why) {
   store_relaxed(&heap->tag, MAP_TAG_THREADS | why);
 }
@@ -31,18 +34,21 @@ INLINE bool heap_is_wanted(const struct heap *heap) {
   return heap_is_diverted(heap) && !heap_waits(heap);
 }
 
-/* ---- all mallocs ----------------------------------------------------------------------------------------------- */
+/* ---- all mallocs ----------------------------------------------------------------------------- */
 
-/* Whether requests must go to heap_allocate even if caches hold blocks: the heap is armed, or is about to be. */
+/* Whether requests must go to heap_allocate even if caches hold blocks: the heap is armed, or is
+ * about to be. */
 INLINE bool heap_may_be_armed(const struct heap *heap) {
   return UNLIKELY(load_relaxed(&heap->armed)) || sampler_is_wanted(&heap->sampler);
 }
 
-/* From now on the thread's mallocs take blocks of `used`; NULL: of its own heap. Called by the thread, in slow paths. Its magazines are
- * armed meanwhile, so that all its mallocs reach heap_allocate. */
+/* From now on the thread's mallocs take blocks of `used`; NULL: of its own heap. Called by the
+ * thread, in slow paths. Its magazines are armed meanwhile, so that all its mallocs reach
+ * heap_allocate. */
 void divert_use(struct heap *heap, struct hak_heap *used);
 
-/* Around allocations of the C library that may outlive a named heap without the program's knowledge: the heap in use is set aside. */
+/* Around allocations of the C library that may outlive a named heap without the program's
+ * knowledge: the heap in use is set aside. */
 INLINE struct hak_heap *divert_set_aside(void) {
   struct hak_heap *used = heap_of_thread->used;
   if (UNLIKELY(used != NULL)) divert_use(heap_of_thread, NULL);
@@ -52,16 +58,17 @@ INLINE void divert_take_up(struct hak_heap *used) {
   if (UNLIKELY(used != NULL)) divert_use(heap_of_thread, used);
 }
 
-/* Called by the heap's thread, in slow paths. Reads the profile's control record: while a profile is on, the magazines are armed, so
- * that all its mallocs take the slow path, which counts. */
+/* Called by the heap's thread, in slow paths. Reads the profile's control record: while a profile
+ * is on, the magazines are armed, so that all its mallocs take the slow path, which counts. */
 void divert_look(struct heap *heap);
 /* Makes all threads read the control record when they next allocate or free. Any thread. */
 void divert_all(void);
-/* Called when the heap loses its thread: stops using a named heap; the next thread reads the control record again. */
+/* Called when the heap loses its thread: stops using a named heap; the next thread reads the
+ * control record again. */
 void divert_disarm(struct heap *heap);
 
-/* Called by the diverted thread, which frees a block of the class: its frees are fast again, and in guard mode the next request for
- * such a block is sampled. */
+/* Called by the diverted thread, which frees a block of the class: its frees are fast again, and in
+ * guard mode the next request for such a block is sampled. */
 void divert_end(struct heap *heap, unsigned class);
 
 enum { DIVERT_TICK_MS = 100 };

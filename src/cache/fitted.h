@@ -1,9 +1,11 @@
-/* fitted.h: whether most of a class's requests have one size: then a class of that size is made (docs/decisions/0049).
+/* fitted.h: whether most of a class's requests have one size: then a class of that size is made
+ * (docs/decisions/0049).
  *
- * A request that misses its magazine votes for its size, in steps of 16 bytes. The candidate's lead is its votes less all others' (R. S.
- * Boyer and J S. Moore, "MJRTY", 1981). Where a program requests a few sizes in turn and a batch has a multiple of their number of
- * blocks, always the same one misses; so above LEAD_OF_CHANCE each request does, and only a size of more than half of them gets the rest
- * of the lead. */
+ * A request that misses its magazine votes for its size, in steps of 16 bytes. The candidate's lead
+ * is its votes less all others' (R. S. Boyer and J S. Moore, "MJRTY", 1981). Where a program
+ * requests a few sizes in turn and a batch has a multiple of their number of blocks, always the
+ * same one misses; so above LEAD_OF_CHANCE each request does, and only a size of more than half of
+ * them gets the rest of the lead. */
 #ifndef HAK_CACHE_FITTED_H
 #define HAK_CACHE_FITTED_H
 

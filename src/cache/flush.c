@@ -72,7 +72,7 @@ RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
   purge_want();
 }
 
-/* ---- before the process grows ---------------------------------------------------------------------------------- */
+/* ---- before the process grows ---------------------------------------------------------------- */
 
 RESIDENT void flush_resting(struct heap *heap) {
   count(&heap->owner.counters, COUNT_reliefs);

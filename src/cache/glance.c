@@ -6,13 +6,14 @@
 
 enum { GLANCED_AT = 4 };
 
-/* No block begins there, or it is free in its slab as well.  A block in a magazine keeps its slab from being released; for an invalid
- * one only records are read, which are never unmapped. */
+/* No block begins there, or it is free in its slab as well.  A block in a magazine keeps its slab
+ * from being released; for an invalid one only records are read, which are never unmapped. */
 static bool is_wrong(const struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return true;
-  /* relaxed: the bit was set earlier, or the next glance sees it. With one thread there is none, and its page stays untouched. */
+  /* relaxed: the bit was set earlier, or the next glance sees it. With one thread there is none,
+   * and its page stays untouched. */
   uint64_t free_bits = os_is_multi_threaded() ? load_relaxed(&slab->remote[index / 64]) : 0;
   /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
   if (load_relaxed(&slab->owner) == &heap->owner) free_bits |= slab->local[index / 64];

@@ -1,8 +1,8 @@
 /* heap.h: a thread's heap: magazines in front, an owner of slabs below.
  *
- * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the pointer leads to `empty_heap`, whose
- * magazines are all empty and whose tag matches nothing, so the fast paths need no test for it: every call falls into the slow path,
- * which recognises it.
+ * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
+ * pointer leads to `empty_heap`, whose magazines are all empty and whose tag matches nothing, so
+ * the fast paths need no test for it: every call falls into the slow path, which recognises it.
  *
  * Heaps are never unmapped, only parked when their thread ends and taken over by a new thread. */
 #ifndef HAK_CACHE_HEAP_H
@@ -13,7 +13,8 @@
 #include "profile/sampler.h"
 #include "slab/owner.h"
 
-/* Slots that a magazine starts with, by class; together, with the word below the first, INITIAL_SLOTS_MAX. */
+/* Slots that a magazine starts with, by class; together, with the word below the first,
+ * INITIAL_SLOTS_MAX. */
 enum { INITIAL_SLOTS_MAX = 176 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
@@ -22,8 +23,9 @@ struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* ranges/range_magazine.h */
 struct trace_ring;      /* profile/trace_ring.h */
 
-/* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing (cache/divert.h). A later reason replaces an
- * earlier one; the only value that may be written to `poke` from outside is HEAP_POKE. */
+/* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing
+ * (cache/divert.h). A later reason replaces an earlier one; the only value that may be written to
+ * `poke` from outside is HEAP_POKE. */
 enum {
   HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
   HEAP_CALL = 0xFE, /* a round calls: it empties its magazines */
@@ -41,8 +43,8 @@ _Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_
 enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */, ARMED_BY_TRACE = 4 };
 
 struct heap {
-  /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS. Another thread may make it match nothing
-   * for a while (cache/divert.h). */
+  /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS.
+   * Another thread may make it match nothing for a while (cache/divert.h). */
   union {
     ATOMIC(uint32_t) tag;
     uint8_t poke; /* its lowest byte: a tool writes HEAP_POKE, for a look at the profile */
@@ -93,14 +95,16 @@ INLINE uint32_t heap_resting_tag(const struct heap *heap) {
 }
 INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, heap_resting_tag(heap)); }
 
-/* The magazine of a block by its entry in the owner map; SLAB_CLASS_COUNT or more when none takes it. */
+/* The magazine of a block by its entry in the owner map; SLAB_CLASS_COUNT or more when none takes
+ * it. */
 INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
   return xor_load_relaxed(
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
 }
 
-/* A magazine's place: its address, less the first one's offset in a heap.  Compilers compute that in any case, so it takes malloc
- * no instruction to hand it to the slow function, which then need not look for the magazine. */
+/* A magazine's place: its address, less the first one's offset in a heap.  Compilers compute that
+ * in any case, so it takes malloc no instruction to hand it to the slow function, which then need
+ * not look for the magazine. */
 INLINE char *heap_place(const struct heap *heap, size_t class) {
   return opaque_pointer((char *)(uintptr_t)heap + class * sizeof(struct magazine));
 }
@@ -126,8 +130,9 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
   return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
 }
 
-/* The law of a heap's caches: magazines obey magazine.h, and their capacities add up to capacity_bytes; they are armed only while the
- * heap says so, as it does while it uses a named heap. Debug builds check it at each end of a slow path. */
+/* The law of a heap's caches: magazines obey magazine.h, and their capacities add up to
+ * capacity_bytes; they are armed only while the heap says so, as it does while it uses a named
+ * heap. Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }

@@ -11,8 +11,9 @@ static struct lock lost_lock = {.rank = LOCK_RANK_LOST};
 static struct owner *next_owner; /* under the lock */
 static struct heap *survivor;    /* the heap of the thread that forked */
 
-/* A thread cut off inside a slow path, or holding another owner's latch, may have left lists half changed: they are never used again.
- * One cut off on a fast path at worst loses the block in its hands. */
+/* A thread cut off inside a slow path, or holding another owner's latch, may have left lists half
+ * changed: they are never used again. One cut off on a fast path at worst loses the block in its
+ * hands. */
 static bool is_broken(const struct heap *heap) {
   const struct owner *owner = &heap->owner;
   uint32_t latch = load_relaxed(&owner->latch);
@@ -20,7 +21,8 @@ static bool is_broken(const struct heap *heap) {
   return load_relaxed(&owner->state) != OWNER_PARKED && load_relaxed(&heap->is_busy);
 }
 
-/* Called at once, before a thread of the child can wait for a latch whose holder does not exist here. */
+/* Called at once, before a thread of the child can wait for a latch whose holder does not exist
+ * here. */
 static void give_up_broken_heaps(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
@@ -60,7 +62,8 @@ RESIDENT bool lost_park(size_t most) {
 void lost_after_fork(struct heap *own) {
   survivor = own;
   give_up_broken_heaps();
-  parked_after_fork(); /* the list may have been half changed: it is rebuilt from the heaps' states */
+  /* The list may have been half changed: it is rebuilt from the heaps' states. */
+  parked_after_fork();
   lock_reset_in_child(&lost_lock);
   next_owner = owners_first();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */

@@ -4,7 +4,8 @@
 
 #include "cache/heap.h"
 
-/* Visits `most` heaps, continuing where the last visit ended, and parks those of such threads. True when there may be more. */
+/* Visits `most` heaps, continuing where the last visit ended, and parks those of such threads. True
+ * when there may be more. */
 bool lost_park(size_t most);
 /* Parking one copies a dozen pages or more, which costs a thread of the child 30 to 200 us. */
 enum { LOST_A_STEP = 2 };

@@ -4,13 +4,16 @@
  *       ▼                     ▼                ▼
  *      [ oldest … youngest ] [ room            ]       malloc pops below top, free pushes at top
  *
- * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to corrupt, fresh pages stay
- * untouched.  Law: base <= top <= end; an entry is a block of the class that has no other holder; the word below base can be read;
- * passes and is_sample_due are set only while it is armed.
+ * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow
+ * to corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the
+ * class that has no other holder; the word below base can be read; passes and is_sample_due are set
+ * only while it is armed.
  *
- * While a class is packed (cache/packing.h), the first `passes` blocks are the batch that malloc takes; those above were freed since. Then,
- * while a profile is on, and while a named heap is in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's
- * fast path, whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow paths. */
+ * While a class is packed (cache/packing.h), the first `passes` blocks are the batch that malloc
+ * takes; those above were freed since. Then, while a profile is on, and while a named heap is in
+ * use, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast path,
+ * whose calls then all take the slow path (cache/divert.h).  Its thread alone arms it, in slow
+ * paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 
@@ -59,7 +62,8 @@ INLINE bool magazine_is_packing(const struct magazine *magazine) {
   return magazine->last_event == MAGAZINE_PACKING;
 }
 
-/* Pops a block of a lot or a batch, while it is armed; false at its end. A fork in between loses a block, and has none twice. */
+/* Pops a block of a lot or a batch, while it is armed; false at its end. A fork in between loses a
+ * block, and has none twice. */
 INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   void **top = magazine->top;
   unsigned passes = magazine->passes;
@@ -95,8 +99,9 @@ INLINE bool magazine_is_valid(const struct magazine *magazine) {
          (magazine_is_armed(magazine) || !(magazine->passes || magazine->is_sample_due));
 }
 
-/* Whether the block is the youngest: then it is freed twice in a row. Free's fast paths use one compare, which for an empty magazine
- * reads the word below base and may be wrong; slow paths use the exact test. */
+/* Whether the block is the youngest: then it is freed twice in a row. Free's fast paths use one
+ * compare, which for an empty magazine reads the word below base and may be wrong; slow paths use
+ * the exact test. */
 INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }
 INLINE bool magazine_ends_with(const struct magazine *magazine, const void *block) {
   return magazine->top != magazine_base(magazine) && magazine_may_end_with(magazine->top, block);

@@ -1,7 +1,8 @@
 /* packing.h: classes that shrink while the process grows.
  *
- * malloc takes what was freed last. So the new blocks of such a class are spread over all of its slabs, although a cache that drops its
- * oldest entries frees one after the other. While it is packed, mallocs take blocks of few slabs (magazine.h), and frees go back. */
+ * malloc takes what was freed last. So the new blocks of such a class are spread over all of its
+ * slabs, although a cache that drops its oldest entries frees one after the other. While it is
+ * packed, mallocs take blocks of few slabs (magazine.h), and frees go back. */
 #ifndef HAK_CACHE_PACKING_H
 #define HAK_CACHE_PACKING_H
 

@@ -1,4 +1,5 @@
-/* parked.h: heaps without a thread: new ones, and those whose threads have ended. They wait for new threads and are never unmapped. */
+/* parked.h: heaps without a thread: new ones, and those whose threads have ended. They wait for new
+ * threads and are never unmapped. */
 #ifndef HAK_CACHE_PARKED_H
 #define HAK_CACHE_PARKED_H
 

@@ -31,7 +31,7 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
   return &quarantine->blocks[QUARANTINE_BLOCKS];
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   size_t block_bytes = class_bytes(class), offset = wipe_find_written(block, block_bytes);
@@ -57,7 +57,7 @@ bool quarantine_plan_check(struct quarantine *quarantine) {
   return true;
 }
 
-/* ---- on the way home --------------------------------------------------------------------------------------- */
+/* ---- on the way home ------------------------------------------------------------------------- */
 
 static void go_home(struct heap *heap, uintptr_t block) {
   uint32_t class = owner_map_entry(block) ^ heap->owner.tag;
@@ -97,7 +97,7 @@ static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_
   return true;
 }
 
-/* ---- ready ------------------------------------------------------------------------------------------------- */
+/* ---- ready ----------------------------------------------------------------------------------- */
 
 static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine, unsigned class,
                                 unsigned wanted) {
@@ -127,7 +127,7 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
   return taken != 0;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t block,
                     uint32_t entry) {
@@ -139,8 +139,8 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
   return false;
 }
 
-/* Exchanges the block that leaves next. It is drawn one call before it leaves: its map entry is known by then, and its first line is in
- * the cache when malloc checks it. */
+/* Exchanges the block that leaves next. It is drawn one call before it leaves: its map entry is
+ * known by then, and its first line is in the cache when malloc checks it. */
 INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
   ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
   uintptr_t block = load_relaxed(place);
@@ -173,8 +173,9 @@ INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr
   return let_go(heap, quarantine, exchange_leaving(quarantine, next));
 }
 
-/* Called when waiting blocks exceed their bounds: an eighth of the bytes leaves, and the blocks left are the new bound. So one block
- * enters and one leaves most of the time, at any size: a mispredicted comparison costs as much as a cache miss. */
+/* Called when waiting blocks exceed their bounds: an eighth of the bytes leaves, and the blocks
+ * left are the new bound. So one block enters and one leaves most of the time, at any size: a
+ * mispredicted comparison costs as much as a cache miss. */
 NOINLINE static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
   size_t most = options.quarantine_bytes - options.quarantine_bytes / 8;
   bool went_home = false;
@@ -215,7 +216,7 @@ bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
   return went_home;
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------ */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 static size_t granules_of(size_t granule) { return range_info(granule)->granules; }
 
@@ -243,7 +244,7 @@ void quarantine_add_range(struct heap *heap, size_t granule) {
   quarantine->range_count++;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)

@@ -3,13 +3,14 @@
  *   free ──▶ waiting ──▶ ready, by class ──▶ malloc        own blocks
  *                   └──▶ outgoing ──▶ slabs                others', and those above ready's bound
  *
- * The waiting blocks of a heap are bounded in bytes (HAKMEM_QUARANTINE_BYTES) and number. A block that enters takes the place of a
- * random one, which leaves with the next call, so that its time is unpredictable. All of them read as zero: one that does not, when it
- * is used again (HAKMEM_HARDEN=2: while it waits, too), was written to after its free. Ready blocks come from the waiting ones, or from
- * random places of a slab.
+ * The waiting blocks of a heap are bounded in bytes (HAKMEM_QUARANTINE_BYTES) and number. A block
+ * that enters takes the place of a random one, which leaves with the next call, so that its time is
+ * unpredictable. All of them read as zero: one that does not, when it is used again
+ * (HAKMEM_HARDEN=2: while it waits, too), was written to after its free. Ready blocks come from the
+ * waiting ones, or from random places of a slab.
  *
- * Ranges (large blocks) wait apart and inaccessible: their pages are given back at once, so they hold nothing but addresses,
- * which must be left for other threads: 2 GiB a heap. */
+ * Ranges (large blocks) wait apart and inaccessible: their pages are given back at once, so they
+ * hold nothing but addresses, which must be left for other threads: 2 GiB a heap. */
 #ifndef HAK_CACHE_QUARANTINE_H
 #define HAK_CACHE_QUARANTINE_H
 
@@ -39,7 +40,8 @@ struct quarantine {
   uint32_t frees_until_check, checks; /* of the blocks beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
-  /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  One array, as they are read from outside. */
+  /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  One array, as they are read from
+   * outside. */
   ATOMIC(uintptr_t) blocks[QUARANTINE_PLACES];
 };
 
@@ -58,8 +60,9 @@ INLINE ATOMIC(uintptr_t) *quarantine_ready(struct quarantine *quarantine, unsign
   return &quarantine->blocks[READY_PLACES + class * READY_BLOCKS];
 }
 
-/* Takes a ready block, not checked yet; or 0. Ready blocks lie anywhere in their slabs, and a thread that took over the heap has none of
- * them in its cache: so the next one's ends are fetched, a call before they are checked. (Before a class's first place is another's.) */
+/* Takes a ready block, not checked yet; or 0. Ready blocks lie anywhere in their slabs, and a
+ * thread that took over the heap has none of them in its cache: so the next one's ends are fetched,
+ * a call before they are checked. (Before a class's first place is another's.) */
 INLINE uintptr_t quarantine_take(struct quarantine *quarantine, unsigned class) {
   uint32_t count = quarantine->ready_count[class];
   if (UNLIKELY(!count)) return 0;
@@ -79,8 +82,9 @@ COLD void quarantine_fail_untouched(uintptr_t block, unsigned class);
 INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
   if (UNLIKELY(!wipe_is_whole(block, class_bytes(class)))) quarantine_fail_untouched(block, class);
 }
-/* Whether a free checks the blocks beside its own: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one in CHECK_PERIOD,
- * at random.  The bound of waiting blocks is also raised then. */
+/* Whether a free checks the blocks beside its own: always at HAKMEM_HARDEN=2; below, a thread's
+ * first ones, then one in CHECK_PERIOD, at random.  The bound of waiting blocks is also raised
+ * then. */
 enum { FIRST_CHECKS = 1024, CHECK_PERIOD = 64 };
 bool quarantine_plan_check(struct quarantine *quarantine);
 INLINE bool quarantine_is_time_to_check(struct quarantine *quarantine) {

@@ -6,7 +6,8 @@
 
 /* Fills an empty magazine of a slab class; false when there is no memory.  Takes the latch. */
 bool batch_refill(struct heap *heap, unsigned class);
-/* A block of a slab that all threads share (cache/starter.h), for a request of `bytes`; NULL without memory, or while others keep it. */
+/* A block of a slab that all threads share (cache/starter.h), for a request of `bytes`; NULL
+ * without memory, or while others keep it. */
 void *starter_take(unsigned class, size_t bytes);
 
 #endif

@@ -3,7 +3,8 @@
 #include "cache/parked.h"
 #include "slab/adopt.h"
 
-/* By group of processors, as the latch's line is every new thread's; the others serve while the latch's holder is preempted. */
+/* By group of processors, as the latch's line is every new thread's; the others serve while the
+ * latch's holder is preempted. */
 enum { STARTERS = 16, GROUP_PROCESSORS = 16, SPINS = 16 };
 RARE_DATA static ATOMIC(struct heap *) starters[STARTERS];
 
@@ -22,7 +23,8 @@ bool starter_is_there(void) {
   return at < STARTERS;
 }
 
-/* A holder needs less than a microsecond, or was preempted: then another serves, and if all were, the thread waits. */
+/* A holder needs less than a microsecond, or was preempted: then another serves, and if all were,
+ * the thread waits. */
 RESIDENT struct heap *starter_enter(void) {
   unsigned group = os_processor() / GROUP_PROCESSORS;
   for (unsigned attempt = 0;; attempt++) {

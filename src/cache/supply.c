@@ -14,7 +14,7 @@ static struct bin *bin_of(const struct supply *supply) {
 
 static bool has_reusable(const struct slab *slab) { return slab && slab_reusable(slab); }
 
-/* ---- the owner's slabs ------------------------------------------------------------------------------------- */
+/* ---- the owner's slabs ----------------------------------------------------------------------- */
 
 /* Hardened mode draws blocks at random, and prefers no reused blocks to fresh ones. */
 INLINE struct slab *find_current(struct supply *supply) {
@@ -32,7 +32,8 @@ INLINE struct slab *find_partial(struct supply *supply) {
   return has_reusable(first->next) ? first->next : NULL;
 }
 
-/* Slabs taken from the owner's pending queue in one visit: a refill needs one, and the others can wait. */
+/* Slabs taken from the owner's pending queue in one visit: a refill needs one, and the others can
+ * wait. */
 enum { PENDING_BUDGET_SLABS = 4 };
 
 INLINE struct slab *find_pending(struct supply *supply) {
@@ -59,7 +60,7 @@ INLINE struct slab *find_fresh(struct supply *supply) {
 
 INLINE struct slab *find_fresh_listed(struct supply *supply) { return bin_of(supply)->partial; }
 
-/* ---- others' ----------------------------------------------------------------------------------------------- */
+/* ---- others' --------------------------------------------------------------------------------- */
 
 /* Large blocks by a few: those that the owner needs back it would have to borrow itself. */
 INLINE struct slab *find_borrowed(struct supply *supply) {
@@ -85,9 +86,10 @@ INLINE struct slab *find_route_p(struct supply *supply) {
   return may_be ? adopt_route_p(supply->owner, supply->class) : NULL;
 }
 
-/* ---- the pool ---------------------------------------------------------------------------------------------- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
-/* A class with many slabs grows on: one call for a slab's pages, not a fault each. At most one part in as many is resident and unused. */
+/* A class with many slabs grows on: one call for a slab's pages, not a fault each. At most one part
+ * in as many is resident and unused. */
 enum { SLABS_TO_POPULATE = 32, POPULATED_MAX_BYTES = 2048 };
 
 RESIDENT static struct slab *acquire(struct supply *supply, enum pool_reach reach) {
@@ -101,7 +103,8 @@ RESIDENT static struct slab *acquire(struct supply *supply, enum pool_reach reac
 INLINE struct slab *find_pool(struct supply *supply) { return acquire(supply, POOL_WITHIN); }
 INLINE struct slab *find_system(struct supply *supply) { return acquire(supply, POOL_SYSTEM); }
 
-/* Frees memory of the heap's own caches before the system is asked. NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
+/* Frees memory of the heap's own caches before the system is asked.
+ * NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
   if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
@@ -112,7 +115,7 @@ RESIDENT static struct slab *find_relieved(struct supply *supply) {
   return supply_climb(supply);
 }
 
-/* ---- the climb --------------------------------------------------------------------------------------------- */
+/* ---- the climb ------------------------------------------------------------------------------- */
 
 RESIDENT static struct slab *make_current(struct supply *supply, struct slab *slab) {
   struct bin *bin = bin_of(supply);

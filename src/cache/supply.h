@@ -4,7 +4,8 @@
 
 #include "cache/heap.h"
 
-/* The users: a heap's magazine, a new thread that the starter heap serves, a quarantine, a named heap. */
+/* The users: a heap's magazine, a new thread that the starter heap serves, a quarantine, a named
+ * heap. */
 enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_NAMED = 8, FOR_ALL = 15 };
 
 /* The counter of a rung's hits, beside its own. */
@@ -16,8 +17,9 @@ enum supply_kind {
   SUPPLY_AGAIN, /* the ladder is climbed once more: counts as the rung that serves then */
 };
 
-/* RUNG(function, counter, kind, users, touches, "what it gives"): the first rung that has blocks serves.  `touches`: it may touch fresh
- * pages. Neither such a rung nor a loan completes the batch of rungs above: a smaller batch is better. */
+/* RUNG(function, counter, kind, users, touches, "what it gives"): the first rung that has blocks
+ * serves.  `touches`: it may touch fresh pages. Neither such a rung nor a loan completes the batch
+ * of rungs above: a smaller batch is better. */
 #define SUPPLY_LADDER                                                              \
   RUNG(find_current, COUNT_refill_current, SUPPLY_OWN, FOR_ALL, false,             \
        "blocks that came back to the current slab")                                \
@@ -57,11 +59,12 @@ struct supply { /* one visit; wants the owner's latch */
   bool is_alone; /* from a rung that touches pages: nothing is added */
 };
 
-/* A slab of the class with free blocks in `local`, made the bin's current one.  NULL when there is no memory, and when blocks were
- * borrowed: those are in blocks[taken] … then. */
+/* A slab of the class with free blocks in `local`, made the bin's current one.  NULL when there is
+ * no memory, and when blocks were borrowed: those are in blocks[taken] … then. */
 struct slab *supply_climb(struct supply *supply);
 
-/* Takes at least half of the wanted blocks, from several slabs when the first have few; fewer when only fresh ones are left. */
+/* Takes at least half of the wanted blocks, from several slabs when the first have few; fewer when
+ * only fresh ones are left. */
 unsigned supply_fill(struct supply *supply);
 
 #endif

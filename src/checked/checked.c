@@ -19,8 +19,8 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
-/* False where this thread holds the latch of its heap or of a named heap: another thread may wait for it, while this one would wait for
- * that thread. */
+/* False where this thread holds the latch of its heap or of a named heap: another thread may wait
+ * for it, while this one would wait for that thread. */
 static bool may_walk(void) {
   const struct heap *heap = heap_of_thread;
   if (heap_is_real(heap) && load_relaxed(&heap->owner.latch) != LATCH_FREE) return false;
@@ -40,7 +40,7 @@ RESIDENT void checked_init(void) {
 
 static bool is_in_slab(uint32_t entry) { return map_slab_class(entry) < SLAB_CLASS_COUNT; }
 
-/* ---- malloc ------------------------------------------------------------------------------------------------ */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
 /* The smallest class has no room for a byte. */
 unsigned checked_class_of(size_t size, size_t alignment) {
@@ -48,7 +48,8 @@ unsigned checked_class_of(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* A block becomes the program's. False when a thread that checks it from beside holds it for a moment; a fork may make that moment last. */
+/* A block becomes the program's. False when a thread that checks it from beside holds it for a
+ * moment; a fork may make that moment last. */
 INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum maker maker,
                           bool is_shared) {
   quarantine_check_untouched(block, class);
@@ -121,7 +122,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
   return block;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 /* Bytes from the block's start to the end of its trailer. */
 static size_t capacity_of(uintptr_t block, uint32_t entry) {
@@ -201,7 +202,7 @@ void checked_shrink(uintptr_t block, size_t bytes) {
   trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
 }
 
-/* ---- the maker -------------------------------------------------------------------------------------------- */
+/* ---- the maker ------------------------------------------------------------------------------- */
 
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
@@ -235,7 +236,7 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const
     fail_maker(block, entry, maker, maker_verb(maker));
 }
 
-/* ---- free -------------------------------------------------------------------------------------------------- */
+/* ---- free ------------------------------------------------------------------------------------ */
 
 /* Prefetches the lines that are read later. */
 INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
@@ -248,8 +249,9 @@ INLINE bool is_time_to_check_beside(struct heap *heap) {
   return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_check(heap->quarantine);
 }
 
-/* The bit is cleared first: a thread that frees the block at the same moment finds it cleared and touches nothing. A named heap's slab
- * may have been released by then, and the block belong to another heap, which keeps it. */
+/* The bit is cleared first: a thread that frees the block at the same moment finds it cleared and
+ * touches nothing. A named heap's slab may have been released by then, and the block belong to
+ * another heap, which keeps it. */
 INLINE bool claim(uintptr_t block, ATOMIC(uint64_t) *word, uint32_t entry, const char *verb) {
   bool is_shared = os_is_multi_threaded();
   if (LIKELY(block % LIVE_UNIT_BYTES == 0) && LIKELY(live_end(word, block, is_shared))) {
@@ -284,7 +286,8 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker 
   return was_live;
 }
 
-/* A block that is not live may have been in the middle of a free when the program forked: it is wiped to its end. */
+/* A block that is not live may have been in the middle of a free when the program forked: it is
+ * wiped to its end. */
 bool checked_end_silently(uintptr_t block, uint32_t entry) {
   size_t block_bytes = capacity_of(block, entry), requested_bytes;
   if (LIKELY(is_live(block))) {

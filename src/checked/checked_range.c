@@ -15,7 +15,8 @@ static bool has_front(size_t alignment) { return alignment <= os_page_bytes(); }
 /* Pages that checked_range_move may fill begin a page earlier: such a block has two in front. */
 #define MOVED_MIN_BYTES ((size_t)1 << 20)
 
-/* The closed pages in front. The colour's field holds no more than a granule: pages of 64 KiB have none there, only another block's. */
+/* The closed pages in front. The colour's field holds no more than a granule: pages of 64 KiB have
+ * none there, only another block's. */
 static size_t front_bytes(size_t size, size_t alignment) {
   size_t bytes = os_page_bytes() << (size >= MOVED_MIN_BYTES);
   return has_front(alignment) && bytes + os_page_bytes() <= UINT16_MAX ? bytes : 0;
@@ -55,8 +56,8 @@ static size_t place_in(size_t size, size_t alignment) {
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
 
-/* Opens the block's pages, and closes all others. A range that is not known to be closed may be so in parts; the call does not fail if
- * some others stay open, as the system has no more mappings. */
+/* Opens the block's pages, and closes all others. A range that is not known to be closed may be so
+ * in parts; the call does not fail if some others stay open, as the system has no more mappings. */
 static bool open_for(size_t granule, uintptr_t block) {
   uintptr_t begin = granule_address(granule), first = first_page(block);
   uintptr_t end = end_of_block(granule), range_end = end_of_range(granule);
@@ -67,7 +68,8 @@ static bool open_for(size_t granule, uintptr_t block) {
   return true;
 }
 
-/* A block that may grow on gets half as much room, in addresses alone: strict overcommit would charge it. */
+/* A block that may grow on gets half as much room, in addresses alone: strict overcommit would
+ * charge it. */
 static size_t take_range(struct heap *heap, const struct allocation *allocation, size_t granules) {
   size_t headroom = (granules + HEADROOM_DIVISOR - 1) / HEADROOM_DIVISOR;
   struct range_request range = {granules, alignment_granules(allocation->alignment),
@@ -112,7 +114,8 @@ static void check_front(uintptr_t block, uint32_t entry) {
   report_write_beside(block, written, &description);
 }
 
-/* From here on a mapping of its own costs less than a guard mark for each page, though it divides the mapping around it. */
+/* From here on a mapping of its own costs less than a guard mark for each page, though it divides
+ * the mapping around it. */
 #define CLOSED_BY_MAPPING_BYTES ((size_t)1 << 20)
 
 static bool close_whole(size_t granule) {
@@ -145,9 +148,10 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
     pointer_fail("free", block); /* another thread freed it first */
 }
 
-/* ---- realloc ------------------------------------------------------------------------------------------------- */
+/* ---- realloc --------------------------------------------------------------------------------- */
 
-/* The pages after the block are closed, so that one call opens those that it grows by. Pages of free neighbours are mostly closed as well. */
+/* The pages after the block are closed, so that one call opens those that it grows by. Pages of
+ * free neighbours are mostly closed as well. */
 static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters *counters) {
   struct range_info *info = range_info(granule);
   size_t before = info->granules;
@@ -202,7 +206,8 @@ static void write_ends(uintptr_t block, size_t size, enum maker maker) {
   trailer_write(block, checked_range_capacity(block), size, maker);
 }
 
-/* Whole pages move, so the block begins in its page where the source does: that may be in the page before the target's first. */
+/* Whole pages move, so the block begins in its page where the source does: that may be in the page
+ * before the target's first. */
 uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters) {
   uintptr_t first = first_page(*target), block = *target - (*target - source) % os_page_bytes();

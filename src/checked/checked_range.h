@@ -1,12 +1,13 @@
-/* checked_range.h: blocks in hardened mode that are too large for slabs: ranges of their own, whose pages are closed but for the block's.
+/* checked_range.h: blocks in hardened mode that are too large for slabs: ranges of their own, whose
+ * pages are closed but for the block's.
  *
  *   granule 0                                                            last granule
  *   [ closed page | slack, block: requested bytes, slack, trailer ][ closed … ]
  *                 page boundary                                 page boundary
  *
- * The closed pages after a block are at least one; into the others, up to a granule, and into a free neighbour it grows where it is. A
- * free range is closed altogether and has no pages.  A block with an alignment above a page's begins where its range does, after
- * another's closed page. */
+ * The closed pages after a block are at least one; into the others, up to a granule, and into a
+ * free neighbour it grows where it is. A free range is closed altogether and has no pages.  A block
+ * with an alignment above a page's begins where its range does, after another's closed page. */
 #ifndef HAK_CHECKED_CHECKED_RANGE_H
 #define HAK_CHECKED_CHECKED_RANGE_H
 
@@ -15,11 +16,14 @@
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL, `entry` names its heap. */
+/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL, `entry`
+ * names its heap. */
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry);
-/* Grows or shrinks in place a live block whose trailer has been checked; false when it must move. */
+/* Grows or shrinks in place a live block whose trailer has been checked; false when it must
+ * move. */
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size);
-/* big_move_pages for a block that realloc has checked; 0 when the system cannot, else the block's address. */
+/* big_move_pages for a block that realloc has checked; 0 when the system cannot, else the block's
+ * address. */
 uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters);
 /* Bytes from the block's start to the end of its trailer. */

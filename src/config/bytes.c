@@ -22,7 +22,8 @@ static uint64_t worth_of(const char *unit) {
 /* More digits than a size needs. */
 enum { FRACTION_DIGITS_MAX = 9 };
 
-/* Parses the digits after the point, in parts of 10^digits; returns the rest of the text, or NULL. */
+/* Parses the digits after the point, in parts of 10^digits; returns the rest of the text, or
+ * NULL. */
 static const char *parse_fraction(const char *text, uint64_t *fraction, uint64_t *whole) {
   unsigned digits = 0;
   for (; scan_is_digit(*text); text++) {

@@ -7,7 +7,7 @@
 
 struct limits limits;
 
-/* ---- the options -------------------------------------------------------------------------------------- */
+/* ---- the options ----------------------------------------------------------------------------- */
 
 /* "1%" to "100%"; 0 when the text is not a percentage. */
 static unsigned parse_percent(const char *text) {
@@ -77,10 +77,11 @@ void limits_read(void) {
   if (options.confined) os_confine(); /* after the limits, which may be in files */
 }
 
-/* ---- the cgroup ---------------------------------------------------------------------------------------- */
+/* ---- the cgroup ------------------------------------------------------------------------------ */
 
-/* A program that may use a quarter of the time of the processors it sees usually starts a thread for each of them, each with its caches:
- * a quarter of the caches suffices for the work done. Not less than a quarter: a batch must pay. */
+/* A program that may use a quarter of the time of the processors it sees usually starts a thread
+ * for each of them, each with its caches: a quarter of the caches suffices for the work done. Not
+ * less than a quarter: a batch must pay. */
 enum { CACHE_CUT_MAX = LIMITS_WHOLE / 4 * 3 };
 
 static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
@@ -90,12 +91,13 @@ static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
   return cut < CACHE_CUT_MAX ? cut : CACHE_CUT_MAX;
 }
 
-/* Each cache of free memory takes at most a sixteenth of the memory limit: there are three, of SuperSlabs, of Large blocks and of
- * ranges, and none can serve another's requests. */
+/* Each cache of free memory takes at most a sixteenth of the memory limit: there are three, of
+ * SuperSlabs, of Large blocks and of ranges, and none can serve another's requests. */
 enum { CACHE_DIVISOR = 16 };
 
-/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to the rest, to a sixteenth
- * at the limit: less would cost endless page faults where other processes fill the cgroup. */
+/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in
+ * proportion to the rest, to a sixteenth at the limit: less would cost endless page faults where
+ * other processes fill the cgroup. */
 enum { KEEN_DIVISOR = 4, DECAY_CUT_MAX = LIMITS_WHOLE / 16 * 15 };
 
 static uint32_t decay_cut_for(uint64_t used_bytes, uint64_t limit_bytes) {
@@ -110,7 +112,8 @@ static uint64_t calm_bytes(uint64_t limit_bytes) {
   return limit_bytes - limit_bytes / KEEN_DIVISOR;
 }
 
-/* A program may pass the whole zone between two rounds, so its own memory also has a soft limit at the zone's start. */
+/* A program may pass the whole zone between two rounds, so its own memory also has a soft limit at
+ * the zone's start. */
 static const struct os_cgroup *read_cgroup(void) {
   const struct os_cgroup *cgroup = os_cgroup_read();
   uint64_t limit = cgroup->memory_bytes;

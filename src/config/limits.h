@@ -4,7 +4,8 @@
  *   the cgroup's memory limit              as its use comes near, free memory goes back younger
  *   the cgroup's processor quota           less time than processors: smaller caches
  *
- * A process reads its cgroup when it has grown and gives memory back, not at its start (docs/decisions/0019). */
+ * A process reads its cgroup when it has grown and gives memory back, not at its start
+ * (docs/decisions/0019). */
 #ifndef HAK_CONFIG_LIMITS_H
 #define HAK_CONFIG_LIMITS_H
 

@@ -15,7 +15,8 @@ struct option_row {
   enum option_kind kind;
 };
 
-/* For each option its field ("decay_ms" for HAKMEM_DECAY_MS), default and sentence, each ended by a 0. */
+/* For each option its field ("decay_ms" for HAKMEM_DECAY_MS), default and sentence, each ended by a
+ * 0. */
 #define TEXTS_OF(field, default_value, sentence) #field "\0" #default_value "\0" sentence
 struct option_texts {
 #define OPTION(kind, field, default_value, minimum, maximum, sentence) \

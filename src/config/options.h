@@ -20,10 +20,12 @@ struct options {
 
 extern struct options options;
 
-/* Reads "HAKMEM_NAME=value" strings (NULL-terminated; NULL for none); false if there are none, so that all values are the defaults. */
+/* Reads "HAKMEM_NAME=value" strings (NULL-terminated; NULL for none); false if there are none, so
+ * that all values are the defaults. */
 bool options_read(char **environment);
-/* A number of bytes as people write it: whole, or with a fraction and a unit ("2.5G"; rounded down to a byte). K, M, G, T and KiB, MiB,
- * GiB, TiB are powers of 1024, KB, MB, GB, TB of 1000, as in coreutils; capitals or not. False when not a number, or too large. */
+/* A number of bytes as people write it: whole, or with a fraction and a unit ("2.5G"; rounded down
+ * to a byte). K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB of 1000, as in
+ * coreutils; capitals or not. False when not a number, or too large. */
 bool bytes_parse(const char *text, uint64_t *bytes);
 /* Prints the table on standard error. */
 void options_print_help(void);

@@ -4,8 +4,9 @@
 #include "config/options.h"
 #include "map/window.h"
 
-/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are left out where hakmem does not replace
- * malloc. The program's linker has chosen, or the dynamic linker before any code ran: no call is made here, no lock is waited for. */
+/* Addresses of the operators as the linker resolved them, and of ours (override_cxx.c), which are
+ * left out where hakmem does not replace malloc. The program's linker has chosen, or the dynamic
+ * linker before any code ran: no call is made here, no lock is waited for. */
 #define DECLARE(member, name) extern char name[] WEAK, hak_##member[] WEAK HIDDEN;
 CALLED_OPERATORS(DECLARE)
 
@@ -41,8 +42,8 @@ RESIDENT const struct other_operators *operators_of_others(void) {
   return &others;
 }
 
-/* A library may have private operators that make blocks by malloc; the Rust compiler's LLVM has. So a malloc block in a delete is
- * reported only at the higher level. */
+/* A library may have private operators that make blocks by malloc; the Rust compiler's LLVM has. So
+ * a malloc block in a delete is reported only at the higher level. */
 bool operators_mismatch(enum maker made_by, enum maker freed_as) {
   uint64_t wanted = options.harden_operators * options.harden;
   bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;

@@ -47,7 +47,8 @@ struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_
   };
 }
 
-/* A program may have one hakmem linked in and another preloaded. Finds those that come later in the search order. */
+/* A program may have one hakmem linked in and another preloaded. Finds those that come later in the
+ * search order. */
 static bool is_of_another_hakmem(uintptr_t address) {
   bool (*owns)(const void *);
   *(void **)&owns = os_next_symbol("hak_owns");

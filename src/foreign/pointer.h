@@ -4,12 +4,14 @@
 
 #include "report/report.h"
 
-/* True when the address, outside the window, is a live block of the C library's own malloc: one that
- * was made before or beside hakmem (RTLD_DEEPBIND, say).  Reads nothing that may be unmapped. */
+/* True when the address, outside the window, is a live block of the C library's own malloc: one
+ * that was made before or beside hakmem (RTLD_DEEPBIND, say).  Reads nothing that may be
+ * unmapped. */
 bool pointer_is_libc_block(uintptr_t address);
 
-/* Reports the misuse: invalid, misaligned, double or foreign; `verb` names the operation tried.  Ends the program, unless
- * HAKMEM_ON_MISUSE says otherwise: then the caller leaves the block alone. */
+/* Reports the misuse: invalid, misaligned, double or foreign; `verb` names the operation tried.
+ * Ends the program, unless HAKMEM_ON_MISUSE says otherwise: then the caller leaves the block
+ * alone. */
 COLD void pointer_fail(const char *verb, uintptr_t address);
 
 /* Describes a block by its map entry, for a report that names `block_bytes`. */

@@ -12,8 +12,8 @@ static uint64_t next_distance(struct guard_sampler *sampler) {
 /* No sample before that time: bounds the cost for a program whose requests miss all the time. */
 static ATOMIC(uint64_t) next_sample_ms;
 
-/* The gap doubles for each tenth of the slots in use: blocks that are never freed would soon hold them all. A rate below the default asks
- * for more guarded blocks than that. */
+/* The gap doubles for each tenth of the slots in use: blocks that are never freed would soon hold
+ * them all. A rate below the default asks for more guarded blocks than that. */
 enum { GAP_MS = 10, GAP_RATE_MIN = 100 };
 
 static bool gap_has_passed(void) {

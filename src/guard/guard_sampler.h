@@ -1,8 +1,10 @@
-/* guard_sampler.h: chooses the requests that get a guarded block (guard/guarded.h), some in every program.
+/* guard_sampler.h: chooses the requests that get a guarded block (guard/guarded.h), some in every
+ * program.
  *
- * Nothing on the fast paths counts: on average one in options.guard_rate requests that miss their magazine is sampled, at random
- * distances.  For threads whose magazines never miss, in a program with several, a ticker now and then makes one thread's next free
- * take the slow path; that empties the block's magazine, and the next request for such a block is sampled. docs/decisions/0017. */
+ * Nothing on the fast paths counts: on average one in options.guard_rate requests that miss their
+ * magazine is sampled, at random distances.  For threads whose magazines never miss, in a program
+ * with several, a ticker now and then makes one thread's next free take the slow path; that empties
+ * the block's magazine, and the next request for such a block is sampled. docs/decisions/0017. */
 #ifndef HAK_GUARD_GUARD_SAMPLER_H
 #define HAK_GUARD_GUARD_SAMPLER_H
 

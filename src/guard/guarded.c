@@ -10,14 +10,16 @@
 #include "map/window.h"
 #include "report/report.h"
 
-/* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last four. */
+/* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last
+ * four. */
 enum { PATTERN = 0xA5, USUAL_ALIGNMENT = 16 };
 
 struct guarded_region guarded_region;
 RARE_DATA struct guard_report guard_report;
 static struct guard_slot *slots;
 
-/* When each slot became free, in steps of `steps`: 0 before its first block, IN_USE while it has one. */
+/* When each slot became free, in steps of `steps`: 0 before its first block, IN_USE while it has
+ * one. */
 static ATOMIC(uint64_t) *free_since;
 static ATOMIC(uint64_t) steps;
 static ATOMIC(unsigned) used_count; /* relaxed: a hint */
@@ -25,7 +27,7 @@ static ATOMIC(unsigned) used_count; /* relaxed: a hint */
 enum { NO_SLOT = UINT16_MAX };
 #define IN_USE UINT64_MAX
 
-/* ---- the region ------------------------------------------------------------------------------------- */
+/* ---- the region ------------------------------------------------------------------------------ */
 
 static size_t stride(void) { return guarded_region.slot_bytes + os_page_bytes(); }
 
@@ -50,10 +52,10 @@ bool guarded_start(void) {
   return true;
 }
 
-/* ---- free slots ------------------------------------------------------------------------------------- */
+/* ---- free slots ------------------------------------------------------------------------------ */
 
-/* Takes the slot that has been free for the longest; NO_SLOT when there is none. A thread that a fork cuts off here leaves one that the
- * child never uses. */
+/* Takes the slot that has been free for the longest; NO_SLOT when there is none. A thread that a
+ * fork cuts off here leaves one that the child never uses. */
 static unsigned take_slot(void) {
   for (;;) {
     unsigned oldest = NO_SLOT;
@@ -83,7 +85,7 @@ unsigned guarded_tenths_used(void) {
   return count ? 10 * load_relaxed(&used_count) / count : 0;
 }
 
-/* ---- a block in its slot ------------------------------------------------------------------------------ */
+/* ---- a block in its slot --------------------------------------------------------------------- */
 
 /* The pages that a block lies in, which are open while it lives. */
 struct pages {
@@ -137,7 +139,7 @@ uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_
   return block;
 }
 
-/* ---- reports -------------------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static bool is_freed(uint32_t phase) { return phase == GUARD_FREED || phase == GUARD_CLOSING; }
 
@@ -281,7 +283,7 @@ void guarded_give(uintptr_t block, enum maker maker, const char *verb) {
   give_slot((unsigned)(slot - slots));
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static bool was_used(unsigned index) {
   uint32_t phase = load_relaxed(&slots[index].phase);

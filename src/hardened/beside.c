@@ -8,10 +8,10 @@
 
 static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
 
-/* ---- a live block ------------------------------------------------------------------------------------------ */
+/* ---- a live block ---------------------------------------------------------------------------- */
 
-/* The trailer changes in one store, and is 0 while the block is being made or freed; if the program wrote that 0, the block's own free
- * reports it. */
+/* The trailer changes in one store, and is 0 while the block is being made or freed; if the program
+ * wrote that 0, the block's own free reports it. */
 INLINE void check_trailer(uintptr_t block, size_t block_bytes) {
   size_t requested_bytes;
   if (LIKELY(trailer_read(block, block_bytes, &requested_bytes))) return;
@@ -21,14 +21,15 @@ INLINE void check_trailer(uintptr_t block, size_t block_bytes) {
   report_overflow("free of a neighbour", block, block_bytes - TRAILER_BYTES, false, &description);
 }
 
-/* ---- a free block ------------------------------------------------------------------------------------------ */
+/* ---- a free block ---------------------------------------------------------------------------- */
 
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
   report_write_beside(freed, written, &block);
 }
 
-/* The bounds of a free block's zeros that are checked: from the result to `end`, or from the block's start to the result. */
+/* The bounds of a free block's zeros that are checked: from the result to `end`, or from the
+ * block's start to the result. */
 static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
   if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
   return end - smallest(block_bytes, BESIDE_BYTES);
@@ -38,8 +39,8 @@ static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
   return block + smallest(block_bytes, BESIDE_BYTES);
 }
 
-/* Something in [begin, end) of a free block is not 0.  The block may just have been taken, or not be wiped yet: this thread takes it,
- * and checks again (live.h). */
+/* Something in [begin, end) of a free block is not 0.  The block may just have been taken, or not
+ * be wiped yet: this thread takes it, and checks again (live.h). */
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
@@ -58,9 +59,10 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
   live_end(word, block, is_shared);
 }
 
-/* ---- both sides -------------------------------------------------------------------------------------------- */
+/* ---- both sides ------------------------------------------------------------------------------ */
 
-/* An overflow of a large block rarely reaches the end of the next live one: its trailer is checked at HAKMEM_HARDEN=2 only. */
+/* An overflow of a large block rarely reaches the end of the next live one: its trailer is checked
+ * at HAKMEM_HARDEN=2 only. */
 INLINE void check_neighbour(uintptr_t block, size_t block_bytes, ATOMIC(uint64_t) *words,
                             bool is_before, uintptr_t freed) {
   if (is_live_in(live_word_of(words, block), block)) {
@@ -79,7 +81,7 @@ static void check_tail(uintptr_t begin, uintptr_t end, uintptr_t freed) {
   if (UNLIKELY(!wide_are_zero(begin, end))) report(freed, begin + find_nonzero(begin, end - begin));
 }
 
-/* ---- beyond the slab --------------------------------------------------------------------------------------- */
+/* ---- beyond the slab ------------------------------------------------------------------------- */
 
 static bool is_untouched(size_t granule) {
   uint64_t slots = load_relaxed(&superslab_of_granule(granule)->slots);
@@ -111,8 +113,8 @@ static bool find_in_slab(struct zeros *zeros, uint32_t entry, bool is_before) {
   return !is_live(zeros->block);
 }
 
-/* The slot before the slab's first block, or after its last one.  Another thread may be giving its slab back, or making one there, so
- * nothing is reported unless the slot stays the same. */
+/* The slot before the slab's first block, or after its last one.  Another thread may be giving its
+ * slab back, or making one there, so nothing is reported unless the slot stays the same. */
 static void check_slot(uintptr_t begin, uintptr_t freed) {
   size_t granule = granule_of(begin);
   if (granule / GRANULES_PER_CHUNK != granule_of(freed) / GRANULES_PER_CHUNK) return; /* closed */
@@ -129,7 +131,7 @@ static void check_slot(uintptr_t begin, uintptr_t freed) {
     check_tail(zeros.begin, zeros.end, freed);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void beside_check(uintptr_t freed, unsigned class, ATOMIC(uint64_t) *live_words) {
   const struct slab_shape *shape = &slab_shapes[class];

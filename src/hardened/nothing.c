@@ -31,7 +31,8 @@ static uintptr_t find_begin(void) {
 uintptr_t nothing_take(size_t alignment) {
   uintptr_t begin = find_begin();
   unsigned stride = alignment > NOTHING_UNIT_BYTES ? (unsigned)(alignment / NOTHING_UNIT_BYTES) : 1;
-  /* Bits of the units whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
+  /* Bits of the units whose address is a multiple of the alignment: a word's units begin at
+   * multiples of 1,024. */
   uint64_t aligned = stride == 64 ? 1 : ~UINT64_C(0) / low_bits(stride);
   uint32_t at = load_relaxed(&cursor) % NOTHING_MAX;
   for (unsigned tries = 0; begin && tries <= WORDS; tries++) {
@@ -42,7 +43,8 @@ uintptr_t nothing_take(size_t alignment) {
       continue;
     }
     unsigned unit = lowest_bit(units);
-    /* seq (relaxed would do): of two threads one finds it clear; nothing is read or written there. */
+    /* seq (relaxed would do): of two threads one finds it clear; nothing is read or written
+     * there. */
     if (fetch_or_seq(&taken[word], UINT64_C(1) << unit) >> unit & 1) continue;
     store_relaxed(&cursor, word * 64 + unit + 1);
     return begin + ((size_t)word * 64 + unit) * NOTHING_UNIT_BYTES;
@@ -57,7 +59,8 @@ bool nothing_check(uintptr_t address, const char *verb, bool is_given) {
     report_invalid_pointer(verb, address);
     return false;
   }
-  /* seq (relaxed would do): of two threads that free it one finds it set.  There is nothing but the bit. */
+  /* seq (relaxed would do): of two threads that free it one finds it set.  There is nothing but the
+   * bit. */
   uint64_t before =
       is_given ? fetch_and_seq(&taken[unit / 64], ~bit) : load_relaxed(&taken[unit / 64]);
   if (LIKELY(before & bit)) return true;

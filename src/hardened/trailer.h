@@ -1,13 +1,15 @@
-/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also holds the requested size and the maker.
+/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also holds the requested size and
+ * the maker.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
  *   trailer                                      | 1 | slack bytes : 16 | maker : 2 | check : 45 |
  *
- * The first bit is set, so that no trailer is an address of the program: else some would look like pointers to live blocks (`hakmem
- * leaks`).  The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor copied from
- * another block.  A write past the requested bytes, of a single zero too, is seen when the block is freed, resized or asked for its
- * size.  It is written in one store, and so it is erased: a thread that checks another's block sees it whole or sees 0, which is never
- * a trailer. */
+ * The first bit is set, so that no trailer is an address of the program: else some would look like
+ * pointers to live blocks (`hakmem leaks`).  The check is a keyed hash of the block's address,
+ * slack and maker, so that it can be neither guessed nor copied from another block.  A write past
+ * the requested bytes, of a single zero too, is seen when the block is freed, resized or asked for
+ * its size.  It is written in one store, and so it is erased: a thread that checks another's block
+ * sees it whole or sees 0, which is never a trailer. */
 #ifndef HAK_HARDENED_TRAILER_H
 #define HAK_HARDENED_TRAILER_H
 
@@ -35,8 +37,9 @@ struct trailer_key {
 };
 extern struct trailer_key trailer_key;
 
-/* Takes the product's upper bits, which depend on all of the block's address. The lowest byte, the first in memory, differs from those
- * that most overflows write: a string's end, a letter, a small number, all ones. */
+/* Takes the product's upper bits, which depend on all of the block's address. The lowest byte, the
+ * first in memory, differs from those that most overflows write: a string's end, a letter, a small
+ * number, all ones. */
 INLINE uint64_t trailer_word(uintptr_t block, uint64_t slack_and_maker) {
   uint64_t check = ((block ^ trailer_key.mask) + slack_and_maker) * trailer_key.factor >>
                    (64 - TRAILER_MAKER_SHIFT);
@@ -54,14 +57,16 @@ INLINE ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
 /* The first byte of a slack that was written since it was filled; `end` when none was. */
 uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end);
 
-/* HAKMEM_HARDEN=1 fills and checks only the first bytes of a long slack: it may be a quarter of a large block. */
+/* HAKMEM_HARDEN=1 fills and checks only the first bytes of a long slack: it may be a quarter of a
+ * large block. */
 enum { SLACK_CHECKED_BYTES = 64 };
 INLINE uintptr_t trailer_slack_end(uintptr_t slack, size_t slack_bytes) {
   bool is_long = slack_bytes > SLACK_CHECKED_BYTES && options.harden < 2;
   return slack + (is_long ? SLACK_CHECKED_BYTES : slack_bytes);
 }
 
-/* Writes slack and trailer of a block of `capacity_bytes`, trailer included; the slack is at most SLACK_MAX_BYTES. */
+/* Writes slack and trailer of a block of `capacity_bytes`, trailer included; the slack is at most
+ * SLACK_MAX_BYTES. */
 INLINE void trailer_write(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
                           enum maker maker) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
@@ -82,8 +87,8 @@ INLINE void trailer_store(uintptr_t address, uint64_t word) {
   memcpy((void *)address, &word, sizeof word);
 }
 
-/* As trailer_write, for a block that reads as zero, mostly in two stores that may overlap: a slack below one word is written together
- * with the bytes before it. */
+/* As trailer_write, for a block that reads as zero, mostly in two stores that may overlap: a slack
+ * below one word is written together with the bytes before it. */
 INLINE void trailer_write_first(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
                                 enum maker maker) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
@@ -130,7 +135,8 @@ INLINE bool trailer_is_absent(uintptr_t block, size_t capacity_bytes) {
   return load_relaxed(trailer_of(block, capacity_bytes)) == 0;
 }
 
-/* The first byte past the requested ones that was written, counted from the block's start; 0 when none. */
+/* The first byte past the requested ones that was written, counted from the block's start; 0 when
+ * none. */
 INLINE size_t trailer_find_overflow(uintptr_t block, size_t capacity_bytes,
                                     size_t requested_bytes) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
@@ -148,7 +154,8 @@ INLINE size_t trailer_find_overflow(uintptr_t block, size_t capacity_bytes,
   return written == end ? 0 : written - block;
 }
 
-/* The first byte that is not 0, counted from `begin`; `bytes` when there is none.  Whole words, aligned. */
+/* The first byte that is not 0, counted from `begin`; `bytes` when there is none.  Whole words,
+ * aligned. */
 size_t find_nonzero(uintptr_t begin, size_t bytes);
 
 #endif

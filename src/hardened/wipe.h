@@ -1,7 +1,8 @@
-/* wipe.h: a freed block of a slab reads as zero, and is checked when it is used again (hardened mode).
+/* wipe.h: a freed block of a slab reads as zero, and is checked when it is used again (hardened
+ * mode).
  *
- * A block of more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc and free
- * need anyway: each further line is a miss. */
+ * A block of more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at
+ * HAKMEM_HARDEN=1, which malloc and free need anyway: each further line is a miss. */
 #ifndef HAK_HARDENED_WIPE_H
 #define HAK_HARDENED_WIPE_H
 
@@ -18,15 +19,15 @@ INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
 }
 
-/* Larger blocks have pages of their own, and closed ones around them. Opening and closing costs more than a copy of 64 KiB, so that
- * HAKMEM_HARDEN=1 checks the ends of blocks up to there. */
+/* Larger blocks have pages of their own, and closed ones around them. Opening and closing costs
+ * more than a copy of 64 KiB, so that HAKMEM_HARDEN=1 checks the ends of blocks up to there. */
 INLINE bool is_for_slab(size_t size) {
   return LIKELY(size <= STEPPED_MAX_BYTES - TRAILER_BYTES) ||
          (size <= MID_MAX_BYTES - TRAILER_BYTES && options.harden < 2);
 }
 
-/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly only in
- * the cache line of the first byte and in that of the last. */
+/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the
+ * block is not wiped wholly only in the cache line of the first byte and in that of the last. */
 INLINE uintptr_t wiped_front_end(uintptr_t block, size_t block_bytes) {
   uintptr_t line_end = round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
   uintptr_t end = block_bytes < WIPED_LINE_BYTES ? block + block_bytes : block + WIPED_LINE_BYTES;

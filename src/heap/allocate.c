@@ -45,7 +45,8 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
   return block;
 }
 
-/* For a block that may grow headroom is sought before a cached range: another copy would cost more than the search. */
+/* For a block that may grow headroom is sought before a cached range: another copy would cost more
+ * than the search. */
 RESIDENT static void *range_allocate(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   heap_enter(heap);
@@ -72,16 +73,17 @@ NOINLINE static void *guarded_allocate(struct heap *heap, const struct allocatio
   return guard_sampler_take(&heap->guard_sampler, allocation, &heap->owner.counters);
 }
 
-/* ---- the ladder ------------------------------------------------------------------------------------------------- */
+/* ---- the ladder ------------------------------------------------------------------------------ */
 
 enum { MAY, MUST };
 
-/* RUNG(whose requests, whether it must serve them, how, "what it gives"): the first rung with a block serves; where one that must has
- * none, the request fails. The order: a block of a named heap lies in that heap, whatever else is wanted of it; a sample or a guarded
- * block, where there is one, stands for a block of any rung below; and hardened mode has no magazines.
+/* RUNG(whose requests, whether it must serve them, how, "what it gives"): the first rung with a
+ * block serves; where one that must has none, the request fails. The order: a block of a named heap
+ * lies in that heap, whatever else is wanted of it; a sample or a guarded block, where there is
+ * one, stands for a block of any rung below; and hardened mode has no magazines.
  *
- * Served before the ladder, with a few stores: by magazines, in hardened mode by a ready block (malloc_missed), by the current slab of
- * a named heap (heap_named_take). */
+ * Served before the ladder, with a few stores: by magazines, in hardened mode by a ready block
+ * (malloc_missed), by the current slab of a named heap (heap_named_take). */
 /* clang-format off */
 #define REQUEST_LADDER(RUNG)                                                                                            \
   RUNG(UNLIKELY(allocation->named != NULL), MUST, heap_named_allocate(heap, allocation), "the named heap")              \
@@ -164,7 +166,7 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   return heap_allocate_in(heap_is_armed_by(heap, ARMED_BY_USE) ? heap->used : NULL, allocation);
 }
 
-/* ---- malloc ------------------------------------------------------------------------------------------------------ */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
 RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint32_t site,
                                              enum maker maker) {

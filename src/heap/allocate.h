@@ -1,4 +1,5 @@
-/* allocate.h: serves malloc when its magazine is empty, and all requests other than plain malloc. */
+/* allocate.h: serves malloc when its magazine is empty, and all requests other than plain
+ * malloc. */
 #ifndef HAK_HEAP_ALLOCATE_H
 #define HAK_HEAP_ALLOCATE_H
 
@@ -7,7 +8,8 @@
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);
-/* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc takes this path. */
+/* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc takes
+ * this path. */
 void *heap_malloc_slow(size_t size, char *place);
 
 /* A block of the heap in use, or NULL with errno ENOMEM. */

@@ -35,7 +35,7 @@ size_t heap_good_bytes(size_t size, size_t alignment) {
   return is_cut ? size : bytes;
 }
 
-/* ---- a block's usable bytes, by its kind; false after a report ------------------------------------------- */
+/* ---- a block's usable bytes, by its kind; false after a report ------------------------------- */
 
 static bool ask_none(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
   (void)entry, (void)usable_bytes;
@@ -79,7 +79,8 @@ INLINE bool ask_slab(uintptr_t address, uint32_t entry, const char *verb, size_t
   return true;
 }
 
-/* The program may use the bytes that a hard limit counts, not more, even of a range that is counted whole: a resize may fail. */
+/* The program may use the bytes that a hard limit counts, not more, even of a range that is counted
+ * whole: a resize may fail. */
 static bool ask_range(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
   if (UNLIKELY(!range_block_begins_at(address)))
     return ask_none(address, entry, verb, usable_bytes);

@@ -44,7 +44,8 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
 }
 INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
 
-/* The class follows from the size: it is compared with the owner map's instead of being read there. */
+/* The class follows from the size: it is compared with the owner map's instead of being read
+ * there. */
 INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t size,
                                   void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;

@@ -20,8 +20,8 @@
 #include "reclaim/idle.h"
 #include "slab/batch_free.h"
 
-/* Until a class has a magazine, its first freed block goes to its slab: only the slab can tell that the thread, while it had no heap, has
- * freed it before. */
+/* Until a class has a magazine, its first freed block goes to its slab: only the slab can tell that
+ * the thread, while it had no heap, has freed it before. */
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   void **at = magazine->top;
@@ -75,7 +75,8 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
   return large_keep_own(heap->ranges, (uintptr_t)block, entry, now_ms);
 }
 
-/* Flushes half of the magazine's ranges. The block may have been among them: then two threads have freed it at once. */
+/* Flushes half of the magazine's ranges. The block may have been among them: then two threads have
+ * freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (class >= CLASS_COUNT || !heap->ranges || heap_is_wanted(heap)) return false;
@@ -127,7 +128,7 @@ RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker
   }
 }
 
-/* ---- blocks of other kinds --------------------------------------------------------------------------------- */
+/* ---- blocks of other kinds ------------------------------------------------------------------- */
 
 static void free_hardened_slab(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
@@ -191,7 +192,8 @@ INLINE void free_by_kind(void *block, enum maker maker) {
     free_as(kind, block, entry, maker);
 }
 
-/* A thread that was poked follows before its block goes, also one that has had no heap: so its first free is recorded, too. */
+/* A thread that was poked follows before its block goes, also one that has had no heap: so its
+ * first free is recorded, too. */
 static bool is_traced(void) {
   struct heap *heap = heap_of_thread;
   if (heap == &empty_heap && profile_wants_trace(os_now_coarse_ms())) heap = heap_of_this_thread();

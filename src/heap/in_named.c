@@ -14,10 +14,10 @@
 #include "reclaim/due.h"
 #include "reclaim/reclaim.h"
 
-/* ---- malloc ------------------------------------------------------------------------------------------------------- */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
-/* A block that another thread checks from beside at this moment goes back to its slab only after the search, so that it is not offered
- * twice. No program has more such threads. */
+/* A block that another thread checks from beside at this moment goes back to its slab only after
+ * the search, so that it is not offered twice. No program has more such threads. */
 static void *take_checked(struct hak_heap *named, unsigned class,
                           const struct allocation *allocation, bool *went_beyond) {
   enum { REFUSED_MOST = 16 };
@@ -65,7 +65,8 @@ static void *take_of_slab(struct hak_heap *named, unsigned class, struct allocat
   return is_allowed ? block : refuse(named, allocation);
 }
 
-/* The limit is checked before, as the request may be absurd, and again when the range's size is known. */
+/* The limit is checked before, as the request may be absurd, and again when the range's size is
+ * known. */
 static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
   uint64_t limit = load_relaxed(&named->limit_bytes);
   return !limit || big_good_bytes(bytes) <= limit;
@@ -111,7 +112,8 @@ static void *take_range(struct heap *heap, struct hak_heap *named, struct alloca
   return refuse(named, allocation);
 }
 
-/* A refusal is counted once, and without the latch; an in-place realloc is refused uncounted: it then comes here. */
+/* A refusal is counted once, and without the latch; an in-place realloc is refused uncounted: it
+ * then comes here. */
 void *heap_named_allocate(struct heap *heap, struct allocation *allocation) {
   struct hak_heap *named = allocation->named = named_resolve(allocation->named);
   if (UNLIKELY(!named)) {
@@ -150,7 +152,7 @@ void *heap_named_take(struct hak_heap *named, unsigned class) {
   return UNLIKELY(os_is_multi_threaded()) ? take_shared(named, class) : take_quickly(named, class);
 }
 
-/* ---- free --------------------------------------------------------------------------------------------------------- */
+/* ---- free ------------------------------------------------------------------------------------ */
 
 void heap_named_free_range(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
@@ -208,7 +210,8 @@ static uintptr_t give_slabs(struct hak_heap *named) {
   return refused;
 }
 
-/* A write past a block is reported without the latch, with the call stack: the report may wait for another thread. */
+/* A write past a block is reported without the latch, with the call stack: the report may wait for
+ * another thread. */
 static void free_slabs(struct hak_heap *named, const char *verb) {
   struct heap *heap = UNLIKELY(owner_is_hardened(&named->owner)) ? heap_of_this_thread() : NULL;
   uintptr_t written;

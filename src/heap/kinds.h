@@ -1,16 +1,18 @@
-/* kinds.h: the kinds of blocks, and the functions that serve each: one table, which free, realloc and all questions go through.
+/* kinds.h: the kinds of blocks, and the functions that serve each: one table, which free, realloc
+ * and all questions go through.
  *
- * The entry in the owner map tells the kind of a block in the window (map/window.h): its class, and the tag of a heap and the bit
- * of hardened mode, which divert free's fast path. Blocks outside the window lie in regions of their own, or are the C library's. */
+ * The entry in the owner map tells the kind of a block in the window (map/window.h): its class, and
+ * the tag of a heap and the bit of hardened mode, which divert free's fast path. Blocks outside the
+ * window lie in regions of their own, or are the C library's. */
 #ifndef HAK_HEAP_KINDS_H
 #define HAK_HEAP_KINDS_H
 
 #include "map/window.h"
 
-/* KIND(kind, free, ask, resize), under its sentence, which docs/ARCHITECTURE.md prints: the functions
- * that free it (free.c), that tell its usable bytes or report an address where no block begins
- * (ask.c), and that resize it in place (reallocate.c).  From KIND_hardened_named_slab on a kind knows
- * the bytes that were requested. */
+/* KIND(kind, free, ask, resize), under its sentence, which docs/ARCHITECTURE.md prints: the
+ * functions that free it (free.c), that tell its usable bytes or report an address where no block
+ * begins (ask.c), and that resize it in place (reallocate.c).  From KIND_hardened_named_slab on a
+ * kind knows the bytes that were requested. */
 /* clang-format off */
 #define KINDS                                                                                     \
   /* no block begins there: a fault */                                                            \

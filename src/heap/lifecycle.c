@@ -26,7 +26,7 @@
 #include "reclaim/reclaim.h"
 #include "report/report.h"
 
-/* ---- the library ------------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static ATOMIC(bool) is_library_ready;
 
@@ -105,7 +105,7 @@ RESIDENT struct heap *heap_borrow(void) {
   return heap_make();
 }
 
-/* ---- a thread -------------------------------------------------------------------------------------------- */
+/* ---- a thread -------------------------------------------------------------------------------- */
 
 /* Called when the heap gets another thread, or none. */
 INLINE void forget_name(struct heap *heap) {
@@ -138,7 +138,8 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   return begin(heap_borrow());
 }
 
-/* A parked heap costs nothing. A free makes a heap later than a malloc does: that heap would keep a block of a shared slab. */
+/* A parked heap costs nothing. A free makes a heap later than a malloc does: that heap would keep a
+ * block of a shared slab. */
 RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
   const unsigned most = freed ? 192 : 64;
   if (early_calls >= most || !os_is_multi_threaded() || !owners_first()) return NULL;
@@ -154,7 +155,8 @@ RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
   return block;
 }
 
-/* Other destructors may still free and allocate, so ours asks to be called again until the last round that is certain to come. */
+/* Other destructors may still free and allocate, so ours asks to be called again until the last
+ * round that is certain to come. */
 static void end_of_thread(void *argument) {
   struct heap *heap = argument;
   if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
@@ -169,14 +171,15 @@ static void end_of_thread(void *argument) {
   helper_note_thread_end();
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A process with one thread needs no guard: no other thread is in a slow path or holds a latch or a lock. To touch no page then saves
- * copying it, in the parent and in the child. */
+/* A process with one thread needs no guard: no other thread is in a slow path or holds a latch or a
+ * lock. To touch no page then saves copying it, in the parent and in the child. */
 static ATOMIC(bool) fork_is_guarded; /* relaxed: all threads that fork at once write the same */
 
-/* Takes no lock that other threads wait for: other fork handlers and the C library's own part of fork wait for locks whose holders may
- * be in malloc (docs/decisions/0028). Other threads only try an owner's latch. */
+/* Takes no lock that other threads wait for: other fork handlers and the C library's own part of
+ * fork wait for locks whose holders may be in malloc (docs/decisions/0028). Other threads only try
+ * an owner's latch. */
 static void before_fork(void) {
   os_settle_copy();
   bool is_needed = os_is_multi_threaded();
@@ -190,8 +193,8 @@ static void after_fork_in_parent(void) {
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
 }
 
-/* The memory of the child is that of one moment, each thread cut off between two of its stores.  Data whose lock or latch was held is
- * set aside or made anew; all other data is whole. */
+/* The memory of the child is that of one moment, each thread cut off between two of its stores.
+ * Data whose lock or latch was held is set aside or made anew; all other data is whole. */
 static void go_on_alone(void) {
   window_after_fork();
   metadata_after_fork();
@@ -215,7 +218,8 @@ static void after_fork_in_child(void) {
   go_on_alone();
 }
 
-/* The child was made without handlers (_Fork, clone), so nothing was held for it: even this heap may have been changing. */
+/* The child was made without handlers (_Fork, clone), so nothing was held for it: even this heap
+ * may have been changing. */
 static void settle_copy(void) {
   thread_number_forget();
   profile_after_fork();

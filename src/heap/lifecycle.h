@@ -15,13 +15,16 @@ bool library_has_options(void);
 /* Sets the library up, once; false when the address space is refused.  Any thread. */
 bool library_ready(void);
 
-/* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has ended already (which may borrow). */
+/* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that
+ * has ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
-/* The first calls of a thread, which need no heap (cache/starter.h): takes a block of a slab class, or frees one. NULL: it needs one. */
+/* The first calls of a thread, which need no heap (cache/starter.h): takes a block of a slab class,
+ * or frees one. NULL: it needs one. */
 void *early_call(unsigned class, size_t bytes, void *freed);
 
-/* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without memory. */
+/* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without
+ * memory. */
 struct heap *heap_borrow(void);
 
 /* Registers the fork handlers, unless that was done. Before there is a second thread. */

@@ -8,7 +8,8 @@
 #include "ranges/range.h"
 #include "slab/slab.h"
 
-/* A hurried search goes at most this far back for a range's start; in hardened mode the start is recorded. */
+/* A hurried search goes at most this far back for a range's start; in hardened mode the start is
+ * recorded. */
 enum { HURRIED_STEPS = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 

@@ -1,4 +1,5 @@
-/* object.h: finds the block that an address lies in: for any address, without a report, a lock or a wait. */
+/* object.h: finds the block that an address lies in: for any address, without a report, a lock or a
+ * wait. */
 #ifndef HAK_HEAP_OBJECT_H
 #define HAK_HEAP_OBJECT_H
 
@@ -18,15 +19,17 @@ struct object {
 };
 /* For OBJECT_NONE the base is that of the free block around the address, or 0. */
 
-/* `is_hurried`: in bounded time, and fit for a signal handler.  For a block that another thread frees or resizes meanwhile the answer
- * may be the old or the new state; hurried, the page of a freed block above 32 KiB may then be touched, as the program will. */
+/* `is_hurried`: in bounded time, and fit for a signal handler.  For a block that another thread
+ * frees or resizes meanwhile the answer may be the old or the new state; hurried, the page of a
+ * freed block above 32 KiB may then be touched, as the program will. */
 enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *object);
 
 /* Describes the object for a report. */
 struct block_description object_describe(const struct object *object);
 
-/* True within a slow path of this thread, where blocks are neither live nor free; when the thread is ending; and before the dynamic
- * linker has set up the first thread's thread-local variables, when it resolves indirect functions. */
+/* True within a slow path of this thread, where blocks are neither live nor free; when the thread
+ * is ending; and before the dynamic linker has set up the first thread's thread-local variables,
+ * when it resolves indirect functions. */
 bool object_is_ours_at_work(void);
 
 #endif

@@ -32,7 +32,8 @@ static bool resize_range(uintptr_t block, size_t size, uint32_t entry) {
   return true;
 }
 
-/* For a profile a range counts as any other block if it is not a named heap's; of other blocks it counts only the requested bytes. */
+/* For a profile a range counts as any other block if it is not a named heap's; of other blocks it
+ * counts only the requested bytes. */
 static bool resize_hardened(uintptr_t block, size_t size, uint32_t entry) {
   struct heap *heap = heap_of_this_thread();
   void *pointer = (void *)block; /* NOLINT(performance-no-int-to-ptr) */

@@ -13,7 +13,7 @@
 #include "ranges/large.h"
 #include "reclaim/reclaim.h"
 
-/* ---- the control record's requests ---------------------------------------------------------------------------- */
+/* ---- the control record's requests ----------------------------------------------------------- */
 
 void sampling_purge(struct heap *heap) {
   if (LIKELY(!profile_wants_purge())) return;
@@ -44,9 +44,10 @@ enum { LOT_BYTES = 128 << 10 };
 _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
                "a magazine's passes count a lot of the smallest blocks");
 
-/* ---- malloc ------------------------------------------------------------------------------------------------------ */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
-/* The block's bytes, and its class, as the census counts them: in hardened mode and in named heaps what fits no slab is Big. */
+/* The block's bytes, and its class, as the census counts them: in hardened mode and in named heaps
+ * what fits no slab is Big. */
 static unsigned class_of(const struct heap *heap, const struct allocation *allocation,
                          uint64_t *block_bytes) {
   size_t size = allocation->size, alignment = allocation->alignment;
@@ -66,7 +67,8 @@ INLINE unsigned small_class_of(const struct heap *heap, const struct allocation 
   return slab_class_of(allocation->size, allocation->alignment);
 }
 
-/* Counts one request: of another class, or in a heap without counters, where none are counted in advance. */
+/* Counts one request: of another class, or in a heap without counters, where none are counted in
+ * advance. */
 static bool counts_one(struct heap *heap, const struct allocation *allocation) {
   uint64_t block_bytes;
   unsigned class = class_of(heap, allocation, &block_bytes);
@@ -99,7 +101,8 @@ static bool is_due(struct heap *heap, unsigned class) {
   return true;
 }
 
-/* The thread reads the control record before it draws: whether it does must not depend on what it draws (profile/sampler.h). */
+/* The thread reads the control record before it draws: whether it does must not depend on what it
+ * draws (profile/sampler.h). */
 NOINLINE static bool counts_more(struct heap *heap, const struct allocation *allocation,
                                  unsigned class) {
   bool is_small = class < SLAB_CLASS_COUNT;
@@ -111,8 +114,8 @@ NOINLINE static bool counts_more(struct heap *heap, const struct allocation *all
                                                 : counts_one(heap, allocation);
 }
 
-/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must not serve malloc; and a recorded malloc
- * must not pass unseen: no lots. */
+/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must
+ * not serve malloc; and a recorded malloc must not pass unseen: no lots. */
 static bool counts(struct heap *heap, const struct allocation *allocation) {
   bool has_lots = !heap_is_armed_by(heap, ARMED_BY_USE | ARMED_BY_TRACE) && !allocation->named;
   unsigned class = has_lots ? small_class_of(heap, allocation) : SLAB_CLASS_COUNT;
@@ -145,7 +148,8 @@ static uintptr_t address_of(const void *block) {
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
-/* Whether a free finds the sample: only that of these kinds looks. A slab has one when there was no memory for the samples' heap. */
+/* Whether a free finds the sample: only that of these kinds looks. A slab has one when there was no
+ * memory for the samples' heap. */
 static bool is_found_again(const void *block) {
   switch (kind_of_entry(owner_map_entry((uintptr_t)block))) {
     case KIND_none:
@@ -170,7 +174,7 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
   sampling_look(heap);
 }
 
-/* ---- free -------------------------------------------------------------------------------------------------------- */
+/* ---- free ------------------------------------------------------------------------------------ */
 
 void sampling_note_freed_range(uintptr_t block) {
   struct range_info *info = range_info(granule_of(block));

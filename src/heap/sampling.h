@@ -4,7 +4,8 @@
  *            no passes: a lot is counted, which sets the passes, and whether a sample follows them
  *              Tiny, Mid     taken from a heap of their own (named/named_samples.h)
  *              Large, Big    its range says so;   hardened mode: it is looked up at its free
- *   free     of a block of that heap, as of any named heap's, or of a range: whether it has a sample
+ *   free     of a block of that heap, as of any named heap's, or of a range: whether it has a
+ *            sample
  *
  * To a profile an in-place resize is a free and a new block. */
 #ifndef HAK_HEAP_SAMPLING_H
@@ -18,17 +19,20 @@ INLINE bool sampling_wants_all(const struct heap *heap) {
   return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
 }
 
-/* Looks at the control record, and does the work requested there.  The heap's thread, in slow paths, outside of its latch. */
+/* Looks at the control record, and does the work requested there.  The heap's thread, in slow
+ * paths, outside of its latch. */
 void sampling_look(struct heap *heap);
 
-/* The program switches a profile on or off by profile_ask; this thread's heap follows at once.  Any thread. */
+/* The program switches a profile on or off by profile_ask; this thread's heap follows at once.  Any
+ * thread. */
 bool sampling_switch(bool is_on, uint64_t period_bytes);
 
 /* The purge part of sampling_look: purges free memory if the record requests it. */
 void sampling_purge(struct heap *heap);
 
-/* Counts a request while a profile is on. For one that is to be a sample, the coins (samples_throw_coins in profile/samples.h), negative
- * when it is dropped: it counts for its site, and its block is a plain one. */
+/* Counts a request while a profile is on. For one that is to be a sample, the coins
+ * (samples_throw_coins in profile/samples.h), negative when it is dropped: it counts for its site,
+ * and its block is a plain one. */
 enum { NOT_SAMPLED = -2 };
 int sampling_count(struct heap *heap, const struct allocation *allocation);
 INLINE int sampling_coins(struct heap *heap, const struct allocation *allocation) {
@@ -41,7 +45,8 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 
 /* Called before a Large or Big block is freed. */
 void sampling_note_freed_range(uintptr_t block);
-/* Called when a block keeps place and size, and the program's requested bytes change. Returns it. */
+/* Called when a block keeps place and size, and the program's requested bytes change. Returns
+ * it. */
 void *sampling_note_kept(void *block, size_t size);
 /* Called after a Large or Big block was resized in place. */
 void sampling_note_resized(struct heap *heap, void *block, size_t size);

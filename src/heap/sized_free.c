@@ -8,7 +8,8 @@
 #include "ranges/big.h"
 #include "report/report.h"
 
-/* A fault in hardened mode. Else the block is known without its size, and real programs survive it: only the first is reported. */
+/* A fault in hardened mode. Else the block is known without its size, and real programs survive it:
+ * only the first is reported. */
 static void report_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
   bool is_warning = !window.hardened_class;
@@ -33,7 +34,8 @@ static bool fits_size(const void *block, enum kind kind, size_t size, size_t ali
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
-/* A program's own operator new may request more than it was asked for, and leave delete to hakmem's. */
+/* A program's own operator new may request more than it was asked for, and leave delete to
+ * hakmem's. */
 static bool may_be_larger(enum maker maker) {
   return maker != MADE_BY_MALLOC && !operators_are_ours();
 }
@@ -50,8 +52,8 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   heap_free_made(block, maker);
 }
 
-/* Whether such a request gets a block of the class, or got one before a fitted class was made: the smallest with room. A thread's first
- * ones begin at cache lines (starter_take). */
+/* Whether such a request gets a block of the class, or got one before a fitted class was made: the
+ * smallest with room. A thread's first ones begin at cache lines (starter_take). */
 static bool is_class_for(size_t size, size_t alignment, unsigned class) {
   size_t bytes = round_up(size | !size, alignment);
   size_t floor = class_floor_bytes(class);
@@ -59,7 +61,8 @@ static bool is_class_for(size_t size, size_t alignment, unsigned class) {
          (bytes > floor || (round_up(bytes, CACHE_LINE_BYTES) > floor && starter_is_there()));
 }
 
-/* Checks the class in the owner map, which decides nearly always; a block that may have been shrunk is examined. */
+/* Checks the class in the owner map, which decides nearly always; a block that may have been shrunk
+ * is examined. */
 static void free_said(void *block, size_t size, size_t alignment, bool is_exact, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   unsigned class = entry & MAP_CLASS_MASK;

@@ -6,7 +6,8 @@
 
 #include "report/maker.h"
 
-/* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one of that class: reports a wrong size. */
+/* delete and delete[] with the size argument `size`, for a block that is not this heap's Tiny one
+ * of that class: reports a wrong size. */
 void heap_delete_sized_slow(void *block, size_t size);
 void heap_delete_array_sized_slow(void *block, size_t size);
 /* As those, for free: the block may have been shrunk since. */

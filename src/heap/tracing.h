@@ -1,9 +1,12 @@
-/* tracing.h: records every allocation and free of a thread while a tool asks for it (profile/trace_ring.h).
+/* tracing.h: records every allocation and free of a thread while a tool asks for it
+ * (profile/trace_ring.h).
  *
- * The heap is armed, so each malloc misses, and its tag matches nothing, so each free does. Blocks still come from its magazines and go
- * there, by a short way of its own, so that the program does what it does otherwise.
+ * The heap is armed, so each malloc misses, and its tag matches nothing, so each free does. Blocks
+ * still come from its magazines and go there, by a short way of its own, so that the program does
+ * what it does otherwise.
  *
- * A block is recorded once it is there, and its free before it goes: no other thread's event of the address comes in between. */
+ * A block is recorded once it is there, and its free before it goes: no other thread's event of the
+ * address comes in between. */
 #ifndef HAK_HEAP_TRACING_H
 #define HAK_HEAP_TRACING_H
 

@@ -1,10 +1,13 @@
-/* commit.h: the amount of memory held by hakmem that is, or may be, resident; and the hard limit on it.
+/* commit.h: the amount of memory held by hakmem that is, or may be, resident; and the hard limit on
+ * it.
  *
- * Slots and ranges count from when their pages may first be touched until they are given back to the system, whether in use or free, and
- * so do hakmem's own records. With a hard limit the last pages of a fresh range do not count while the request ends before them
- * (ranges/range.h). Only slow paths count: a slab, a range or a record at a time.
+ * Slots and ranges count from when their pages may first be touched until they are given back to
+ * the system, whether in use or free, and so do hakmem's own records. With a hard limit the last
+ * pages of a fresh range do not count while the request ends before them (ranges/range.h). Only
+ * slow paths count: a slab, a range or a record at a time.
  *
- *   law: taken before the memory may be touched, given after it is gone; so totals.committed_bytes is never
+ *   law: taken before the memory may be touched, given after it is gone; so
+ *   totals.committed_bytes is never
  *        less than its resident part, and with HAKMEM_LIMIT_HARD never more than the limit */
 #ifndef HAK_MAP_COMMIT_H
 #define HAK_MAP_COMMIT_H
@@ -26,7 +29,8 @@ INLINE bool commit_take(size_t bytes) {
 
 INLINE void commit_give(size_t bytes) { fetch_sub_relaxed(&totals.committed_bytes, bytes); }
 
-/* Corrects `taken` bytes to the needed number. If more is needed, another thread gave pages back meanwhile: none is asked. */
+/* Corrects `taken` bytes to the needed number. If more is needed, another thread gave pages back
+ * meanwhile: none is asked. */
 INLINE void commit_settle(size_t taken, size_t needed) {
   if (taken != needed) fetch_add_relaxed(&totals.committed_bytes, (uint64_t)needed - taken);
 }

@@ -4,7 +4,8 @@
 
 struct huge huge;
 
-/* A process may have 65,530 mappings (vm.max_map_count). Chunks that would divide them further get no huge pages, and merge. */
+/* A process may have 65,530 mappings (vm.max_map_count). Chunks that would divide them further get
+ * no huge pages, and merge. */
 enum { DIVISIONS_MAX = 16384 };
 
 /* Adds two divisions, unless the chunks follow those let in last. */
@@ -31,7 +32,8 @@ static void advise(size_t chunk, bool want) {
   os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, want); /* NOLINT */
 }
 
-/* The kernel first: a thread that sees the state may give pages back. Where mappings are short huge pages that come back do less harm. */
+/* The kernel first: a thread that sees the state may give pages back. Where mappings are short huge
+ * pages that come back do less harm. */
 void huge_refuse(size_t chunk, ATOMIC(char) *state) {
   if (load_relaxed(&huge.divisions) >= DIVISIONS_MAX) return;
   advise(chunk, false);
@@ -45,10 +47,11 @@ char huge_forget(char state) {
   return HUGE_LET_IN;
 }
 
-/* ---- a growing heap ------------------------------------------------------------------------------------------- */
+/* ---- a growing heap -------------------------------------------------------------------------- */
 
-/* A huge page takes 100 to 300 us, but 5 ms and more where the kernel compacts memory for it, or a hypervisor has taken the memory back.
- * Then the heap grows without, 32 times as long: at most 3 % of the time is waited. */
+/* A huge page takes 100 to 300 us, but 5 ms and more where the kernel compacts memory for it, or a
+ * hypervisor has taken the memory back. Then the heap grows without, 32 times as long: at most 3 %
+ * of the time is waited. */
 enum { SLOW_NS = 1000000, PAUSE_FACTOR = 32 };
 
 /* relaxed: threads that grow at a time may meet another slow one each. */
@@ -56,8 +59,8 @@ static bool is_time_to_ask(void) {
   return os_huge_mode() == OS_HUGE_ON_REQUEST && os_now_ns() >= load_relaxed(&huge.pause_end_ns);
 }
 
-/* A program may never touch all pages of its blocks, and a huge page touches them all. So one chunk in 16 has small pages, and the others
- * have huge ones if that one is resident in all but 3 %. */
+/* A program may never touch all pages of its blocks, and a huge page touches them all. So one chunk
+ * in 16 has small pages, and the others have huge ones if that one is resident in all but 3 %. */
 enum { PROBE_EVERY = 16, DENSE_DIVISOR = 32 };
 
 static bool is_dense(size_t chunk) {

@@ -30,7 +30,8 @@ RESIDENT static bool grow(void) {
   return true;
 }
 
-/* One thread makes a chunk, and others wait: thousands would each map one and give it back, and wait for the kernel's lock meanwhile. */
+/* One thread makes a chunk, and others wait: thousands would each map one and give it back, and
+ * wait for the kernel's lock meanwhile. */
 static NOINLINE bool grow_together(size_t bytes) {
   if (!word_try(&maker, thread_number())) word_wait(&maker);
   bool has_room = room_at(load_relaxed(&cursor)) >= bytes || grow();

@@ -2,8 +2,9 @@
 
 #include "os/os.h"
 
-/* The class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program without fitted classes. Constant
- * expressions, so the fast path may use the tables before anything has run. */
+/* The class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program
+ * without fitted classes. Constant expressions, so the fast path may use the tables before anything
+ * has run. */
 #define STEP16(i) (((i) + 1) / 2)
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) \
@@ -79,7 +80,8 @@ static bool open_tables(void) {
 
 bool class_make_fitted(uint32_t bytes) {
   static ATOMIC(bool) is_making;
-  /* acquire: the classes that are there; pairs with the release below. A forked child that was cut off in between makes no more. */
+  /* acquire: the classes that are there; pairs with the release below. A forked child that was cut
+   * off in between makes no more. */
   if (exchange_acquire(&is_making, true)) return false;
   unsigned class = FITTED_CLASS_FIRST;
   while (class < SLAB_CLASS_COUNT && class_bytes(class)) class ++;

@@ -8,11 +8,12 @@ struct window window;
 /* Occupied places at the frontier that are tried before giving up. */
 enum { OCCUPIED_ATTEMPTS = 64 };
 
-/* The end of the user's addresses. In the last eighth the kernel itself places the program's mappings, so no chunk lies there. */
+/* The end of the user's addresses. In the last eighth the kernel itself places the program's
+ * mappings, so no chunk lies there. */
 static uintptr_t address_end;
 static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT; }
 
-/* ---- the maps --------------------------------------------------------------------------------------------- */
+/* ---- the maps -------------------------------------------------------------------------------- */
 
 static struct {
   ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
@@ -22,8 +23,9 @@ static struct {
   bool are_walled_in;        /* more entries find no place */
 } maps;
 
-/* Entries mapped at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), they count as well. They can be
- * written from the start: to make one page so takes a call and two more mappings. */
+/* Entries mapped at first, 136 KiB, unless the window is smaller: where all memory is locked
+ * (mlockall), they count as well. They can be written from the start: to make one page so takes a
+ * call and two more mappings. */
 enum { FIRST_CHUNKS = 1024, LEAST_CHUNKS = 32 };
 
 /* The chunk map's share of the page that both maps begin in: a small process needs no other. */
@@ -64,8 +66,9 @@ static bool commit_entries(size_t first, size_t end) {
   return commit(chunk_pages(first, end)) && commit(owner_pages(first, end));
 }
 
-/* Clears by hand at both ends, where the pages have other entries too; and everything, where the system refuses (locked memory), or no
- * page has only these entries: a page of 64 KiB has the entries of a gibibyte. */
+/* Clears by hand at both ends, where the pages have other entries too; and everything, where the
+ * system refuses (locked memory), or no page has only these entries: a page of 64 KiB has the
+ * entries of a gibibyte. */
 void owner_map_clear_many(size_t granule, size_t count) {
   uintptr_t map = (uintptr_t)window.owner_map;
   size_t end = granule + count;
@@ -90,7 +93,8 @@ static void keep_huge_out(struct pages pages) {
     os_advise_huge(pages_address(pages), pages_bytes(pages), false);
 }
 
-/* Reserves entries for the chunks from `old` to `wanted` in both maps. The owner map's part stays if the other is refused. */
+/* Reserves entries for the chunks from `old` to `wanted` in both maps. The owner map's part stays
+ * if the other is refused. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
   size_t from = maps.owner_chunks > old ? maps.owner_chunks : old;
   struct pages above = {owner_pages(0, from).end,
@@ -105,8 +109,9 @@ static enum os_map_result extend_maps(size_t old, size_t wanted) {
   return result;
 }
 
-/* Makes entries for `needed` chunks readable: the reservation doubles in place. One thread does, and others wait: an occupied place is a
- * wall then, and not what a thread has just reserved that is no longer running. */
+/* Makes entries for `needed` chunks readable: the reservation doubles in place. One thread does,
+ * and others wait: an occupied place is a wall then, and not what a thread has just reserved that
+ * is no longer running. */
 static NOINLINE bool reserve_entries(size_t needed) {
   if (!word_try(&maps.extender, thread_number())) word_wait(&maps.extender);
   size_t seen = load_relaxed(&maps.reserved_chunks), wanted = seen;
@@ -121,7 +126,8 @@ static NOINLINE bool reserve_entries(size_t needed) {
 
 void window_after_fork(void) { word_reset_in_child(&maps.extender); }
 
-/* A stretch of chunks with writable entries; after a wall a new one begins, and entries between the two are not charged. */
+/* A stretch of chunks with writable entries; after a wall a new one begins, and entries between the
+ * two are not charged. */
 enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
 
 static bool make_writable(size_t first, size_t end) {
@@ -138,7 +144,8 @@ static bool make_writable(size_t first, size_t end) {
     size_t reserved = load_acquire(&maps.reserved_chunks);
     if (target > reserved) target = reserved;
     if (!commit_entries(from, target)) return false;
-    /* release: the pages are writable before another thread relies on it; committing twice is harmless. */
+    /* release: the pages are writable before another thread relies on it; committing twice is
+     * harmless. */
     if (cas_weak_acq_rel(&maps.writable, &seen, (uint64_t)from << 32 | target)) return true;
   }
 }
@@ -152,7 +159,8 @@ static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
   }
 }
 
-/* These bounds are never raised temporarily: another thread's delete would take a foreign block for ours. */
+/* These bounds are never raised temporarily: another thread's delete would take a foreign block for
+ * ours. */
 static void raise_bounds(size_t granules) {
   raise_bound(&window.granule_count, granules);
   if (UNLIKELY(load_relaxed(&diverts_operators)))
@@ -173,10 +181,11 @@ static bool cover(size_t first, size_t end) {
   return true;
 }
 
-/* ---- placing ------------------------------------------------------------------------------------------------- */
+/* ---- placing --------------------------------------------------------------------------------- */
 
-/* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie after it, so walls of
- * many terabytes leave the window room. Where that is narrow, twice the window's size. */
+/* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the
+ * user's addresses lie after it, so walls of many terabytes leave the window room. Where that is
+ * narrow, twice the window's size. */
 RESIDENT static uint64_t draw_base(void) {
   uint64_t random = os_random();
   size_t window_bytes = load_relaxed(&window.chunk_limit) << CHUNK_SHIFT;
@@ -187,8 +196,8 @@ RESIDENT static uint64_t draw_base(void) {
   return random;
 }
 
-/* Places the maps in front of the window, with room for the entries of all addresses in between, at a random distance too: from the
- * unused bits of the random number. */
+/* Places the maps in front of the window, with room for the entries of all addresses in between, at
+ * a random distance too: from the unused bits of the random number. */
 static void place_maps(uint64_t random) {
   uintptr_t room = address_end / GRANULE_BYTES * sizeof(uint32_t);
   uintptr_t page = page_of(window.base - room - CHUNK_BYTES - (random >> 32) % room);
@@ -229,7 +238,7 @@ RESIDENT bool window_init(uint64_t wanted_bytes) {
   return true;
 }
 
-/* ---- growing --------------------------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 /* Takes `count` chunks of addresses from the frontier, or NO_CHUNK. */
 static size_t take_addresses(size_t count) {
@@ -252,7 +261,8 @@ static void note_others(size_t count) {
   } while (!cas_weak_acq_rel(&window.chunk_limit, &limit, wanted));
 }
 
-/* Chunks that could not be used: puts their addresses back, unless another thread took the next ones already. */
+/* Chunks that could not be used: puts their addresses back, unless another thread took the next
+ * ones already. */
 static void give_addresses_back(size_t first, size_t count) {
   size_t expected = first + count;
   if (!cas_strong_acq_rel(&window.frontier_chunk, &expected, first)) note_others(count);
@@ -267,7 +277,8 @@ static size_t piece_bytes(struct window_piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
-/* While no chunk is taken, and no other thread may ask for one (metadata_start), the window may still move. */
+/* While no chunk is taken, and no other thread may ask for one (metadata_start), the window may
+ * still move. */
 static enum os_map_result map_piece(size_t first, struct window_piece piece) {
   for (unsigned attempt = 1;; attempt++) {
     enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
@@ -289,8 +300,9 @@ static enum os_map_result open_piece(size_t first, struct window_piece piece) {
   return OS_NO_MEMORY;
 }
 
-/* After an occupied place the frontier also skips addresses, if the next place was occupied too: walls of terabytes are passed in a few
- * steps, each twice as wide, but at most an eighth of the remaining window, so that a failing request leaves some to the next. */
+/* After an occupied place the frontier also skips addresses, if the next place was occupied too:
+ * walls of terabytes are passed in a few steps, each twice as wide, but at most an eighth of the
+ * remaining window, so that a failing request leaves some to the next. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;

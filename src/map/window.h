@@ -1,20 +1,23 @@
-/* window.h: the part of the address space that hakmem's memory lives in, and the owner of each 64 KiB granule in it.
+/* window.h: the part of the address space that hakmem's memory lives in, and the owner of each 64
+ * KiB granule in it.
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
  *   maps       [ room | read-only | chunk map ◀ | ▶ owner map | read-only | room ]
  *   owner map  u32 per granule, upwards: owner tag << 8 | class
  *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
- * One load of the owner map gives the fast path of free all it needs about an address. Both maps are reserved for reading and made
- * writable from where they meet as the frontier moves, so they cost neither commit charge nor memory for unused chunks, but for the
- * first 2 GiB's entries: those are one mapping, of which a small process touches one page. `granule_count`, the bound that the fast path compares with, never exceeds the
- * reservation. The window itself is not reserved: chunks are mapped at the frontier, never over anything, and neighbours merge into one
- * VMA.
+ * One load of the owner map gives the fast path of free all it needs about an address. Both maps
+ * are reserved for reading and made writable from where they meet as the frontier moves, so they
+ * cost neither commit charge nor memory for unused chunks, but for the first 2 GiB's entries: those
+ * are one mapping, of which a small process touches one page. `granule_count`, the bound that the
+ * fast path compares with, never exceeds the reservation. The window itself is not reserved: chunks
+ * are mapped at the frontier, never over anything, and neighbours merge into one VMA.
  *
- * Foreign mappings at the frontier are passed over, in steps that double, and do not count: the window then ends as much later, and its
- * maps grow where they are (docs/decisions/0008).
+ * Foreign mappings at the frontier are passed over, in steps that double, and do not count: the
+ * window then ends as much later, and its maps grow where they are (docs/decisions/0008).
  *
- * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no block begins in the granule. */
+ * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no
+ * block begins in the granule. */
 #ifndef HAK_MAP_WINDOW_H
 #define HAK_MAP_WINDOW_H
 
@@ -25,7 +28,8 @@
 #define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
-/* An entry's lowest byte: seven bits of class, and one that makes it no class of a magazine: free then takes the slow path. */
+/* An entry's lowest byte: seven bits of class, and one that makes it no class of a magazine: free
+ * then takes the slow path. */
 enum {
   MAP_CLASS_BIG =
       CLASS_COUNT, /* head of a Big block, and of any range of a named heap or in hardened mode */
@@ -35,7 +39,8 @@ enum {
 _Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
                "seven bits tell whether a live entry is a slab's");
 
-/* The rest is the tag: the number of a heap, below MAP_TAG_NAMED (of a range; in hardened mode of a slab, too), or one of these. */
+/* The rest is the tag: the number of a heap, below MAP_TAG_NAMED (of a range; in hardened mode of a
+ * slab, too), or one of these. */
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
 #define MAP_TAG_NONE 0u           /* no owner: the block or slab is free */
@@ -77,8 +82,8 @@ bool window_init(uint64_t wanted_bytes);
 /* In a forked child: frees the word that threads wait for. */
 void window_after_fork(void);
 
-/* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (foreign/operators.h). Call
- * before the first chunk is taken. */
+/* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of
+ * its own (foreign/operators.h). Call before the first chunk is taken. */
 void window_divert_operators(void);
 
 /* Index of the granule of any address; >= window.granule_count for a foreign one. */
@@ -105,7 +110,8 @@ INLINE void owner_map_set(size_t granule, uint32_t entry) {
   store_relaxed(&window.owner_map[granule], entry);
 }
 
-/* Marks granules in which no block begins. The second form is for many: whole pages of the map go back to the system. */
+/* Marks granules in which no block begins. The second form is for many: whole pages of the map go
+ * back to the system. */
 enum { OWNER_MAP_MANY = 4096 };
 void owner_map_clear_many(size_t granule, size_t count);
 INLINE void owner_map_clear(size_t granule, size_t count) {
@@ -127,22 +133,24 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
   store_release(chunk_map_entry(chunk), metadata);
 }
 
-/* A run of chunks: its length, the chunks after it that stay unmapped, and the unmapped margin at either end. */
+/* A run of chunks: its length, the chunks after it that stay unmapped, and the unmapped margin at
+ * either end. */
 struct window_piece {
   size_t count, guard_count, margin_bytes;
 };
-/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when any is refused. Lock-free,
- * unless the maps must be extended: at 2, 4, 8 ... GiB. */
+/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when
+ * any is refused. Lock-free, unless the maps must be extended: at 2, 4, 8 ... GiB. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(struct window_piece piece);
 /* Unmaps chunks that window_grow has just taken and the caller has not published. */
 void window_give_back(size_t first, struct window_piece piece);
 
-/* Closed pages that the window will never reach as it grows, so never addresses of blocks (os.h, os_reserve_closed); NULL when refused. */
+/* Closed pages that the window will never reach as it grows, so never addresses of blocks (os.h,
+ * os_reserve_closed); NULL when refused. */
 void *window_reserve_outside(size_t bytes);
 
-/* Addresses of hakmem's occupied by a foreign mapping are tried again every OCCUPIED_RETRY_MS: true for one thread then; `tried_ms` is
- * the time of the last try. */
+/* Addresses of hakmem's occupied by a foreign mapping are tried again every OCCUPIED_RETRY_MS: true
+ * for one thread then; `tried_ms` is the time of the last try. */
 enum { OCCUPIED_RETRY_MS = 10000 };
 bool window_tries_occupied_again(ATOMIC(uint32_t) *tried_ms);
 

@@ -8,7 +8,7 @@
 #include "slab/adopt.h"
 #include "slab/pending.h"
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Records by number: the owner map holds a heap's number. */
 RARE_DATA ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
@@ -57,7 +57,8 @@ static uint32_t find_number(void) {
   return 0;
 }
 
-/* Records of the first group are made one by one, as most programs have few; later ones as a group, whose pages can be purged together. */
+/* Records of the first group are made one by one, as most programs have few; later ones as a group,
+ * whose pages can be purged together. */
 static bool make_records(struct named_row *row, uint32_t number) {
   uint32_t first = number < GROUP_HEAPS ? number : number - number % GROUP_HEAPS;
   uint32_t count = number < GROUP_HEAPS ? 1 : GROUP_HEAPS;
@@ -109,9 +110,10 @@ static void put_record(const struct hak_heap *heap, bool is_kept) {
   if (group < first_group) first_group = group;
 }
 
-/* ---- purging of records ------------------------------------------------------------------------------------------ */
+/* ---- purging of records ---------------------------------------------------------------------- */
 
-/* Takes all records of a group that is wholly unused, and old enough; no system call is done under the lock. */
+/* Takes all records of a group that is wholly unused, and old enough; no system call is done under
+ * the lock. */
 static bool hold_group(struct purge *purge, struct named_row *row, unsigned place) {
   struct named_group *state = &row->groups[place];
   lock_take(&heaps_lock, &stray_counters);
@@ -146,7 +148,7 @@ void named_purge(struct purge *purge) {
   }
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* A reader from outside may see a mixture for a moment; it always ends. */
 void named_set_name(struct hak_heap *heap, const char *name) {
@@ -213,7 +215,7 @@ void named_drop(struct hak_heap *heap) {
   purge_want();
 }
 
-/* ---- users -------------------------------------------------------------------------------------------------------- */
+/* ---- users ----------------------------------------------------------------------------------- */
 
 bool named_join(struct hak_heap *heap) {
   uint32_t users = load_relaxed(&heap->users);
@@ -234,7 +236,7 @@ bool named_close(struct hak_heap *heap, uint32_t users) {
   return cas_strong_acq_rel(&heap->users, &users, NAMED_CLOSED);
 }
 
-/* ---- the latch ---------------------------------------------------------------------------------------------------- */
+/* ---- the latch ------------------------------------------------------------------------------- */
 
 uint64_t named_live_bytes(const struct hak_heap *heap) {
   const struct hak_heap *part;
@@ -273,7 +275,7 @@ void named_note_total(const struct hak_heap *heap, struct hak_heap *part) {
   if (bytes > load_relaxed(&part->peak_bytes)) store_relaxed(&part->peak_bytes, bytes);
 }
 
-/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 /* NULL without memory. */
 static struct hak_heap *make_lane(struct hak_heap *heap) {
@@ -297,9 +299,10 @@ NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_hea
   return part;
 }
 
-/* ---- fork --------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* Cuts off a part, and with a lane its heap. That of samples has no successor that stands for it: it looks as if it had been destroyed. */
+/* Cuts off a part, and with a lane its heap. That of samples has no successor that stands for it:
+ * it looks as if it had been destroyed. */
 static void cut_off(struct hak_heap *part) {
   struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : part;
   enum named_state state = named_is(heap, NAMED_OF_SAMPLES) ? NAMED_UNUSED : NAMED_CUT_OFF;
@@ -307,11 +310,13 @@ static void cut_off(struct hak_heap *part) {
   if (named_serves(heap)) store_relaxed(&heap->state, state);
 }
 
-/* A heap that a lost thread was changing stays as it is: its blocks live, and can be freed one by one. */
+/* A heap that a lost thread was changing stays as it is: its blocks live, and can be freed one by
+ * one. */
 void named_after_fork(const struct hak_heap *used) {
   struct hak_heap *heap;
   for (uint32_t number = 0; (heap = named_next(&number));) {
-    /* Other threads' uses are not copied by a fork. Writes only where the count differs: an unwritten page stays shared. */
+    /* Other threads' uses are not copied by a fork. Writes only where the count differs: an
+     * unwritten page stays shared. */
     uint32_t before = load_relaxed(&heap->users), users = heap == used;
     if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
     pending_after_fork(&heap->owner);

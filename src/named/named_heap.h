@@ -1,17 +1,21 @@
-/* named_heap.h: heaps that the program makes (hak_heap_new), and names that it gives to threads' heaps.
+/* named_heap.h: heaps that the program makes (hak_heap_new), and names that it gives to threads'
+ * heaps.
  *
  *   heap     owner of its slabs; list of its ranges; figures
- *   record   `struct hak_heap`, used again for another heap when this one has been destroyed.  64 are neighbours; where
- *            none of them is used, their pages are purged by age, and late readers find NAMED_UNUSED, which is 0
+ *   record   `struct hak_heap`, used again for another heap when this one has been destroyed.
+ *            64 are neighbours; where none of them is used, their pages are purged by age, and
+ *            late readers find NAMED_UNUSED, which is 0
  *
- *   lane     a heap of its own for the blocks of slab classes that some threads take: made when threads have met at the
- *            heap's latch.  Its figures are the heap's, and its blocks are freed with the heap's.  A heap whose
- *            whole state must be checked has none: with a limit, in hardened mode
+ *   lane     a heap of its own for the blocks of slab classes that some threads take: made when
+ *            threads have met at the heap's latch.  Its figures are the heap's, and its blocks
+ *            are freed with the heap's.  A heap whose whole state must be checked has none: with
+ *            a limit, in hardened mode
  *
- * The entries in the owner map have a tag from MAP_TAG_NAMED on with the heap's number, so that no fast path takes its blocks for a thread's,
- * and slow paths find the heap by a compare that they make anyway.  Any thread allocates and frees, under the latch of the heap's
- * owner; a thread that frees while another holds that frees remotely.  The owner is in no list, so that no thread adopts or borrows
- * from it: its slabs hold blocks of this heap only.
+ * The entries in the owner map have a tag from MAP_TAG_NAMED on with the heap's number, so that no
+ * fast path takes its blocks for a thread's, and slow paths find the heap by a compare that they
+ * make anyway.  Any thread allocates and frees, under the latch of the heap's owner; a thread that
+ * frees while another holds that frees remotely.  The owner is in no list, so that no thread adopts
+ * or borrows from it: its slabs hold blocks of this heap only.
  *
  * A record of a thread's heap is only a name: its blocks are like all others. */
 #ifndef HAK_NAMED_NAMED_HEAP_H
@@ -92,7 +96,8 @@ INLINE struct hak_heap *named_of_live_entry(uint32_t entry) {
   const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
   return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
 }
-/* The heap of a block, by its entry in the owner map; NULL when it is not one that the program has made. */
+/* The heap of a block, by its entry in the owner map; NULL when it is not one that the program has
+ * made. */
 INLINE struct hak_heap *named_of_entry(uint32_t entry) {
   struct hak_heap *heap = map_entry_is_named(entry) ? named_of_live_entry(entry) : NULL;
   return heap && heap->owner.name ? heap : NULL;
@@ -189,7 +194,8 @@ INLINE bool named_allows(struct hak_heap *heap, size_t bytes) {
   uint64_t limit = load_relaxed(&heap->limit_bytes);
   return LIKELY(!limit) || named_limit_allows(heap, limit, bytes);
 }
-/* Notes that a block has grown, or that one of `bytes` (0: counted already) is taken: under the latch. */
+/* Notes that a block has grown, or that one of `bytes` (0: counted already) is taken: under the
+ * latch. */
 INLINE void named_note_grown(struct hak_heap *heap, size_t bytes) {
   uint64_t live = named_part_bytes(heap) + bytes;
   if (UNLIKELY(live > load_relaxed(&heap->peak_bytes))) store_relaxed(&heap->peak_bytes, live);
@@ -199,15 +205,16 @@ INLINE void named_note_taking(struct hak_heap *heap, size_t bytes) {
   named_note_grown(heap, bytes);
 }
 
-/* Called when the part has got a slab: its peak becomes the whole heap's, if that is more.  Swings of lanes between two slabs are not
- * seen. */
+/* Called when the part has got a slab: its peak becomes the whole heap's, if that is more.  Swings
+ * of lanes between two slabs are not seen. */
 void named_note_total(const struct hak_heap *heap, struct hak_heap *part);
 
 /* A thread's malloc takes the heap's blocks from now on (heap/use.h); false when it is closed. */
 bool named_join(struct hak_heap *heap);
 /* Ends that. */
 void named_part(struct hak_heap *heap);
-/* Closes a heap that has `users` users, which are no longer counted; false, and nothing done, when the number differs. */
+/* Closes a heap that has `users` users, which are no longer counted; false, and nothing done, when
+ * the number differs. */
 bool named_close(struct hak_heap *heap, uint32_t users);
 
 /* In a forked child, while it has one thread, whose malloc takes blocks of `used`, or NULL. */

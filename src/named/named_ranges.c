@@ -13,7 +13,8 @@ static void add_bytes(struct hak_heap *heap, int64_t bytes, int64_t blocks) {
 bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
-  /* A thread that frees the block that was here before may still be changing it; orders nothing else.  Pairs with big_note_freed. */
+  /* A thread that frees the block that was here before may still be changing it; orders nothing
+   * else.  Pairs with big_note_freed. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap)))
     return false;
   /* A live range is in no set, so its links are free. */

@@ -7,7 +7,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* ---- malloc ------------------------------------------------------------------------------------------------------- */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
 static bool has_own(const struct owner *owner, unsigned class) {
   const struct bin *bin = &owner->bins[class];
@@ -15,8 +15,8 @@ static bool has_own(const struct owner *owner, unsigned class) {
          (bin->current && (bin->current->free_local || slab_count_remote(bin->current)));
 }
 
-/* A lane adopts the slabs that the heap had before threads met; the heap adopting from lanes would defeat hak_heap_free_all, which
- * visits the heap first. A thread never waits for two latches. */
+/* A lane adopts the slabs that the heap had before threads met; the heap adopting from lanes would
+ * defeat hak_heap_free_all, which visits the heap first. A thread never waits for two latches. */
 static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
   struct owner *heap = &lane->stands_for->owner;
   if (!load_relaxed(&heap->bins[class].slab_count) || !latch_try(heap)) return;
@@ -37,9 +37,10 @@ void named_slabs_put_back(struct hak_heap *heap, void *block) {
   slab_put_one(slab, slab->class, (unsigned)index, &heap->owner);
 }
 
-/* ---- free --------------------------------------------------------------------------------------------------------- */
+/* ---- free ------------------------------------------------------------------------------------ */
 
-/* Frees without the latch of the slab's part, or when the slab has changed owner since the entry was read. */
+/* Frees without the latch of the slab's part, or when the slab has changed owner since the entry
+ * was read. */
 NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64;
   if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit))
@@ -50,7 +51,8 @@ NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsig
   return true;
 }
 
-/* The slab is not the named part's: it may be a lane's by now, or another thread's free of the same block may have released it. */
+/* The slab is not the named part's: it may be a lane's by now, or another thread's free of the same
+ * block may have released it. */
 NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsigned index) {
   struct owner *owner = load_relaxed(&slab->owner);
   bool is_lanes = owner && owner_is_named(owner) && named_of_owner(owner)->stands_for == heap &&
@@ -59,15 +61,16 @@ NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsign
                   : slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
-/* Called for the first free block of a slab that is not the current one, or for the last live block of a slab. */
+/* Called for the first free block of a slab that is not the current one, or for the last live block
+ * of a slab. */
 NOINLINE static bool note_edge(struct hak_heap *heap, struct slab *slab) {
   slab_place(slab, &heap->owner);
   purge_want();
   return true;
 }
 
-/* Under the latch: the heap's blocks are in no cache, so that a second free is found at once. With one thread it is the whole free, and
- * calls nothing. */
+/* Under the latch: the heap's blocks are in no cache, so that a second free is found at once. With
+ * one thread it is the whole free, and calls nothing. */
 INLINE bool give(struct hak_heap *heap, struct slab *slab, unsigned class, unsigned index) {
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
   if (UNLIKELY(load_relaxed(&slab->owner) != &heap->owner)) return give_moved(heap, slab, index);
@@ -107,7 +110,7 @@ bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
                             : give_remote(heap, slab, (unsigned)index);
 }
 
-/* ---- all at once -------------------------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 /* The block that was refused; 0 when all of the slab's are buried. */
 static uintptr_t bury_blocks(const struct hak_heap *heap, const struct slab *slab,
@@ -129,7 +132,8 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
   slab->first_word = 0;
   slab_note_freed(slab, &heap->owner, live, slab->block_bytes);
   add_single_writer(&heap->freed_blocks, live);
-  /* False when a free is on its way that the program should have waited for: a later sweep of the heap releases the slab. */
+  /* False when a free is on its way that the program should have waited for: a later sweep of the
+   * heap releases the slab. */
   if (!slab_try_release(slab, &heap->owner) && slab != heap->owner.bins[slab->class].current)
     slab_list(slab, &heap->owner);
 }

@@ -5,12 +5,14 @@
 #include "named/named_heap.h"
 #include "slab/slab.h"
 
-/* A request's class, not in hardened mode (checked/checked.h); SLAB_CLASS_COUNT when a range serves it. */
+/* A request's class, not in hardened mode (checked/checked.h); SLAB_CLASS_COUNT when a range serves
+ * it. */
 INLINE unsigned named_class_of(size_t size, size_t alignment) {
   return UNLIKELY(size > MID_MAX_BYTES) ? SLAB_CLASS_COUNT : slab_class_of(size, alignment);
 }
 
-/* A block of the class, or NULL without memory; **went_beyond becomes true when the current slab has no free block.  Under the latch. */
+/* A block of the class, or NULL without memory; **went_beyond becomes true when the current slab
+ * has no free block.  Under the latch. */
 struct slab *named_slabs_find(struct hak_heap *heap, unsigned class);
 INLINE void *named_slabs_take(struct hak_heap *heap, unsigned class, bool *went_beyond) {
   struct slab *slab = heap->owner.bins[class].current;
@@ -24,12 +26,13 @@ INLINE void *named_slabs_take(struct hak_heap *heap, unsigned class, bool *went_
 /* Puts back a block that was not handed out. */
 void named_slabs_put_back(struct hak_heap *heap, void *block);
 
-/* Frees a block of the class, by its entry in the owner map; reports when it is not a block or free already. True when more than the
- * block may be free now: its slab, or pages of it. In hardened mode it reads as zero. */
+/* Frees a block of the class, by its entry in the owner map; reports when it is not a block or free
+ * already. True when more than the block may be free now: its slab, or pages of it. In hardened
+ * mode it reads as zero. */
 bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block);
 
-/* Frees all blocks, under the latch, after `bury`, which may be NULL, was called for each; stops at the first block that it refuses,
- * and returns that, or 0. */
+/* Frees all blocks, under the latch, after `bury`, which may be NULL, was called for each; stops at
+ * the first block that it refuses, and returns that, or 0. */
 typedef bool named_bury(uintptr_t block, uint32_t entry);
 uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury);
 

@@ -6,7 +6,7 @@
 #include "observe/stats_block.h"
 #include "os/os.h"
 
-/* ---- which figures ------------------------------------------------------------------------------------- */
+/* ---- which figures --------------------------------------------------------------------------- */
 
 struct writer {
   struct text *text;
@@ -36,7 +36,7 @@ static void write_counters(struct writer *writer, const struct snapshot *snapsho
     writer->figure(writer, counter_name(which), snapshot->counters[which], counter_meaning(which));
 }
 
-/* ---- as text ------------------------------------------------------------------------------------------- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 void text_line(struct text *text, const char *name, uint64_t value, const char *meaning) {
   text_format(text, "  %-32s%16zu  %s\n", name, value, meaning);
@@ -68,7 +68,8 @@ static void text_mib(struct text *text, const char *name, uint64_t bytes, const 
   text_format(text, "  %-12s%12zu.%zu MiB  %s\n", name, tenths / 10, tenths % 10, meaning);
 }
 
-/* A line of the process's status, in KiB. Left out where the file is hidden, or a filter forbids to read it. */
+/* A line of the process's status, in KiB. Left out where the file is hidden, or a filter forbids to
+ * read it. */
 static void text_resident(struct text *text, const char *name, const char *status, const char *key,
                           const char *meaning) {
   uint64_t kib = 0;
@@ -110,7 +111,7 @@ void report_as_text(struct text *text) {
   write_counters(&writer, &snapshot);
 }
 
-/* ---- as JSON ------------------------------------------------------------------------------------------- */
+/* ---- as JSON --------------------------------------------------------------------------------- */
 
 /* Names are hakmem's own and need no escape. */
 static void json_figure(struct writer *writer, const char *name, uint64_t value,

@@ -9,7 +9,7 @@
 #include "ranges/range_magazine.h"
 #include "slab/slab.h"
 
-/* ---- blocks of slabs -------------------------------------------------------------------------------------- */
+/* ---- blocks of slabs ------------------------------------------------------------------------- */
 
 struct blocks {
   uint64_t in_slabs; /* free, with those freed by other threads */
@@ -22,7 +22,8 @@ static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
   found->cached_bytes += blocks * class_bytes(class);
 }
 
-/* Another thread may be changing each of these: a value may be slightly old, and only counts are made of it. */
+/* Another thread may be changing each of these: a value may be slightly old, and only counts are
+ * made of it. */
 static void add_magazines(struct blocks *found, struct heap *heap) {
   const struct range_magazines *ranges = load_relaxed(&heap->ranges_shown);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
@@ -70,7 +71,7 @@ static void count_blocks(struct blocks *found) {
   }
 }
 
-/* ---- the figures ------------------------------------------------------------------------------------------ */
+/* ---- the figures ----------------------------------------------------------------------------- */
 
 /* Parts are read one after the other while threads run, and may exceed the whole by a little. */
 static uint64_t what_is_left(uint64_t whole, uint64_t part) {
@@ -107,7 +108,7 @@ void glibc_figures_take(struct glibc_figures *figures) {
   };
 }
 
-/* ---- malloc_info ------------------------------------------------------------------------------------------ */
+/* ---- malloc_info ----------------------------------------------------------------------------- */
 
 static void write_total(struct text *text, const char *type, uint64_t blocks, uint64_t bytes) {
   text_format(text, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, blocks, bytes);
@@ -140,7 +141,7 @@ void report_as_malloc_info(struct text *text) {
   text_string(text, "</malloc>\n");
 }
 
-/* ---- malloc_stats ----------------------------------------------------------------------------------------- */
+/* ---- malloc_stats ---------------------------------------------------------------------------- */
 
 void report_as_malloc_stats(struct text *text) {
   struct glibc_figures figures;

@@ -4,10 +4,12 @@
  *   in use    live blocks, by what they could hold; those in threads' caches are free
  *   free      cached: in magazines and quarantines, which stand for glibc's fast bins;
  *             and the rest, which stands for its other bins
- *   mmap      Big blocks (above 1 MiB; in hardened mode above 64 KiB, or 32 KiB), which stand for its mappings of their own
+ *   mmap      Big blocks (above 1 MiB; in hardened mode above 64 KiB, or 32 KiB), which stand
+ *             for its mappings of their own
  *
- * No thread is stopped, no latch taken and no system call made: records of other threads, which are never unmapped, are copied as they
- * are.  While threads run, figures may be some batches apart; at rest they are exact. Visits every slab. */
+ * No thread is stopped, no latch taken and no system call made: records of other threads, which are
+ * never unmapped, are copied as they are.  While threads run, figures may be some batches apart; at
+ * rest they are exact. Visits every slab. */
 #ifndef HAK_OBSERVE_REPORT_GLIBC_H
 #define HAK_OBSERVE_REPORT_GLIBC_H
 

@@ -16,7 +16,8 @@ static uint64_t live_bytes_of(const struct hak_heap *heap) {
   return own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap);
 }
 
-/* Adds a part's figures; returns the blocks that it has freed. Only summed over all parts they cannot exceed the allocated ones. */
+/* Adds a part's figures; returns the blocks that it has freed. Only summed over all parts they
+ * cannot exceed the allocated ones. */
 static uint64_t add_part(struct hak_figures *figures, const struct hak_heap *part) {
   uint64_t freed = load_relaxed(&part->freed_blocks) + load_relaxed(&part->freed_remotely);
   uint64_t peak_bytes = load_relaxed(&part->peak_bytes);
@@ -52,7 +53,7 @@ static uint32_t threads_of(const struct hak_heap *heap) {
   return users == NAMED_CLOSED ? 0 : users;
 }
 
-/* ---- as text ------------------------------------------------------------------------------------------- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 /* Inserts the heap into those with most live bytes; returns their number. */
 static unsigned add_largest(const struct hak_heap *largest[], unsigned count,
@@ -93,7 +94,7 @@ void report_heaps_as_text(struct text *text) {
   if (all > count) text_format(text, "  and %zu more\n", all - count);
 }
 
-/* ---- as JSON ------------------------------------------------------------------------------------------- */
+/* ---- as JSON --------------------------------------------------------------------------------- */
 
 static void json_escaped(struct text *text, unsigned char sign) {
   static const char digits[] = "0123456789abcdef";

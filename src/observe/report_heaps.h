@@ -1,4 +1,5 @@
-/* report_heaps.h: the heaps that the program has made or named, in the reports (observe/reports.h). */
+/* report_heaps.h: the heaps that the program has made or named, in the reports
+ * (observe/reports.h). */
 #ifndef HAK_OBSERVE_REPORT_HEAPS_H
 #define HAK_OBSERVE_REPORT_HEAPS_H
 

@@ -66,7 +66,8 @@ static int exit_descriptor = STANDARD_ERROR;
 
 static const char text_prefix[] = "text:", json_prefix[] = "json:";
 
-/* Whether another malloc serves the process, perhaps a second hakmem's, whose report an empty one would replace. */
+/* Whether another malloc serves the process, perhaps a second hakmem's, whose report an empty one
+ * would replace. */
 static bool is_idle_beside_another(void) {
   struct snapshot snapshot;
   if (os_symbol_is_ours("malloc")) return false;

@@ -1,5 +1,5 @@
-/* reports.h: counters and totals as text and as JSON.  Live, cached and free blocks are counted from outside, by the tool
- * (python/hakmem/census). */
+/* reports.h: counters and totals as text and as JSON.  Live, cached and free blocks are counted
+ * from outside, by the tool (python/hakmem/census). */
 #ifndef HAK_OBSERVE_REPORTS_H
 #define HAK_OBSERVE_REPORTS_H
 
@@ -16,7 +16,8 @@ void report_pool_acquisitions(struct text *text);
 
 /* Programs may close standard error before they end: keeps a copy if a report needs it. */
 void reports_at_load(void);
-/* Writes the reports of the options `stats` and `shared_pool_lock_stats` at the end of the process. */
+/* Writes the reports of the options `stats` and `shared_pool_lock_stats` at the end of the
+ * process. */
 void reports_at_exit(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* snapshot.h: hakmem's figures at one moment, summed over all heaps.
  *
- * Reading stops no thread: counters are relaxed and each is exact by itself, but two of them may be a few
- * operations apart. */
+ * Reading stops no thread: counters are relaxed and each is exact by itself, but two of them may be
+ * a few operations apart. */
 #ifndef HAK_OBSERVE_SNAPSHOT_H
 #define HAK_OBSERVE_SNAPSHOT_H
 

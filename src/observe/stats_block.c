@@ -34,7 +34,7 @@
 #define ELEMENT_BYTES_real(type, member) sizeof MEMBER(type, member)
 #define ELEMENT_BYTES_numbers(type, member) sizeof MEMBER(type, member)[0]
 
-/* ---- texts -------------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 struct texts {
 #define TEXT(member, text) char member[sizeof(text)];
@@ -46,7 +46,7 @@ KEPT_IN_CORE static const struct texts texts = {
 #include "observe/stats_texts.def"
 };
 
-/* ---- entries ------------------------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 #define TEXT_OF(member) offsetof(struct texts, member)
 #define ENTRY(text_member, record_member, kind_letter, role_letter, type_letter)              \

@@ -3,12 +3,13 @@
  *   hak_stats_block ──▶ entries   one for each line of base/counters.def and observe/records.def
  *                   └─▶ roots     addresses to start from
  *
- * A reader (python/hakmem, a debugger) finds the exported symbol in the mapped file, or its magic in the data of a stripped program,
- * and reads the rest of the memory by the entries: nothing in it depends on the version of hakmem but the structs below and
- * `format`.  The process does nothing for it, not even when it is read; it may be stopped, or a core file.
+ * A reader (python/hakmem, a debugger) finds the exported symbol in the mapped file, or its magic
+ * in the data of a stripped program, and reads the rest of the memory by the entries: nothing in it
+ * depends on the version of hakmem but the structs below and `format`.  The process does nothing
+ * for it, not even when it is read; it may be stopped, or a core file.
  *
- * The texts are one pool, not pointers or arrays of a fixed size: every process pays for them. All of it is constant and lies where the
- * dynamic linker has written, so that core files have it. */
+ * The texts are one pool, not pointers or arrays of a fixed size: every process pays for them. All
+ * of it is constant and lies where the dynamic linker has written, so that core files have it. */
 #ifndef HAK_OBSERVE_STATS_BLOCK_H
 #define HAK_OBSERVE_STATS_BLOCK_H
 
@@ -22,7 +23,8 @@ struct stats_entry {
       text; /* offset in the texts: name, unit (of an option its default) and meaning, each ended by a 0 */
   uint32_t record_text; /* offset in the texts, of the record that it belongs to */
   char kind;            /* 'r' record; 'f' field; 'c' constant */
-  /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display; 'w' structure, writable by a tool */
+  /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display; 'w' structure, writable by
+   * a tool */
   char role;
   /* 'u' unsigned, 'i' signed, 'd' double, 'p' address, 't' address of a text, 'r' record */
   char type;

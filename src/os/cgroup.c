@@ -2,11 +2,12 @@
  *
  *   /proc/self/cgroup      0::/path                one line for v2,
  *                          4:memory:/path          one for each hierarchy of v1
- *   /sys/fs/cgroup         where they are mounted; below it the path, and every directory above may limit too
+ *   /sys/fs/cgroup         where they are mounted; below it the path, and every directory above
+ *                          may limit too
  *
- * In a container the path may be the host's, while only the container's own part of the tree is mounted: then the path does not exist
- * here, and the mounted directory itself counts. Climbing from the path to the mounted directory, skipping missing directories, finds it
- * in both cases. */
+ * In a container the path may be the host's, while only the container's own part of the tree is
+ * mounted: then the path does not exist here, and the mounted directory itself counts. Climbing
+ * from the path to the mounted directory, skipping missing directories, finds it in both cases. */
 #include "base/scan.h"
 #include "base/text.h"
 #include "os/os.h"
@@ -19,7 +20,7 @@ RARE_DATA static char file[FILE_BYTES], list[FILE_BYTES];
 /* In v1 a value this large means "no limit". */
 #define V1_NO_LIMIT (UINT64_C(1) << 62)
 
-/* ---- files of numbers ------------------------------------------------------------------------------------ */
+/* ---- files of numbers ------------------------------------------------------------------------ */
 
 /* The number at the start; OS_CGROUP_NONE for anything else ("max", "-1", ""). */
 static uint64_t number_at(const char *text) {
@@ -48,7 +49,7 @@ static uint64_t figure_of(const char *text, const char *key) {
   return value == OS_CGROUP_NONE ? 0 : value;
 }
 
-/* ---- one directory ----------------------------------------------------------------------------------------- */
+/* ---- one directory --------------------------------------------------------------------------- */
 
 /* The limit that is reached first. */
 static void note_memory(struct os_cgroup *cgroup, const char *directory, const char *name,
@@ -87,7 +88,7 @@ static void read_directory(struct os_cgroup *cgroup, const char *directory, unsi
   }
 }
 
-/* ---- up the tree ------------------------------------------------------------------------------------------- */
+/* ---- up the tree ----------------------------------------------------------------------------- */
 
 static const char mounts[] = "/sys/fs/cgroup";
 
@@ -136,7 +137,8 @@ static void climb_v1(struct os_cgroup *cgroup, const char *controllers, const ch
   if (!scan_equals(controllers, wanted)) climb(cgroup, controllers, path, files);
 }
 
-/* number:controllers:path, cut at its colons. Without controllers it is v2's, and the last one: beside others v2 is mounted as "unified". */
+/* number:controllers:path, cut at its colons. Without controllers it is v2's, and the last one:
+ * beside others v2 is mounted as "unified". */
 static void read_line(struct os_cgroup *cgroup, char *line) {
   const char *controllers = scan_for(line, ':');
   const char *path = controllers ? scan_for(controllers + 1, ':') : NULL;
@@ -171,7 +173,8 @@ uint64_t os_memory_bytes(void) {
   return count < OS_CGROUP_NONE >> 10 ? count << 10 : OS_CGROUP_NONE;
 }
 
-/* Subtracts the page cache, which the kernel drops before it refuses memory: a cgroup that reads many files is always full of it. */
+/* Subtracts the page cache, which the kernel drops before it refuses memory: a cgroup that reads
+ * many files is always full of it. */
 uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes) {
   const char *directory = cgroup->memory_path;
   const char *usage = cgroup->is_v1 ? "memory.usage_in_bytes" : "memory.current";

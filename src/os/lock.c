@@ -8,7 +8,8 @@ NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_lasting_thread_id();
 }
 
-/* In a forked child, which has one thread: its number in the parent; 0 if it had asked for none, and so held nothing. */
+/* In a forked child, which has one thread: its number in the parent; 0 if it had asked for none,
+ * and so held nothing. */
 static uint32_t number_before_fork;
 
 void thread_number_forget(void) {
@@ -27,7 +28,8 @@ enum {
  * are always woken; they check as well, seldom, as there may be thousands. */
 enum { CHECK_AGAIN_MS = 50, SLEEP_MS = 3200 };
 
-/* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the sleep grows with the wait. */
+/* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the
+ * sleep grows with the wait. */
 static void wait_without_the_kernel(unsigned attempt) {
   unsigned milliseconds = attempt / YIELDS_BEFORE_SLEEP;
   if (milliseconds)
@@ -36,8 +38,9 @@ static void wait_without_the_kernel(unsigned attempt) {
     os_yield();
 }
 
-/* Looks in a row that show this thread itself as the holder, in half a second: then the wait cannot end. A single one does not suffice: a
- * thread that asked for its number as a child of vfork may share it with another thread. */
+/* Looks in a row that show this thread itself as the holder, in half a second: then the wait cannot
+ * end. A single one does not suffice: a thread that asked for its number as a child of vfork may
+ * share it with another thread. */
 enum { OWN_LOOKS_MAX = 300 };
 
 void report_endless_wait(void) {
@@ -53,7 +56,8 @@ void report_endless_wait(void) {
 #define WORD_QUEUED UINT32_C(0x80000000)
 #define WORD_AWAITED UINT32_C(0x40000000)
 
-/* Takes the word, or sleeps until it was given back. A thread that has slept says that others may still sleep. */
+/* Takes the word, or sleeps until it was given back. A thread that has slept says that others may
+ * still sleep. */
 static bool take_or_sleep(ATOMIC(uint32_t) *word, uint32_t seen, uint32_t self) {
   if (!seen) return word_try(word, self | WORD_AWAITED);
   /* acq_rel: orders nothing. */
@@ -62,8 +66,8 @@ static bool take_or_sleep(ATOMIC(uint32_t) *word, uint32_t seen, uint32_t self) 
   return false;
 }
 
-/* Only real-time threads queue: the kernel hands them the word, and until the next one runs, perhaps after thousands of others, no thread
- * has it. */
+/* Only real-time threads queue: the kernel hands them the word, and until the next one runs,
+ * perhaps after thousands of others, no thread has it. */
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   os_settle_copy(); /* in a copy, the holder may not exist */
   uint32_t self = thread_number();

@@ -9,8 +9,9 @@
  * holder runs once no other thread of higher priority does. A latch (slab/owner.h) is such a word,
  * and so is a lock, which also has a rank and is counted.
  *
- * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, the library's start; and, held across system calls
- * that map, unmap or purge memory, rounds, the maps' reservation and chunks of records. A process with one thread takes no lock. */
+ * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, the library's
+ * start; and, held across system calls that map, unmap or purge memory, rounds, the maps'
+ * reservation and chunks of records. A process with one thread takes no lock. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
@@ -35,19 +36,21 @@ INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
   /* acquire: the last holder's stores; pairs with word_give, and latch_give. */
   return load_relaxed(word) == 0 && cas_strong_acq_rel(word, &free_word, holder);
 }
-/* Waits until this thread holds the word, with its number in it. Every holder must use its thread's number. */
+/* Waits until this thread holds the word, with its number in it. Every holder must use its thread's
+ * number. */
 void word_wait(ATOMIC(uint32_t) *word);
 /* Gives back a word that holds this thread's number. */
 void word_give(ATOMIC(uint32_t) *word);
-/* In a forked child that has one thread and has forgotten its number: frees the word, unless this thread holds it (a signal handler that
- * interrupted the holder has forked). True when a thread held it that does not exist in the child. */
+/* In a forked child that has one thread and has forgotten its number: frees the word, unless this
+ * thread holds it (a signal handler that interrupted the holder has forked). True when a thread
+ * held it that does not exist in the child. */
 bool word_reset_in_child(ATOMIC(uint32_t) *word);
 
 /* Reports that a thread waits for itself, and ends the process. */
 COLD NORETURN void report_endless_wait(void);
 
-/* Ranks: a thread that holds a lock may take only locks of lower rank; debug builds check. Rank 0 is that of the largest group of locks,
- * so that they need no page of initial values. */
+/* Ranks: a thread that holds a lock may take only locks of lower rank; debug builds check. Rank 0
+ * is that of the largest group of locks, so that they need no page of initial values. */
 enum lock_rank {
   LOCK_RANK_RANGES,
   LOCK_RANK_NAMED,
@@ -68,10 +71,11 @@ void lock_take(struct lock *lock, struct counters *counters);
 bool lock_try(struct lock *lock);
 void lock_give(struct lock *lock);
 
-/* In a forked child that has one thread and has forgotten its number: makes the lock as new. True when a thread held it that does not
- * exist in the child: the guarded data may be half changed, and must be repaired or set aside. If this thread holds it (a signal handler
- * that interrupted the holder has forked), it stays held. Fork takes no locks: other fork handlers and the C library take theirs
- * meanwhile, whose holders may wait for ours. */
+/* In a forked child that has one thread and has forgotten its number: makes the lock as new. True
+ * when a thread held it that does not exist in the child: the guarded data may be half changed, and
+ * must be repaired or set aside. If this thread holds it (a signal handler that interrupted the
+ * holder has forked), it stays held. Fork takes no locks: other fork handlers and the C library
+ * take theirs meanwhile, whose holders may wait for ours. */
 bool lock_reset_in_child(struct lock *lock);
 
 #endif

@@ -1,4 +1,5 @@
-/* os_linux.c: the contract of os.h on Linux: the machine, time, threads and output. The rest is beside it, each file with a subject. */
+/* os_linux.c: the contract of os.h on Linux: the machine, time, threads and output. The rest is
+ * beside it, each file with a subject. */
 #include "os/os.h"
 
 #include <fcntl.h>
@@ -21,9 +22,11 @@
 #include "base/bits.h"
 #include "os/os_linux.h"
 
-/* The kernel is asked by its own instruction (OS_CALL). So no function here is a cancellation point, where a thread that ended would keep
- * its locks, and no library that is loaded before has replaced it by one that allocates or waits. The exceptions are mmap, munmap, mremap
- * and madvise, which such libraries replace to learn what becomes of memory, and pthread_create (tests/shape/test_imports.py). */
+/* The kernel is asked by its own instruction (OS_CALL). So no function here is a cancellation
+ * point, where a thread that ended would keep its locks, and no library that is loaded before has
+ * replaced it by one that allocates or waits. The exceptions are mmap, munmap, mremap and madvise,
+ * which such libraries replace to learn what becomes of memory, and pthread_create
+ * (tests/shape/test_imports.py). */
 
 static ATOMIC(bool) is_confined; /* relaxed: other threads see it before the filter is installed */
 
@@ -32,7 +35,8 @@ RESIDENT bool os_is_confined(void) { return load_relaxed(&is_confined); }
 void os_confine(void) { store_relaxed(&is_confined, true); }
 
 #if defined(__x86_64__)
-/* The only page size of the processor; asking would touch pages of the C library that nothing else needs. */
+/* The only page size of the processor; asking would touch pages of the C library that nothing else
+ * needs. */
 RESIDENT size_t os_page_bytes(void) { return 4096; }
 #else
 RESIDENT size_t os_page_bytes(void) {
@@ -204,7 +208,8 @@ bool os_give_word(ATOMIC(uint32_t) *word) {
 /* Room for the program's static TLS and the sanitizers. */
 enum { HELPER_STACK_BYTES = 512 << 10 };
 
-/* Threads that have started but not settled: for them the C library still makes system calls that a filter may not list. */
+/* Threads that have started but not settled: for them the C library still makes system calls that a
+ * filter may not list. */
 static ATOMIC(uint32_t) threads_beginning;
 
 void os_await_threads(void) {
@@ -330,8 +335,9 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
 
-/* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever it finds. Filters that list what futex
- * may do have its wait at least: there, a match would sleep for the shortest time, 90 us, so the value is one that programs do not use. */
+/* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever
+ * it finds. Filters that list what futex may do have its wait at least: there, a match would sleep
+ * for the shortest time, 90 us, so the value is one that programs do not use. */
 bool os_can_read(uintptr_t address) {
   const uint32_t unlikely = 0x9e3779b9;
   const struct timespec no_time = {0};

@@ -18,7 +18,8 @@ INLINE long os_answer(long answer) {
   errno = (int)-answer;
   return -1;
 }
-/* OS_CALL(number, …): a system call with up to six arguments, numbers or pointers; -1 with errno, as syscall(). */
+/* OS_CALL(number, …): a system call with up to six arguments, numbers or pointers; -1 with errno,
+ * as syscall(). */
 #define OS_CALL(...) OS_CALL_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define OS_CALL_OF(number, a, b, c, d, e, f, ...) \
   os_answer(system_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))
@@ -31,7 +32,8 @@ INLINE bool os_known(ATOMIC(char) *known, bool (*ask)(void)) {
   return found == TRUE;
 }
 
-/* Maps the unmapped pages of the range, readable and writable, and replaces no mapping; false when some cannot be mapped. */
+/* Maps the unmapped pages of the range, readable and writable, and replaces no mapping; false when
+ * some cannot be mapped. */
 bool os_close_holes(char *address, size_t bytes);
 /* Lets the kernel write one random byte there; false too when it does not say. */
 bool os_can_write(void *page);
@@ -44,7 +46,8 @@ void os_unblock_signals(uint64_t before);
 int os_open_to_read(const char *path);
 /* Waits for threads that os_thread_start has started, until they have settled. */
 void os_await_threads(void);
-/* The kernel's number of this thread as the C library knows it, without a system call; 0 if unknown. */
+/* The kernel's number of this thread as the C library knows it, without a system call; 0 if
+ * unknown. */
 uint32_t os_thread_id_of_libc(void);
 
 /* The dynamic symbols of a module. */
@@ -54,7 +57,8 @@ struct os_symbols {
   const char *names;
   uintptr_t bias;
 };
-/* False when it has none. `is_placed`: its dynamic section holds addresses, as the C library leaves it, not offsets. */
+/* False when it has none. `is_placed`: its dynamic section holds addresses, as the C library leaves
+ * it, not offsets. */
 bool os_read_symbols(const void *headers, size_t header_count, uintptr_t bias, bool is_placed,
                      struct os_symbols *symbols);
 

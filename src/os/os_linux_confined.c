@@ -1,8 +1,10 @@
-/* os_linux_confined.c: the contract of os.h on Linux, where it is about filters of system calls (seccomp).
+/* os_linux_confined.c: the contract of os.h on Linux, where it is about filters of system calls
+ * (seccomp).
  *
- * A filter may end the process at the first call that it does not list, and its list cannot be read. So after the program has announced a
- * filter, hakmem makes only calls that the C library's malloc needs as well. A filter may have been installed before the program: until
- * then hakmem additionally reads files only, which the dynamic linker has just done (docs/decisions/0026). */
+ * A filter may end the process at the first call that it does not list, and its list cannot be
+ * read. So after the program has announced a filter, hakmem makes only calls that the C library's
+ * malloc needs as well. A filter may have been installed before the program: until then hakmem
+ * additionally reads files only, which the dynamic linker has just done (docs/decisions/0026). */
 #include <linux/membarrier.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -80,7 +82,8 @@ NOINLINE static long count_by_file(const void *address, size_t pages) {
   return resident;
 }
 
-/* Uses mincore() when no filter is installed: opening a file would take the lowest free descriptor, which another thread may rely on. */
+/* Uses mincore() when no filter is installed: opening a file would take the lowest free descriptor,
+ * which another thread may rely on. */
 size_t os_resident_bytes(void *address, size_t bytes) {
   KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;

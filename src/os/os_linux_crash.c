@@ -1,4 +1,5 @@
-/* os_linux_crash.c: the contract of os.h on Linux, where it is about signals that end the process. */
+/* os_linux_crash.c: the contract of os.h on Linux, where it is about signals that end the
+ * process. */
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,7 +10,8 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-/* As the kernel has it, with the address of the code that ends a handler: the C library's, or ours. */
+/* As the kernel has it, with the address of the code that ends a handler: the C library's, or
+ * ours. */
 struct action {
   union {
     void (*plain)(int signal);
@@ -23,7 +25,8 @@ struct action {
 };
 enum { GIVES_ENDING = 0x04000000 }; /* SA_RESTORER */
 
-/* Sets an action, if there is one, and reads the one before, if it is wanted. False when the kernel refuses. */
+/* Sets an action, if there is one, and reads the one before, if it is wanted. False when the kernel
+ * refuses. */
 RESIDENT static bool act_on(int signal, const struct action *action, struct action *before) {
   return OS_CALL(SYS_rt_sigaction, signal, action, before, sizeof action->mask) == 0;
 }
@@ -42,7 +45,8 @@ static uintptr_t instruction_of(const ucontext_t *context) {
 }
 
 #if defined(__aarch64__)
-/* The kernel's record of the fault, one of the extra records of the context, each with a magic number. */
+/* The kernel's record of the fault, one of the extra records of the context, each with a magic
+ * number. */
 static enum os_access access_of(const ucontext_t *context) {
   enum { SYNDROME_IS_WRITE = 1 << 6 };
   const unsigned char *at = (const unsigned char *)context->uc_mcontext.__reserved;
@@ -74,7 +78,8 @@ static enum os_access access_of(const ucontext_t *context) {
 enum { WATCHED_SIGNALS = 2 };
 RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
 
-/* The handler that gets the signal after ours: the one installed before ours first, or before ours last. */
+/* The handler that gets the signal after ours: the one installed before ours first, or before ours
+ * last. */
 RARE_DATA static struct action handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
 
 static bool is_function(const struct action *action) {
@@ -84,7 +89,8 @@ static bool is_function(const struct action *action) {
 
 static bool is_ours(const struct action *action);
 
-/* The default action comes next: on running the instruction again, or on sending the signal again. */
+/* The default action comes next: on running the instruction again, or on sending the signal
+ * again. */
 static void take_default(int signal, const siginfo_t *info) {
   struct action by_default = {.handler.plain = SIG_DFL};
   act_on(signal, &by_default, NULL);
@@ -123,7 +129,8 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   unsigned index = signal != watched_signals[0];
   struct action now;
   act_on(signal, NULL, &now);
-  /* A program that set its handler after ours may call ours as the previous one. The kernel's return to what ends a signal. */
+  /* A program that set its handler after ours may call ours as the previous one. The kernel's
+   * return to what ends a signal. */
   bool is_first = memcmp((const void *)CALLER_ADDRESS(), ending, sizeof ending) == 0;
   const struct action *next = is_first ? &handler_after[index] : &handler_at_first[index];
   /* A handler that is installed first and then calls ours has not been reported yet. */
@@ -154,8 +161,8 @@ RESIDENT static void watch_before(unsigned index, const struct action *next,
   act_on(watched_signals[index], &watch, before);
 }
 
-/* One call each, and no page of the tables, where no library has a handler. Threads may need the handler of one that has: then it is not
- * replaced for a moment either. */
+/* One call each, and no page of the tables, where no library has a handler. Threads may need the
+ * handler of one that has: then it is not replaced for a moment either. */
 RESIDENT void os_watch_crashes(void (*seen)(const struct os_crash *crash)) {
   KEEP_ERRNO();
   crash_seen = seen;

@@ -1,8 +1,8 @@
-/* os_linux_deepbind.c: the contract of os.h on Linux: libraries that look for functions in their own libraries first (RTLD_DEEPBIND), and
- * so in the C library before hakmem (docs/decisions/0052).
+/* os_linux_deepbind.c: the contract of os.h on Linux: libraries that look for functions in their
+ * own libraries first (RTLD_DEEPBIND), and so in the C library before hakmem (docs/decisions/0052).
  *
- * The dynamic linker finds a library's symbols by one address, in the library's dynamic section. It gets a copy of the C library's table,
- * in which some functions lead elsewhere. */
+ * The dynamic linker finds a library's symbols by one address, in the library's dynamic section. It
+ * gets a copy of the C library's table, in which some functions lead elsewhere. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>

@@ -10,8 +10,9 @@ bool os_is_named(const struct os_symbols *symbols, size_t index, const char *nam
   return *name == *other;
 }
 
-/* A hash table of GNU's: four words, a Bloom filter, a first symbol for each bucket, and for each symbol from the first hashed one on a
- * word whose lowest bit ends a bucket. It alone says how many symbols there are. */
+/* A hash table of GNU's: four words, a Bloom filter, a first symbol for each bucket, and for each
+ * symbol from the first hashed one on a word whose lowest bit ends a bucket. It alone says how many
+ * symbols there are. */
 struct gnu_hash {
   uint32_t bucket_count, first_hashed, filter_words, filter_shift;
   ElfW(Addr) filter[];

@@ -1,13 +1,14 @@
-/* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends, is killed, or calls exec, the memory
- * keeps its last state for a tool to read, until the tool closes its end of a socket.
+/* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends,
+ * is killed, or calls exec, the memory keeps its last state for a tool to read, until the tool
+ * closes its end of a socket.
  *
  *   program   socket ── connect ── clone ── waits until the parent has ended and the keeper has settled ── goes on, without the socket
  *   parent                           └─ clone ── ends
  *   keeper                                └─ says so to the tool ── sleeps ── the tool hangs up: ends
  *
- * The keeper is not the program's child, so no wait reports it; it has no file but the socket, no terminal, and takes no signal. Its
- * thread pointer is the maker's, and so is errno: once settled it calls nothing that may touch them, and its maker waits for that,
- * however long it takes. */
+ * The keeper is not the program's child, so no wait reports it; it has no file but the socket, no
+ * terminal, and takes no signal. Its thread pointer is the maker's, and so is errno: once settled
+ * it calls nothing that may touch them, and its maker waits for that, however long it takes. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -49,7 +50,8 @@ static void close_others(int kept) {
     if (other != kept) os_close(other);
 }
 
-/* Yama lets only ancestors read, and this process's may end. The tool listens: the kernel knows the process at the other end. */
+/* Yama lets only ancestors read, and this process's may end. The tool listens: the kernel knows the
+ * process at the other end. */
 static void admit_peer(int descriptor) {
   struct ucred peer = {0};
   socklen_t bytes = sizeof peer;
@@ -92,8 +94,9 @@ static int connected(const char *path) {
   return descriptor;
 }
 
-/* The C library's, looked up here and not at the start of each process; NULL in a static program. Looked up once: in a forked child the
- * dynamic linker's lock may be held by a thread that does not exist there. */
+/* The C library's, looked up here and not at the start of each process; NULL in a static program.
+ * Looked up once: in a forked child the dynamic linker's lock may be held by a thread that does not
+ * exist there. */
 static clone_function find_clone(void) {
   static ATOMIC(uintptr_t) found; /* relaxed: every thread finds the same */
   if (!load_relaxed(&found)) store_relaxed(&found, (uintptr_t)os_next_symbol("clone"));
@@ -120,7 +123,8 @@ static bool start(struct keeper *keeper, char *stack_of_parent) {
   return keeper->is_made;
 }
 
-/* If the keeper dies, the kernel does not wake waiters on private words, so the wait looks again. */
+/* If the keeper dies, the kernel does not wake waiters on private words, so the wait looks
+ * again. */
 static void await(struct keeper *keeper) {
   /* acquire: pairs with keep. */
   while (load_acquire(&keeper->is_settling)) os_wait(&keeper->is_settling, 1, LOOK_AGAIN_MS);

@@ -21,7 +21,8 @@
 #define MADV_GUARD_REMOVE 103
 #endif
 
-/* The first calls of a process are not timed: reading the clock would bring 24 KiB of the C library into many small processes. */
+/* The first calls of a process are not timed: reading the clock would bring 24 KiB of the C library
+ * into many small processes. */
 enum { CALLS_NOT_TIMED = 8 };
 
 static uint64_t start_of_call(ATOMIC(uint64_t) *calls) {
@@ -75,7 +76,7 @@ RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* ---- what a refused call has left ------------------------------------------------------------------ */
+/* ---- what a refused call has left ------------------------------------------------------------ */
 
 /* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
@@ -117,7 +118,8 @@ static enum emptying try_to_empty(void) {
   return found;
 }
 
-/* Some emulators accept the advice and keep the content: a page is tried before the first purge, which most processes never make. */
+/* Some emulators accept the advice and keep the content: a page is tried before the first purge,
+ * which most processes never make. */
 static bool empty_pages(void *address, size_t bytes) {
   static ATOMIC(char) known; /* relaxed: any thread finds the same */
   char found = load_relaxed(&known);
@@ -150,7 +152,8 @@ enum os_change os_remap(void *address, size_t bytes) {
   return os_close_holes(address, bytes) ? OS_REFUSED : OS_LOST; /* the kernel unmaps first */
 }
 
-/* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked memory). */
+/* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked
+ * memory). */
 static ATOMIC(bool) has_protected_pages;
 /* Set when closed pages could not be emptied (locked memory): opening them clears them. */
 static ATOMIC(bool) has_full_pages;

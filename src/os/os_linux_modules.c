@@ -1,4 +1,5 @@
-/* os_linux_modules.c: the contract of os.h on Linux, for the origin of code and the ends of stacks. */
+/* os_linux_modules.c: the contract of os.h on Linux, for the origin of code and the ends of
+ * stacks. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -13,7 +14,8 @@
 /* Provided by the linker for each shared object and each program. */
 extern const char __ehdr_start[] HIDDEN;
 
-/* In a static program the C library calls malloc for the tables of _dl_find_object before they can be used. */
+/* In a static program the C library calls malloc for the tables of _dl_find_object before they can
+ * be used. */
 static ATOMIC(bool) is_loaded; /* relaxed: other threads start later */
 
 /* In glibc since 2.35, in static programs only if another part refers to it. It takes no lock. */
@@ -72,7 +74,7 @@ static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
   return module->begin < module->end;
 }
 
-/* ---- where the linker cannot be asked ----------------------------------------------------------------------- */
+/* ---- where the linker cannot be asked -------------------------------------------------------- */
 
 enum { NOTED_MAX = 128 };
 RARE_DATA static struct os_module noted[NOTED_MAX];
@@ -158,8 +160,8 @@ bool os_is_after_first_call(uintptr_t instruction) {
   return false;
 }
 #else
-/* The process or the thread ends with that function's result. The instruction is looked up once: there is one of each kind, in the C
- * library, which stays loaded. */
+/* The process or the thread ends with that function's result. The instruction is looked up once:
+ * there is one of each kind, in the C library, which stays loaded. */
 bool os_is_after_first_call(uintptr_t instruction) {
   enum { KINDS = 2 };
   static ATOMIC(uintptr_t) known[KINDS]; /* relaxed: any thread finds the same */

@@ -1,8 +1,9 @@
 /* os_linux_move.c: the contract of os.h on Linux: moving pages, and where a mapping ends.
  *
- * mremap unmaps the target before it checks the source, and either refuses a source that spans two mappings (before Linux 6.17), or moves
- * one mapping after the other and leaves those moved when one fails. A block that was moved once is several mappings. So each mapping is
- * moved by a call of its own: the kernel moves all of one mapping or nothing. */
+ * mremap unmaps the target before it checks the source, and either refuses a source that spans two
+ * mappings (before Linux 6.17), or moves one mapping after the other and leaves those moved when
+ * one fails. A block that was moved once is several mappings. So each mapping is moved by a call of
+ * its own: the kernel moves all of one mapping or nothing. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,8 +15,9 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* A mapping of fewer bytes than this and that part of the moved block is copied: else a block that grows by small steps would become that
- * number of mappings, and each step take as many calls. Copied bytes belong to the target's own mapping. */
+/* A mapping of fewer bytes than this and that part of the moved block is copied: else a block that
+ * grows by small steps would become that number of mappings, and each step take as many calls.
+ * Copied bytes belong to the target's own mapping. */
 enum { MAPPING_MIN_BYTES = 256 << 10, MAPPING_DIVISOR = 256 };
 
 static bool move_mapping(void *target, void *source, size_t bytes) {
@@ -23,8 +25,8 @@ static bool move_mapping(void *target, void *source, size_t bytes) {
   return mremap(source, bytes, bytes, flags, target) == target;
 }
 
-/* Do the pages belong to more than one mapping? Asks the kernel to grow them in place to an impossible size: it answers EFAULT if they
- * do, else another error. */
+/* Do the pages belong to more than one mapping? Asks the kernel to grow them in place to an
+ * impossible size: it answers EFAULT if they do, else another error. */
 static bool span_mappings(char *address, size_t bytes) {
   static ATOMIC(size_t) too_much; /* relaxed: any thread finds the same */
   size_t wanted = load_relaxed(&too_much);
@@ -71,7 +73,8 @@ static bool do_move(char *source, char *target, size_t page_bytes) {
   return is_split && bytes_in_first_mapping(source, 4 * page_bytes) == 2 * page_bytes;
 }
 
-/* Tests on pages of its own: before Linux 5.7 the source does not stay mapped, and emulators support only a part. */
+/* Tests on pages of its own: before Linux 5.7 the source does not stay mapped, and emulators
+ * support only a part. */
 static bool try_to_move(void) {
   size_t page_bytes = os_page_bytes(), bytes = 8 * page_bytes;
   char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +84,8 @@ static bool try_to_move(void) {
   return they_move;
 }
 
-/* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when the target is not mapped there any more. */
+/* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when
+ * the target is not mapped there any more. */
 static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {
   size_t bytes = bytes_in_first_mapping(source, rest);
   if (bytes >= least && move_mapping(target, source, bytes)) return bytes;

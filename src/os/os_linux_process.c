@@ -6,8 +6,8 @@
  *   guest   a thread of another process in the same memory: a child of vfork, or of clone with
  *           CLONE_VM, or a thread that such a child has started
  *
- * A page holds the number of the process whose memory this is: a copy finds 0, a guest another. It is
- * made before the process has a second thread. */
+ * A page holds the number of the process whose memory this is: a copy finds 0, a guest another. It
+ * is made before the process has a second thread. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -20,7 +20,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* ---- threads -------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #if defined(__GLIBC__)
 /* A mutex holds its owner's thread number. */
@@ -54,12 +54,13 @@ uint32_t os_thread_id(void) {
 
 uint32_t os_process_id(void) { return (uint32_t)OS_CALL(SYS_getpid); }
 
-/* A child of vfork runs on its parent's thread-local storage, where the C library keeps the parent's
- * number. So does a child that was cloned without the C library, in memory of its own. */
+/* A child of vfork runs on its parent's thread-local storage, where the C library keeps the
+ * parent's number. So does a child that was cloned without the C library, in memory of its own. */
 static bool has_its_own_number(uint32_t thread_id) {
 #if defined(__GLIBC__)
-  /* glibc tells the kernel where each thread's list of mutexes is (get_robust_list); a child of vfork has none. No
-   * mutex is taken to ask: programs wrap that function, and their wrapper may allocate. */
+  /* glibc tells the kernel where each thread's list of mutexes is (get_robust_list); a child of
+   * vfork has none. No mutex is taken to ask: programs wrap that function, and their wrapper may
+   * allocate. */
   void *list = NULL;
   size_t bytes = 0;
   if (!os_is_confined() && OS_CALL(SYS_get_robust_list, 0, &list, &bytes) == 0) return list;
@@ -73,7 +74,7 @@ uint32_t os_lasting_thread_id(void) {
   return has_its_own_number(thread_id) || !os_is_guest() ? thread_id : os_thread_id_of_libc();
 }
 
-/* ---- copies and guests ------------------------------------------------------------------------------ */
+/* ---- copies and guests ----------------------------------------------------------------------- */
 
 ATOMIC(struct os_mark *) os_mark;
 static void (*settle_copy)(void); /* ordered by os_mark */
@@ -100,8 +101,8 @@ void os_call_settle(void) {
   settle_copy();
 }
 
-/* Another number alone does not prove a guest: the kernel may not have emptied a copy's page, or the
- * process was restored from a file. In both the first thread knows its number. */
+/* Another number alone does not prove a guest: the kernel may not have emptied a copy's page, or
+ * the process was restored from a file. In both the first thread knows its number. */
 bool os_is_guest(void) {
   if (os_is_confined()) return false;
   struct os_mark *mark = load_acquire(&os_mark); /* its content; pairs with os_mark_copies */

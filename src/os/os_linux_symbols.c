@@ -1,4 +1,5 @@
-/* os_linux_symbols.c: the contract of os.h on Linux, where it is about code: call stacks, symbols, the C library's malloc. */
+/* os_linux_symbols.c: the contract of os.h on Linux, where it is about code: call stacks, symbols,
+ * the C library's malloc. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/auxv.h>

@@ -1,6 +1,7 @@
-/* os_linux_time.c: the contract of os.h on Linux: clocks, and the processor that a thread runs on. Both by the functions that the kernel
- * maps into each process (the vDSO), else by a system call. The C library's functions for this are often replaced: by tools that show a
- * program another time. */
+/* os_linux_time.c: the contract of os.h on Linux: clocks, and the processor that a thread runs
+ * on. Both by the functions that the kernel maps into each process (the vDSO), else by a system
+ * call. The C library's functions for this are often replaced: by tools that show a program
+ * another time. */
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>

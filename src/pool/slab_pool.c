@@ -2,7 +2,7 @@
 
 #include "map/commit.h"
 
-/* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------------------------ */
+/* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------- */
 
 /* The most EMPTY slots that one class keeps; more go back to all classes. */
 enum { EMPTY_SLOTS_MAX = 4 };
@@ -72,7 +72,7 @@ uint64_t empty_slabs_bytes(void) {
   return bytes;
 }
 
-/* ---- acquire ----------------------------------------------------------------------------------------- */
+/* ---- acquire --------------------------------------------------------------------------------- */
 
 RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters *counters) {
   struct slot_run run = empty_slabs_pop(class);
@@ -88,10 +88,12 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
   return run;
 }
 
-/* SuperSlabs with foreign mappings in their addresses that one call may meet: it leaves them, and makes a new one; the next call goes on. */
+/* SuperSlabs with foreign mappings in their addresses that one call may meet: it leaves them, and
+ * makes a new one; the next call goes on. */
 enum { OCCUPIED_TRIES = 16 };
 
-/* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */
+/* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system
+ * refuses. */
 RESIDENT static struct superslab *take_from_system(bool is_ahead, struct counters *counters) {
   for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
     struct superslab *clean = slots_take_whole(KIND_CLEAN);
@@ -155,7 +157,7 @@ RESIDENT struct slot_run acquire_slots(unsigned class, enum pool_reach reach,
   return run;
 }
 
-/* ---- release ------------------------------------------------------------------------------------------- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms,
                    struct counters *counters) {

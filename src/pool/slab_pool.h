@@ -6,8 +6,8 @@
  *                                                    EMPTY slot of another class
  *     stage 3   a SuperSlab of those kept, else a clean one, else from the system
  *
- * Lock-free: bit masks and an index of them.  Only metadata growth and the operating system can make
- * a caller wait.  All functions but purges may be called from any thread. */
+ * Lock-free: bit masks and an index of them.  Only metadata growth and the operating system can
+ * make a caller wait.  All functions but purges may be called from any thread. */
 #ifndef HAK_POOL_SLAB_POOL_H
 #define HAK_POOL_SLAB_POOL_H
 
@@ -24,7 +24,8 @@ enum pool_reach {
   POOL_POPULATED = 8 /* if slots have no pages, these are made resident at once */
 };
 
-/* Slots for a slab of the class, the caller's alone; none when none is in reach, or memory is refused. */
+/* Slots for a slab of the class, the caller's alone; none when none is in reach, or memory is
+ * refused. */
 struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct counters *counters);
 
 /* Makes the SuperSlab that is wanted (superslab_want_ahead), wholly free. The helper thread. */

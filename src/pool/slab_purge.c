@@ -3,16 +3,17 @@
 #include "map/commit.h"
 #include "pool/slab_pool.h"
 
-/* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first. A round that has done its share leaves
- * the rest to the next one. */
+/* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first. A
+ * round that has done its share leaves the rest to the next one. */
 static struct {
   size_t below;   /* the rest of the pass; 0: none */
   bool was_found; /* free memory was left, in the pass so far */
 } pass;
 
-/* ---- one SuperSlab ------------------------------------------------------------------------------------- */
+/* ---- one SuperSlab --------------------------------------------------------------------------- */
 
-/* Gives back the pages of these slots, neighbours in one call; returns the slots whose pages are gone. */
+/* Gives back the pages of these slots, neighbours in one call; returns the slots whose pages are
+ * gone. */
 static uint32_t purge_slots(struct purge *purge, struct superslab *superslab, uint32_t dirty) {
   uint32_t purged = 0;
   for (uint32_t rest = dirty, mask; rest; rest &= ~mask) {
@@ -26,8 +27,8 @@ static uint32_t purge_slots(struct purge *purge, struct superslab *superslab, ui
   return purged;
 }
 
-/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings; and one that was refused huge pages gets them only when it
- * is mapped anew. */
+/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings; and one that was
+ * refused huge pages gets them only when it is mapped anew. */
 static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   bool shall_go = purge->give_addresses || os_overcommit_is_strict() ||
                   load_relaxed(&superslab->huge_state) == HUGE_REFUSED;
@@ -107,7 +108,7 @@ void slab_pool_purge(struct purge *purge) {
   pass.was_found |= purge->work_remains;
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static uint64_t dirty_bytes(void) {
   uint64_t bytes = 0;

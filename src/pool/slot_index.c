@@ -2,8 +2,8 @@
 
 #include "map/metadata.h"
 
-/* Nodes of a tree: 8 roots, then level by level their children, 8 of each.  The last level's nodes are SuperSlabs; the
- * others have a word, a byte of it for each child. */
+/* Nodes of a tree: 8 roots, then level by level their children, 8 of each.  The last level's nodes
+ * are SuperSlabs; the others have a word, a byte of it for each child. */
 enum {
   FANOUT = 8,
   ROOTS = 8,
@@ -49,7 +49,7 @@ RESIDENT bool slot_index_covers(size_t chunk) {
 enum { ROOT_CHUNKS = TREE_CHUNKS / ROOTS };
 static size_t roots_in_use(void) { return load_relaxed(&window.frontier_chunk) / ROOT_CHUNKS + 1; }
 
-/* ---- one tree ---------------------------------------------------------------------------------------- */
+/* ---- one tree -------------------------------------------------------------------------------- */
 
 static size_t parent_of(size_t node) { return node / FANOUT - 1; }
 static size_t first_child_of(size_t node) { return (node + 1) * FANOUT; }
@@ -62,8 +62,9 @@ static unsigned in_any_byte(uint64_t word) {
   return (word | word >> 8) & 0xff;
 }
 
-/* All operations on the words, and on `slots`, are seq: a thread that gives a node kinds then looks above, a thread that takes kinds from
- * a word above then looks below, and one of the two sees the other. */
+/* All operations on the words, and on `slots`, are seq: a thread that gives a node kinds then looks
+ * above, a thread that takes kinds from a word above then looks below, and one of the two sees the
+ * other. */
 
 /* Enters these kinds in the words above this node. */
 RESIDENT static void raise(struct tree *tree, size_t node, unsigned kinds) {
@@ -130,7 +131,7 @@ size_t slot_index_find_below(size_t chunk, unsigned kinds) {
   return NO_CHUNK;
 }
 
-/* ---- what SuperSlabs have ------------------------------------------------------------------------------ */
+/* ---- what SuperSlabs have -------------------------------------------------------------------- */
 
 RESIDENT uint32_t usable_slots(void) { return window.hardened_class ? LOWER_SLOTS : ALL_SLOTS; }
 
@@ -159,7 +160,8 @@ RESIDENT void slot_index_note(size_t chunk, const ATOMIC(uint64_t) *slots, uint6
   unsigned gone = noted & ~kinds;
   if (!gone) return;
   lower(tree, node, gone);
-  /* seq: after `lower`; pairs with slots_return and slots_hold, which change the slots before they note them. */
+  /* seq: after `lower`; pairs with slots_return and slots_hold, which change the slots before they
+   * note them. */
   unsigned again = slot_kinds(load_seq(slots)) & gone;
   if (again) raise(tree, node, again);
 }

@@ -25,14 +25,16 @@ static void note_again(const struct superslab *superslab) {
   slot_index_note(superslab->chunk, &superslab->slots, load_seq(&superslab->slots));
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------ */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
-/* Slabs of one slot grow from the bottom of a SuperSlab, longer ones from its top, so that the ones do not cut the others' runs. */
+/* Slabs of one slot grow from the bottom of a SuperSlab, longer ones from its top, so that the ones
+ * do not cut the others' runs. */
 static unsigned choose_run(uint32_t starts, unsigned slot_count) {
   return slot_count == 1 ? lowest_bit(starts) : highest_bit(starts);
 }
 
-/* HAKMEM_HARDEN=1 clears only the ends of a large block when it is freed; another class's blocks have other ends. */
+/* HAKMEM_HARDEN=1 clears only the ends of a large block when it is freed; another class's blocks
+ * have other ends. */
 COLD static void wipe(const struct superslab *superslab, uint32_t mask) {
   uintptr_t address = chunk_address(superslab->chunk) + lowest_bit(mask) * GRANULE_BYTES;
   memset((void *)address, 0,
@@ -107,20 +109,21 @@ RESIDENT struct superslab *slots_take_whole(unsigned kind) {
 }
 
 uint64_t slots_hold(struct superslab *superslab, uint32_t mask) {
-  /* acquire (seq): as in take_run_of; seq: before the index, as runs of a whole SuperSlab may be left. */
+  /* acquire (seq): as in take_run_of; seq: before the index, as runs of a whole SuperSlab may be
+   * left. */
   uint64_t before = fetch_and_seq(&superslab->slots, ~(uint64_t)mask);
   note_change(superslab, before, before & ~(uint64_t)mask);
   uint32_t held = slots_unused(before) & mask;
   return held | slots_as_dirty(held & slots_dirty(before));
 }
 
-/* ---- returning --------------------------------------------------------------------------------------- */
+/* ---- returning ------------------------------------------------------------------------------- */
 
 void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged) {
   uint64_t change =
       mask - slots_as_dirty(purged); /* no carry: they are not UNUSED, and these are dirty */
-  /* seq: all writes about the slots before the bits (pairs with take_run_of), and the bits before the look at the index (pairs with
-   * slot_index_note). */
+  /* seq: all writes about the slots before the bits (pairs with take_run_of), and the bits before
+   * the look at the index (pairs with slot_index_note). */
   uint64_t before = fetch_add_seq(&superslab->slots, change);
   ASSERT(!(slots_unused(before) & mask) && !(purged & ~slots_dirty(before)));
   note_change(superslab, before, before + change);

@@ -20,7 +20,8 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
   return record;
 }
 
-/* The first touch makes all pages of this SuperSlab resident: so all count, and unused ones go back by age. */
+/* The first touch makes all pages of this SuperSlab resident: so all count, and unused ones go back
+ * by age. */
 static NOINLINE void touch_all_slots(struct superslab *superslab) {
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   ASSERT(!slots_dirty(load_relaxed(&superslab->slots)));
@@ -35,7 +36,8 @@ static NOINLINE void touch_all_slots(struct superslab *superslab) {
   purge_want();
 }
 
-/* A process that holds 64 MiB will use up another SuperSlab: then a huge page is less work, and wastes 3 % at most. */
+/* A process that holds 64 MiB will use up another SuperSlab: then a huge page is less work, and
+ * wastes 3 % at most. */
 #define HUGE_FROM_BYTES ((uint64_t)64 << 20)
 
 ATOMIC(bool) superslab_is_wanted;
@@ -46,7 +48,8 @@ void superslab_want_ahead(void) {
   if (load_seq(&purge_helper_waits) != PURGE_REST_NONE) purge_wake();
 }
 
-/* Where there is a helper thread, calls leave huge pages to it. A hard limit counts memory that is made ahead. */
+/* Where there is a helper thread, calls leave huge pages to it. A hard limit counts memory that is
+ * made ahead. */
 static bool leaves_it_to_helper(bool is_ahead) {
   return !is_ahead && load_relaxed(&purge_has_helper) && !limits.hard_bytes;
 }
@@ -69,7 +72,8 @@ RESIDENT static void settle_huge(struct superslab *superslab, bool is_just_mappe
   }
 }
 
-/* Hardened mode closes the other slots. Where the system refuses they are open, and still unused. */
+/* Hardened mode closes the other slots. Where the system refuses they are open, and still
+ * unused. */
 RESIDENT static void note_mapped(struct superslab *superslab) {
   if (UNLIKELY(usable_slots() != ALL_SLOTS))
     os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);

@@ -6,7 +6,7 @@
 #include "report/report.h"
 #include "stack/unwind.h"
 
-/* ---- on and off ------------------------------------------------------------------------------------------------- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 static bool has_tracers(void) {
   struct profile_word now = profile_word_parts(load_relaxed(&profile_control.word));
@@ -18,7 +18,8 @@ static bool is_asked_for(uint64_t now_ms) {
   return load_relaxed(&profile_control.flags) & PROFILE_ON && (!lease_ms || now_ms < lease_ms);
 }
 
-/* The state that R adapts by, as of the last adaptation; written by the thread that advances window_ms. */
+/* The state that R adapts by, as of the last adaptation; written by the thread that advances
+ * window_ms. */
 static struct {
   ATOMIC(uint64_t) window_ms;
   ATOMIC(uint64_t) samples;
@@ -27,8 +28,8 @@ static struct {
   ATOMIC(int64_t) credit_ns; /* the time that sampling may use, less the time used */
 } adapting;
 
-/* Sampling may use 1/200 of the process's processor time, or 1/1000 of one processor where that is more, since a program that mostly
- * sleeps leaks as well; and FIRST_CREDIT_NS at the start. */
+/* Sampling may use 1/200 of the process's processor time, or 1/1000 of one processor where that is
+ * more, since a program that mostly sleeps leaks as well; and FIRST_CREDIT_NS at the start. */
 enum { COST_DIVISOR = 200, IDLE_DIVISOR = 1000, FIRST_CREDIT_NS = 1000000, NS_PER_MS = 1000000 };
 
 static void begin(uint64_t now_ms) {
@@ -93,7 +94,8 @@ void profile_start(void) {
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }
 
-/* Advances the generation, as a tool does by writing single bytes. A tracer's semaphores lie in the same word. */
+/* Advances the generation, as a tool does by writing single bytes. A tracer's semaphores lie in the
+ * same word. */
 static void announce(void) {
   uint64_t word = load_relaxed(&profile_control.word);
   struct profile_word next;
@@ -130,7 +132,7 @@ void profile_after_fork(void) {
   profile_keep();
 }
 
-/* ---- R ---------------------------------------------------------------------------------------------------------- */
+/* ---- R --------------------------------------------------------------------------------------- */
 
 static uint64_t clamp(uint64_t period_bytes) {
   if (period_bytes < PROFILE_PERIOD_MIN) return PROFILE_PERIOD_MIN;
@@ -154,13 +156,15 @@ static uint64_t growth(ATOMIC(uint64_t) *last, uint64_t now) {
   return now - before;
 }
 
-/* An interactive tool may ask for more than half a percent of processor time; the samples grow in proportion. */
+/* An interactive tool may ask for more than half a percent of processor time; the samples grow in
+ * proportion. */
 static unsigned scale(void) {
   unsigned percent = load_relaxed(&profile_control.cost_percent);
   return percent ? 2 * (percent < 100 ? percent : 100) : 1;
 }
 
-/* The time that sampling used in this window as a multiple of what it may use; above 1 only when no credit is left. */
+/* The time that sampling used in this window as a multiple of what it may use; above 1 only when no
+ * credit is left. */
 static double cost(uint64_t elapsed_ms) {
   uint64_t spent_ns = growth(&adapting.sampling_ns, load_relaxed(&profile_state.sampling_ns));
   uint64_t used_ms = growth(&adapting.processor_ms, os_processor_ms());
@@ -197,7 +201,7 @@ void profile_adapt(uint64_t now_ms) {
   store_relaxed(&profile_state.period_bytes, clamp((uint64_t)period));
 }
 
-/* ---- the rest --------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 unsigned profile_depth(void) {
   unsigned depth = load_relaxed(&profile_control.stack_depth);

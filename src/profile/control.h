@@ -7,14 +7,15 @@
 /* Applies HAKMEM_PROFILE; called once, when the options have been read. */
 void profile_start(void);
 
-/* Applies HAKMEM_KEEPER: the process's memory can be read after its end. Called at load, since it may allocate (dlsym does in static
- * programs). */
+/* Applies HAKMEM_KEEPER: the process's memory can be read after its end. Called at load, since it
+ * may allocate (dlsym does in static programs). */
 void profile_keep(void);
 /* In a forked child: starts the child's own keeper, and ends its trace. */
 void profile_after_fork(void);
 
-/* Switches a profile on for the program itself, with this R (0: adaptive) and without an end, or off. False where profiles are refused.
- * Any thread; the caller notifies the others (cache/divert.h). */
+/* Switches a profile on for the program itself, with this R (0: adaptive) and without an end, or
+ * off. False where profiles are refused. Any thread; the caller notifies the others
+ * (cache/divert.h). */
 bool profile_ask(bool is_on, uint64_t period_bytes);
 
 /* Whether samples are to be taken now; notes a change since the last look of any thread. */

@@ -1,10 +1,14 @@
-/* lives.h: the last samples that were freed, each with its whole life, for a tool that reads them while the program runs.
+/* lives.h: the last samples that were freed, each with its whole life, for a tool that reads them
+ * while the program runs.
  *
- *   a thread   takes a number, which leads to a place; writes the life; the place's turn is the number + 1 then
- *   the tool   reads places up to `taken`, and `taken` again: a life whose place came round meanwhile, or never became whole, is missing
+ *   a thread   takes a number, which leads to a place; writes the life; the place's turn is the
+ *              number + 1 then
+ *   the tool   reads places up to `taken`, and `taken` again: a life whose place came round
+ *              meanwhile, or never became whole, is missing
  *
- * Law: a place belongs to the thread that has made its turn LIFE_BUSY. One that is interrupted there, for good even, keeps a place: lives
- * whose numbers lead to it are missing. No thread waits. */
+ * Law: a place belongs to the thread that has made its turn LIFE_BUSY. One that is interrupted
+ * there, for good even, keeps a place: lives whose numbers lead to it are missing. No thread
+ * waits. */
 #ifndef HAK_PROFILE_LIVES_H
 #define HAK_PROFILE_LIVES_H
 

@@ -6,7 +6,8 @@
 
 enum { MANTISSA_BITS = 52, EXPONENT_BIAS = 1023 };
 
-/* number = m * 2^k with m in [√½, √2); ln m = 2 (t + t³/3 + t⁵/5 + …) with t = (m − 1) / (m + 1), |t| < 0.172. */
+/* number = m * 2^k with m in [√½, √2); ln m = 2 (t + t³/3 + t⁵/5 + …) with t = (m − 1) / (m + 1),
+ * |t| < 0.172. */
 double natural_log(double number) {
   static const double ln_2 = 0.69314718055994530942;
   uint64_t bits;

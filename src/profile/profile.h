@@ -1,20 +1,23 @@
-/* profile.h: heap profiles, switched on from outside: the control record that a tool writes, and the state that the process publishes.
+/* profile.h: heap profiles, switched on from outside: the control record that a tool writes, and
+ * the state that the process publishes.
  *
  *   the tool                                        a thread of the program
  *     control.flags, lease_ms, …    written           slow path, or a free after the poke: word changed?
  *     control.generation            written last      its heap's magazines are armed, or disarmed
  *     heap.poke of each heap := 0xFF                  heap.profile_generation := what it has seen
- *     off: state.status, ended_ms                     noted already: the next profile is a new one even if all threads sleep
+ *     off: state.status, ended_ms                     noted already: the next profile is a new
+ *                                                     one even if all threads sleep
  *
- * The tool writes bytes, through /proc/PID/mem; no code is injected. Law: the process works with any content of the control record:
- * each field is read once for a use, and bounded there.  docs/decisions/0035. */
+ * The tool writes bytes, through /proc/PID/mem; no code is injected. Law: the process works with
+ * any content of the control record: each field is read once for a use, and bounded there.
+ * docs/decisions/0035. */
 #ifndef HAK_PROFILE_PROFILE_H
 #define HAK_PROFILE_PROFILE_H
 
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-/* ---- written by the tool -------------------------------------------------------------------------------- */
+/* ---- written by the tool --------------------------------------------------------------------- */
 
 /* In flags; all other bits are ignored. */
 enum {
@@ -22,7 +25,8 @@ enum {
   PROFILE_LIVES = 2 /* samples that are freed are kept, too (profile/lives.h) */
 };
 
-/* The word that a slow path compares with its last look. Kernel and tool change single bytes of it. */
+/* The word that a slow path compares with its last look. Kernel and tool change single bytes of
+ * it. */
 struct profile_word {
   uint16_t alloc_semaphore, free_semaphore; /* tracers that follow probes (profile/recording.c) */
   uint8_t generation;                       /* the control record has changed: written last */
@@ -42,7 +46,8 @@ struct profile_control {
   ATOMIC(uint8_t) purge_request;       /* a number: at each change free memory is purged once */
   ATOMIC(uint8_t) cost_percent;        /* percent of processor time that sampling may use; 0: 0.5 */
   ATOMIC(uint64_t) trace_lease_ms; /* likewise: all events are recorded until then; 0: none are */
-  /* How samples find functions of Python (struct python_recipe of stack/unwind_python.h); 0: they do not. */
+  /* How samples find functions of Python (struct python_recipe of stack/unwind_python.h); 0: they
+   * do not. */
   ATOMIC(uint64_t) python_code_type;
   ATOMIC(uint64_t) python_thread;
   ATOMIC(uint64_t) python_frame;
@@ -73,7 +78,7 @@ enum {
 #define PROFILE_PERIOD_MIN UINT64_C(64)
 #define PROFILE_PERIOD_MAX (UINT64_C(1) << 46)
 
-/* ---- published by the process ---------------------------------------------------------------------------- */
+/* ---- published by the process ---------------------------------------------------------------- */
 
 enum profile_status {
   PROFILE_IS_OFF,
@@ -110,21 +115,23 @@ extern struct profile_state profile_state;
 
 INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == PROFILE_IS_ON; }
 
-/* ---- the tables' memory ------------------------------------------------------------------------------------ */
+/* ---- the tables' memory ---------------------------------------------------------------------- */
 
-/* The tables' bound: PROFILE_TABLE_BYTES and about a thousandth of the process's memory. With the rest of a profile (the cache of
- * rules, the bitmaps of sampled slabs) it is 8 MiB and that thousandth. */
+/* The tables' bound: PROFILE_TABLE_BYTES and about a thousandth of the process's memory. With the
+ * rest of a profile (the cache of rules, the bitmaps of sampled slabs) it is 8 MiB and that
+ * thousandth. */
 #define PROFILE_TABLE_BYTES ((uint64_t)7 << 20)
 #define PROFILE_TABLE_DIVISOR 1024
 
 /* Samples may take 5/8 of it; all others the rest. */
 enum profile_table { TABLE_SAMPLES, TABLE_SITES, TABLE_FRAMES, TABLE_LIVES, TABLE_COUNT };
 
-/* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one that another thread has put there first.
- * NULL beyond that bound or without memory. */
+/* Puts a zeroed piece of a table, never freed, in the place of `before`; returns it, or the one
+ * that another thread has put there first. NULL beyond that bound or without memory. */
 void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *before,
                          size_t bytes);
-/* The table of samples has a share of its own: others may also be below (eighths - 2) / 16 of the bound. */
+/* The table of samples has a share of its own: others may also be below (eighths - 2) / 16 of the
+ * bound. */
 bool profile_tables_are_below(unsigned eighths);
 
 #endif

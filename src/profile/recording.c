@@ -10,12 +10,14 @@
 #include "stack/unwind.h"
 #include "stack/unwind_python.h"
 
-/* ---- where tracers can see samples: USDT probes as OpenTelemetry names them ------------------------------------------
+/* ---- where tracers can see samples: USDT probes as OpenTelemetry names them
+ * ------------------------------------------
  *
  *   otel_memory:alloc(ptr, size, weighted_bytes)     otel_memory:free(ptr)
  *
- * Each is one nop and a note in the file. Their semaphores are in the control record, so that a tracer that raises one switches sampling
- * on: a slow path that compares the record's word sees it. */
+ * Each is one nop and a note in the file. Their semaphores are in the control record, so that a
+ * tracer that raises one switches sampling on: a slow path that compares the record's word sees
+ * it. */
 
 _Static_assert(offsetof(struct profile_control, parts) == 0 &&
                    offsetof(struct profile_word, alloc_semaphore) == 0 &&
@@ -31,7 +33,7 @@ NOINLINE static void probe_free(const void *block) {
   PROBE_1("otel_memory", "free", "profile_control+2", block);
 }
 
-/* ---- samples ---------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* In a slab that a block may be live in: its pages stay, whatever another thread frees. */
 static bool is_in_slab(uintptr_t address) {
@@ -85,8 +87,8 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   return false;
 }
 
-/* The time taken, at most that of a sample: a thread that was preempted, or waited for a page, did not use a processor meanwhile, and R
- * would rise a thousandfold for it on a loaded machine. */
+/* The time taken, at most that of a sample: a thread that was preempted, or waited for a page, did
+ * not use a processor meanwhile, and R would rise a thousandfold for it on a loaded machine. */
 static uint64_t cost_ns(uint64_t began_ns) {
   enum { MOST_NS = 20000 };
   uint64_t elapsed_ns = os_now_ns() - began_ns;

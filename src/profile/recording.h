@@ -13,8 +13,8 @@ struct recorded_block {
   int coins; /* as samples_throw_coins says */
 };
 
-/* Records a live block as a sample. False when the sample could not be kept: the block has none then. Any thread, outside of all
- * latches. */
+/* Records a live block as a sample. False when the sample could not be kept: the block has none
+ * then. Any thread, outside of all latches. */
 bool recording_add(struct sampler *sampler, const struct recorded_block *recorded);
 /* Counts a sample as lost: its block would not be found when it is freed. */
 void recording_lose(void);

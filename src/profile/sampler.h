@@ -1,14 +1,17 @@
 /* sampler.h: which of a thread's allocations are samples.
  *
- *   distance ~ exponential, of mean R bytes      counted down by the size of each block;  the one that crosses 0 is a sample
+ *   distance ~ exponential, of mean R bytes      counted down by the size of each block;  the
+ *                                                one that crosses 0 is a sample
  *
- * So a block of S bytes is one with probability p = 1 − e^(−S/R), independent of the past.  R may change while the next sample is not
- * known yet: the distance is drawn anew then, which keeps all expectations.
+ * So a block of S bytes is one with probability p = 1 − e^(−S/R), independent of the past.  R may
+ * change while the next sample is not known yet: the distance is drawn anew then, which keeps all
+ * expectations.
  *
- * Small blocks are counted in lots, of one class each, before they are handed out: a magazine says how many malloc may pop without
- * asking, and whether the next one is a sample then.  Law: a thread's actions before a sample do not depend on the sample's place in a
- * lot, or on whether there is one. So a lot that is no longer wanted is dropped as it is, and the thread checks the lease and R once
- * `unlooked` bytes are used up, before it draws the next lot. */
+ * Small blocks are counted in lots, of one class each, before they are handed out: a magazine says
+ * how many malloc may pop without asking, and whether the next one is a sample then.  Law: a
+ * thread's actions before a sample do not depend on the sample's place in a lot, or on whether
+ * there is one. So a lot that is no longer wanted is dropped as it is, and the thread checks the
+ * lease and R once `unlooked` bytes are used up, before it draws the next lot. */
 #ifndef HAK_PROFILE_SAMPLER_H
 #define HAK_PROFILE_SAMPLER_H
 
@@ -31,7 +34,8 @@ void sampler_stop(struct sampler *sampler);
 /* Draws anew if the period has changed; true when it has: lots are void then. */
 bool sampler_follow(struct sampler *sampler);
 
-/* Counts a lot of blocks while a profile is on: `most`, or fewer if one of them is a sample, which is then the last. */
+/* Counts a lot of blocks while a profile is on: `most`, or fewer if one of them is a sample, which
+ * is then the last. */
 struct sampler_lot {
   unsigned blocks;
   bool has_sample;

@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 
-/* ---- places --------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* The hash's highest bits choose the bucket, its lowest the segment. */
 enum {
@@ -72,13 +72,13 @@ static struct place find(uintptr_t address) {
   return place;
 }
 
-/* ---- halving ---------------------------------------------------------------------------------------------------- */
+/* ---- halving --------------------------------------------------------------------------------- */
 
 enum { HALVINGS_MAX = 62 }; /* more than a process can reach */
 
-/* How often the table was found full, less the times taken back since. One of 2^thinning new samples is kept, or the table would hold
- * the youngest alone; samples in the table throw their missing coins when their place is wanted, so that no thread ever walks through
- * it. */
+/* How often the table was found full, less the times taken back since. One of 2^thinning new
+ * samples is kept, or the table would hold the youngest alone; samples in the table throw their
+ * missing coins when their place is wanted, so that no thread ever walks through it. */
 static ATOMIC(uint32_t) thinning;
 static ATOMIC(uint64_t) samples_then;
 
@@ -95,7 +95,8 @@ static uint32_t thinning_now(void) {
   return now;
 }
 
-/* Called when the table is full of samples that have thrown `seen` coins: from now on each throws one more. */
+/* Called when the table is full of samples that have thrown `seen` coins: from now on each throws
+ * one more. */
 static void thin(uint32_t seen) {
   if (seen >= HALVINGS_MAX) return;
   /* acq_rel: orders nothing; of threads that see it at once one goes on. */
@@ -109,7 +110,8 @@ static bool survives(uint64_t coins, uint64_t *random) {
   return !coins || !(mix_bits(random_next(random)) >> (64 - coins));
 }
 
-/* A thread that frees the block meanwhile comes first, or finds no sample, or one that counts more. */
+/* A thread that frees the block meanwhile comes first, or finds no sample, or one that counts
+ * more. */
 static bool throw_coins(ATOMIC(uint64_t) *place, uint64_t halvings, uint64_t *random) {
   uint64_t key = load_relaxed(place), thrown = key >> SAMPLE_HALVINGS_SHIFT;
   if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY || thrown >= halvings) return false;
@@ -133,7 +135,7 @@ static bool make_room(uint64_t hash, uint64_t halvings, uint64_t *random) {
   return has_room;
 }
 
-/* ---- samples ---------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 int samples_throw_coins(uint64_t *random) {
   uint32_t coins = thinning_now();
@@ -172,7 +174,8 @@ bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *
   return true;
 }
 
-/* The key is busy meanwhile: threads that throw coins skip it, and if its thread never goes on a place is lost. */
+/* The key is busy meanwhile: threads that throw coins skip it, and if its thread never goes on a
+ * place is lost. */
 bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
                     unsigned *halvings) {
   struct place place = find(address);

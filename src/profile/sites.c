@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "profile/poisson.h"
 
-/* ---- frames ---------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 enum { CHUNK_FRAMES = 8190 };
 struct frame_chunk {
@@ -27,7 +27,7 @@ static uintptr_t *take_frames(size_t count) {
   }
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* acquire: the zeroes in it; pairs with profile_make_piece. */
 static struct site_segment *segment_if_any(unsigned number) {
@@ -57,7 +57,7 @@ static uint32_t take_number(void) {
   return (uint32_t)next;
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------------------------ */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 enum { ROWS = 4096 };
 RARE_DATA static ATOMIC(uint32_t) rows[ROWS]; /* the first site of each hash row; 0: none */
@@ -125,7 +125,7 @@ bool sites_have_room(const uintptr_t *frames, size_t count, bool is_complete, un
   return find(load_acquire(&rows[hash % ROWS]), 0, hash, frames, count);
 }
 
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 static void add_real(ATOMIC(uint64_t) *sum, double value) {
   uint64_t before = load_relaxed(sum);
@@ -155,8 +155,8 @@ void sites_note_allocated(const struct profile_sample *sample) {
   if (site) add(&site->allocated, sample, 0);
 }
 
-/* A counter that stays at its maximum misleads less than one that wraps around: with R = 64 some sites free 2^32 samples in an hour.
- * Fewer threads than LEFT_OUT can add at once. */
+/* A counter that stays at its maximum misleads less than one that wraps around: with R = 64 some
+ * sites free 2^32 samples in an hour. Fewer threads than LEFT_OUT can add at once. */
 static void add_one(ATOMIC(uint32_t) *count) {
   enum { LEFT_OUT = 1 << 16 };
   if (LIKELY(load_relaxed(count) < UINT32_MAX - LEFT_OUT)) fetch_add_relaxed(count, 1);

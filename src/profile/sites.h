@@ -1,8 +1,9 @@
 /* sites.h: the call stacks of samples, each kept once, with the weights allocated and freed there.
  *
- * A site's number leads to its record: segment number / SEGMENT_SITES, place number % SEGMENT_SITES.  Sites are never removed.  Weights
- * are sums over samples: each stands for S/p bytes and 1/p blocks, with p = 1 − e^(−S/R) (profile/poisson.h), twice that for each
- * halving.  Lock-free. */
+ * A site's number leads to its record: segment number / SEGMENT_SITES, place number %
+ * SEGMENT_SITES.  Sites are never removed.  Weights are sums over samples: each stands for S/p
+ * bytes and 1/p blocks, with p = 1 − e^(−S/R) (profile/poisson.h), twice that for each halving.
+ * Lock-free. */
 #ifndef HAK_PROFILE_SITES_H
 #define HAK_PROFILE_SITES_H
 
@@ -53,7 +54,8 @@ struct site_segment {
 /* The site of a stack, made when it is new; SITE_LOST when there is no memory. */
 uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complete);
 struct profile_site *sites_record(uint32_t site);
-/* For stacks of which a program may make any number, as with code that it compiles: whether it is known, or less of the room is taken. */
+/* For stacks of which a program may make any number, as with code that it compiles: whether it is
+ * known, or less of the room is taken. */
 bool sites_have_room(const uintptr_t *frames, size_t count, bool is_complete, unsigned eighths);
 
 void sites_note_allocated(const struct profile_sample *sample);

@@ -1,20 +1,26 @@
-/* trace_ring.h: a thread's last allocations and frees, for a tool that reads them while the program runs.
+/* trace_ring.h: a thread's last allocations and frees, for a tool that reads them while the program
+ * runs.
  *
  *   the thread   words, then `written`        the tool   `written`, the words, then `read`
  *
- * A word has 32 bits: an operation in its lowest 3, and what it says. Those before an event tell what is not as it was:
+ * A word has 32 bits: an operation in its lowest 3, and what it says. Those before an event tell
+ * what is not as it was:
  *
- *   CLOCK    eight words of 29 bits, lowest bits first: three of cpu_ticks, three of CLOCK_MONOTONIC in nanoseconds, the number of
- *            events that had no room, and the thread
+ *   CLOCK    eight words of 29 bits, lowest bits first: three of cpu_ticks, three of
+ *            CLOCK_MONOTONIC in nanoseconds, the number of events that had no room, and the
+ *            thread
  *   TIME     of the events after it, in ticks since the last CLOCK
  *   REGION   the addresses' bits from 32 on
- *   SIZE     of the next event: 27 bits of the bytes, of the bytes above them, or log2 of the alignment, as the 2 bits above say
- *   TAKE     bits 3 to 31 of the address. Without a SIZE the bytes are those of the last TAKE with the same bits 16 to 21: of the same
- *            slab, mostly
- *   FREE     the address                            RESIZE   the address: of a block that stays where it is; with a SIZE of 0: realloc
- *                                                   is to move it, by a TAKE and a FREE that follow
+ *   SIZE     of the next event: 27 bits of the bytes, of the bytes above them, or log2 of the
+ *            alignment, as the 2 bits above say
+ *   TAKE     bits 3 to 31 of the address. Without a SIZE the bytes are those of the last TAKE
+ *            with the same bits 16 to 21: of the same slab, mostly
+ *   FREE     the address
+ *   RESIZE   the address: of a block that stays where it is; with a SIZE of 0: realloc is to move
+ *            it, by a TAKE and a FREE that follow
  *
- * Law: nothing between `read` and `written` is overwritten: without room events are counted, and the number is written once there is. */
+ * Law: nothing between `read` and `written` is overwritten: without room events are counted, and
+ * the number is written once there is. */
 #ifndef HAK_PROFILE_TRACE_RING_H
 #define HAK_PROFILE_TRACE_RING_H
 
@@ -58,14 +64,15 @@ struct trace_ring {
 struct trace_ring *trace_ring_make(void);
 /* Begins the events of a thread. False without memory. */
 bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id);
-/* Nothing is recorded now: gives the pages of its words back once the tool has read them, or where `is_left` says that none will. */
+/* Nothing is recorded now: gives the pages of its words back once the tool has read them, or where
+ * `is_left` says that none will. */
 void trace_ring_rest(struct trace_ring *ring, bool is_left);
 
 /* By the ring's thread. True now and then: the thread is to look whether it is still recorded. */
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment);
 bool trace_ring_resize(struct trace_ring *ring, uintptr_t address, size_t size);
 
-/* ---- the usual event ---------------------------------------------------------------------------------------------- */
+/* ---- the usual event ------------------------------------------------------------------------- */
 
 /* Events of 1 to 3 us have one TIME. */
 enum { TRACE_TIME_SHIFT = CPU_TICKS_SHIFT, TRACE_EXACT_WORDS = 8, TRACE_WORDS_A_CLOCK = 4 };
@@ -102,9 +109,10 @@ INLINE bool trace_ring_free(struct trace_ring *ring, uintptr_t address) {
   return trace_ring_put(ring, TRACE_FREE, address, 0, cpu_ticks());
 }
 
-/* A small block of the thread's magazine. While many events share a TIME, three of four such blocks take it without reading the clock,
- * which costs as much as all else: after a pause they seem to come too early, but not before the block's last free, which this thread
- * or its last refill saw. */
+/* A small block of the thread's magazine. While many events share a TIME, three of four such
+ * blocks take it without reading the clock, which costs as much as all else: after a pause they
+ * seem to come too early, but not before the block's last free, which this thread or its last
+ * refill saw. */
 INLINE bool trace_ring_take_cached(struct trace_ring *ring, uintptr_t address, size_t size) {
   uint64_t at = load_relaxed(&ring->written);
   bool is_exact = at < ring->exact_until || at % TRACE_WORDS_A_CLOCK == 0;

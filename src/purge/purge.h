@@ -1,7 +1,8 @@
 /* purge.h: one round of giving memory back by age, and when the next one is due.
  *
- * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page fault; memory unused for that long goes
- * back to the operating system. Rounds are started by slow paths that find one due (or by the helper thread), by one thread at a time. */
+ * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page
+ * fault; memory unused for that long goes back to the operating system. Rounds are started by slow
+ * paths that find one due (or by the helper thread), by one thread at a time. */
 #ifndef HAK_PURGE_PURGE_H
 #define HAK_PURGE_PURGE_H
 
@@ -13,7 +14,8 @@ struct purge {
   uint32_t now_ms;        /* coarse clock, truncated */
   uint32_t decay_ms;      /* free memory of at least this age goes; 0: everything free */
   uint32_t page_decay_ms; /* the same for pages inside slabs */
-  /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone decides. */
+  /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone
+   * decides. */
   uint64_t idle_bytes, room_bytes, wanted_bytes;
   size_t early_run_bytes; /* the least neighbouring pages of a slab in use that go early */
   uint64_t end_ns;        /* the round's end, by the clock; 0: unbounded */
@@ -29,14 +31,17 @@ struct purge {
 /* A system call, and a look at a slab in use, cost as much as to give these bytes back. */
 enum { PURGE_CALL_BYTES = 16 << 10, PURGE_SLAB_BYTES = 512 };
 
-/* The most slabs in use that a step of a round, or any other visit by a thread of the program, scans: 100 ns each and more. */
+/* The most slabs in use that a step of a round, or any other visit by a thread of the program,
+ * scans: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
 
-/* The least time between two rounds, or two questions for the processor time: a few ticks of the coarse clock. */
+/* The least time between two rounds, or two questions for the processor time: a few ticks of the
+ * coarse clock. */
 enum { PURGE_LEAST_MS = 10 };
 
-/* The time of a step on a thread of the program; with the system call begun before its end that is less than a millisecond. Less time
- * would be too little for a program that frees blocks of some MiB and then does nothing. */
+/* The time of a step on a thread of the program; with the system call begun before its end that is
+ * less than a millisecond. Less time would be too little for a program that frees blocks of some
+ * MiB and then does nothing. */
 #define PURGE_STEP_NS UINT64_C(800000)
 
 /* Purges at any age, without bounds. */
@@ -44,7 +49,8 @@ enum { PURGE_LEAST_MS = 10 };
 
 INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_left; }
 
-/* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are counted, too.) */
+/* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are
+ * counted, too.) */
 INLINE bool purge_is_bounded(const struct purge *purge) {
   return purge->end_ns || purge->calls_left < SIZE_MAX / 2;
 }
@@ -95,8 +101,8 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
   if (purge->end_ns && os_now_ns() >= purge->end_ns) purge->calls_left = 0;
 }
 
-/* Whether there is memory to give back. WANTED: a thread has freed memory into the pool since the last round found nothing left; ARMED:
- * the time of the next round has been set since. */
+/* Whether there is memory to give back. WANTED: a thread has freed memory into the pool since the
+ * last round found nothing left; ARMED: the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
 /* The helper thread runs: rounds by age are left to it. */
@@ -110,15 +116,17 @@ INLINE void purge_wake(void) {
   os_wake_one(&purge_helper_waits);
 }
 
-/* After the state was changed from NONE (seq): pairs with `rest` in reclaim/helper.c, which announces itself before it reads the state. */
+/* After the state was changed from NONE (seq): pairs with `rest` in reclaim/helper.c, which
+ * announces itself before it reads the state. */
 INLINE void purge_wake_helper(void) {
   if (load_seq(&purge_helper_waits) == PURGE_REST_UNTIL_WANTED) purge_wake();
 }
 
 INLINE void purge_want(void) {
   uint32_t none = PURGE_NONE;
-  /* The load keeps the shared line clean. seq: after the freed memory can be found; pairs with the store of NONE in run_round, which
-   * comes before it looks. Relaxed, aarch64 would read the state first, and a last free might wait for the next one. */
+  /* The load keeps the shared line clean. seq: after the freed memory can be found; pairs with the
+   * store of NONE in run_round, which comes before it looks. Relaxed, aarch64 would read the state
+   * first, and a last free might wait for the next one. */
   if (LIKELY(load_seq(&purge_state) != PURGE_NONE)) return;
   if (cas_strong_seq(&purge_state, &none, PURGE_WANTED)) purge_wake_helper();
 }

@@ -12,7 +12,8 @@ static ATOMIC(int64_t) balance;
 static ATOMIC(uint64_t) earned_ms; /* processor time that is in the balance */
 static ATOMIC(uint64_t) refaulted; /* totals.refaulted_bytes that are in it */
 
-/* The kernel sums up the time of all threads, 60 ns for each: with a thousand that exceeds the savings. So it is rarely asked for. */
+/* The kernel sums up the time of all threads, 60 ns for each: with a thousand that exceeds the
+ * savings. So it is rarely asked for. */
 static int64_t earn(void) {
   static ATOMIC(uint64_t) asked_at_ms; /* by the clock */
   uint64_t clock_ms = os_now_coarse_ms();

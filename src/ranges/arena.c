@@ -2,10 +2,11 @@
 
 #include <string.h>
 
-/* Ranges checked in the bin of the wanted size itself, where not every range fits; and, for an alignment, in all bins before those in
- * which every range fits. */
+/* Ranges checked in the bin of the wanted size itself, where not every range fits; and, for an
+ * alignment, in all bins before those in which every range fits. */
 enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };
-/* Ranges checked for a place by age; if none of them fits, the range counts as younger than it is. */
+/* Ranges checked for a place by age; if none of them fits, the range counts as younger than it
+ * is. */
 enum { AGE_PROBES = 16 };
 
 RARE_DATA struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
@@ -26,7 +27,7 @@ RESIDENT uint64_t arenas_bytes_of(enum range_kind kind) {
 
 uint64_t arenas_bytes_set_aside(void) { return load_relaxed(&granules_set_aside) << GRANULE_SHIFT; }
 
-/* ---- laws ----------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 bool range_is_valid(size_t first) {
   const struct range *head = range_record_if_any(first);
@@ -87,7 +88,7 @@ RESIDENT void arena_unlock(struct arena *arena) {
   lock_give(&arena->lock);
 }
 
-/* ---- sets ----------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 RESIDENT unsigned bin_of(size_t granules) {
   if (granules <= EXACT_BINS) return (unsigned)granules - 1;
@@ -110,7 +111,8 @@ static bool is_younger(uint32_t at, uint32_t stamp_ms) {
   return (int32_t)(range_record(at)->info.stamp_ms - stamp_ms) > 0;
 }
 
-/* The youngest range that is at least as old as `info`, or NO_RANGE. A range freed just now goes last. Only DIRTY ranges' age matters. */
+/* The youngest range that is at least as old as `info`, or NO_RANGE. A range freed just now goes
+ * last. Only DIRTY ranges' age matters. */
 RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
                                       enum range_kind kind) {
   uint32_t at = set->youngest;
@@ -130,8 +132,8 @@ static uint32_t *link_from_younger(struct range_set *set, uint32_t younger) {
   return younger == NO_RANGE ? &set->youngest : &range_record(younger)->older;
 }
 
-/* Changes the sum once per change of the set, by the final difference: a concurrent reader does not miss a range that only moves to
- * another place.
+/* Changes the sum once per change of the set, by the final difference: a concurrent reader does not
+ * miss a range that only moves to another place.
  *
  * Its place by age is after `older`. */
 RESIDENT static void list_behind(struct arena *arena, size_t first, size_t granules,
@@ -166,9 +168,10 @@ void arena_extract(struct arena *arena, size_t first) {
   unlist(arena, first, range_record(first)->info.granules);
 }
 
-/* ---- merging ----------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
-/* The record of a granule beside a range of this arena; NULL outside this arena: others' records are not read, as their lock is not held. */
+/* The record of a granule beside a range of this arena; NULL outside this arena: others' records
+ * are not read, as their lock is not held. */
 RESIDENT static struct range *neighbour_at(const struct arena *arena, size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   if (!chunk || chunk->arena != arena - arenas) return NULL;
@@ -232,9 +235,10 @@ RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t c
   arena_insert(arena, first, granules, RANGE_CLEAN);
 }
 
-/* ---- taking --------------------------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
-/* Which granules of a range went back is unknown: a part is assumed to have as many of them as possible. */
+/* Which granules of a range went back is unknown: a part is assumed to have as many of them as
+ * possible. */
 static uint32_t take_purged(uint32_t *purged, size_t granules) {
   uint32_t taken = *purged < granules ? *purged : (uint32_t)granules;
   *purged -= taken;
@@ -315,8 +319,8 @@ RESIDENT static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
   return best;
 }
 
-/* The best range of the first bin that has one (docs/decisions/0004). From the bin on whose ranges all have room for the alignment
- * wherever they begin, every range fits. */
+/* The best range of the first bin that has one (docs/decisions/0004). From the bin on whose ranges
+ * all have room for the alignment wherever they begin, every range fits. */
 RESIDENT static uint32_t find_in_set(const struct range_set *set,
                                      const struct range_request *request) {
   size_t granules = request->granules + request->headroom;
@@ -346,9 +350,10 @@ RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
   }
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A thread that does not exist in the child was changing the lists. Live ranges stay, free ones are lost to it, the arena begins anew. */
+/* A thread that does not exist in the child was changing the lists. Live ranges stay, free ones are
+ * lost to it, the arena begins anew. */
 static COLD void set_aside(struct arena *arena) {
   uint8_t index = (uint8_t)(arena - arenas);
   size_t end = load_relaxed(&window.frontier_chunk);

@@ -6,8 +6,8 @@
 #include "map/huge.h"
 #include "os/os.h"
 
-/* From this size on zeros are not written to pages that may be untouched: the pages go back to the system. Where all of them were touched
- * that costs a little more. */
+/* From this size on zeros are not written to pages that may be untouched: the pages go back to the
+ * system. Where all of them were touched that costs a little more. */
 #define CLEARED_BY_PURGE_BYTES ((size_t)256 << 20)
 
 size_t big_good_bytes(size_t bytes) { return size_of_granules(large_granules_for(bytes)); }
@@ -79,9 +79,10 @@ bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t
   return true;
 }
 
-/* ---- in place -------------------------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
-/* Keeps the owner, in the class of the new size; a Big block's entry names no heap (src/map/window.h). */
+/* Keeps the owner, in the class of the new size; a Big block's entry names no heap
+ * (src/map/window.h). */
 static uint32_t entry_for(uint32_t entry, size_t size) {
   if (map_entry_is_named(entry)) return entry;
   if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;

@@ -2,11 +2,11 @@
 
 #include "os/os.h"
 
-/* A look is a system call: frequent at first, since merged ranges stay touched, then rare. The average of earlier looks has seven times
- * the weight of a new one. */
+/* A look is a system call: frequent at first, since merged ranges stay touched, then rare. The
+ * average of earlier looks has seven times the weight of a new one. */
 enum { LOOK_EVERY_AT_FIRST = 4, LOOK_EVERY = 64, LOOK_AT_END_EVERY = 256, WEIGHT_DIVISOR = 8 };
-/* Low once LOOKS_MIN looks were taken and their average is below an eighth, until it reaches half: ranges that stay whole fill up slowly,
- * as blocks of a class differ in size. */
+/* Low once LOOKS_MIN looks were taken and their average is below an eighth, until it reaches half:
+ * ranges that stay whole fill up slowly, as blocks of a class differ in size. */
 enum { DENSITY_PARTS = 256 };
 enum { LOOKS_MIN = 8, LOW_PARTS = DENSITY_PARTS / 8, HIGH_PARTS = DENSITY_PARTS / 2 };
 enum { FIRST_RANGES = LOOKS_MIN * LOOK_EVERY_AT_FIRST };
@@ -29,7 +29,8 @@ static uint32_t mean_with(uint32_t before, uint32_t parts) {
   return before ? (before * (WEIGHT_DIVISOR - 1) + parts) / WEIGHT_DIVISOR : parts;
 }
 
-/* A program that touches only the beginning of its blocks touches the same pages wherever they end. */
+/* A program that touches only the beginning of its blocks touches the same pages wherever they
+ * end. */
 static void note_end(size_t granule) {
   size_t granules = range_info(granule)->granules;
   bool is_touched = parts_of(granule + granules - 1, 1) != 0;

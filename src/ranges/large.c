@@ -49,8 +49,8 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   return granule;
 }
 
-/* The last page of a Big block's range is not the block's: a mark that the program sets on its block does not cover it
- * (ranges/range_marks.c). */
+/* The last page of a Big block's range is not the block's: a mark that the program sets on its
+ * block does not cover it (ranges/range_marks.c). */
 static size_t colour_for(size_t granule, const struct large_request *request) {
   size_t colour = colour_bytes(granule, request->alignment_bytes);
   return colour + request->bytes > size_of_granules(range_info(granule)->granules) ? 0 : colour;
@@ -81,7 +81,8 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 }
 
 static bool note_freed(size_t granule, uint32_t entry) {
-  /* It may be a named heap's by now, if two threads free one block. acq_rel: one of two such threads loses; orders nothing else. */
+  /* It may be a named heap's by now, if two threads free one block. acq_rel: one of two such
+   * threads loses; orders nothing else. */
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) >= CLASS_COUNT ||
       !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
     return false;

@@ -1,11 +1,13 @@
-/* large.h: blocks of ranges of their own: Large ones above 64 KiB, by class, and Big ones above 1 MiB
- * (ranges/big.h).  No header.
+/* large.h: blocks of ranges of their own: Large ones above 64 KiB, by class, and Big ones above 1
+ * MiB (ranges/big.h).  No header.
  *
- *   a thread's magazines (ranges/range_magazine.h) → a cache by class and call site (ranges/range_cache.h)
+ *   a thread's magazines (ranges/range_magazine.h) → a cache by class and call site
+ *   (ranges/range_cache.h)
  *     → range arenas (ranges/range.h)
  *
- * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE | class, so a second
- * free is recognised until the range is used otherwise.  Free's fast path has no magazine for them. */
+ * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE
+ * | class, so a second free is recognised until the range is used otherwise.  Free's fast path has
+ * no magazine for them. */
 #ifndef HAK_RANGES_LARGE_H
 #define HAK_RANGES_LARGE_H
 
@@ -28,7 +30,8 @@ INLINE bool large_is_big(size_t bytes, size_t alignment_bytes) {
   return bytes > LARGE_MAX_BYTES || alignment_bytes > LARGE_MAX_BYTES;
 }
 
-/* A Large block of the thread's own magazine, or 0: only the few instructions that most calls need. */
+/* A Large block of the thread's own magazine, or 0: only the few instructions that most calls
+ * need. */
 INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes, uint32_t site,
                                 uint32_t tag) {
   unsigned class = large_class_of_size(bytes);
@@ -46,7 +49,8 @@ INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes,
   return granule_address(granule) + info->colour_bytes;
 }
 
-/* Frees a live Large block into it, at this time; false when the magazine has no room, or the block does not exist. */
+/* Frees a live Large block into it, at this time; false when the magazine has no room, or the block
+ * does not exist. */
 INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, uint32_t entry,
                            uint64_t now_ms) {
   size_t granule = granule_of(block);

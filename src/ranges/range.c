@@ -19,8 +19,8 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   return taken;
 }
 
-/* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request gets pages that are resident already,
- * and only the rest is fresh. Large ones first. */
+/* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request
+ * gets pages that are resident already, and only the rest is fresh. Large ones first. */
 enum { JOIN_PROBES = 16, JOIN_DIVISOR = 2 };
 
 static size_t take_joined_from(struct arena *arena, size_t granules, size_t *fresh) {
@@ -62,7 +62,8 @@ static size_t take_joined(const struct range_request *request, struct counters *
   return NO_GRANULE;
 }
 
-/* A taken range is the caller's alone; neighbours read only its kind. Block starts noted inside it by a former use are cleared. */
+/* A taken range is the caller's alone; neighbours read only its kind. Block starts noted inside it
+ * by a former use are cleared. */
 RESIDENT static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
@@ -94,7 +95,7 @@ RESIDENT size_t range_take_fresh(const struct range_request *request, struct cou
   return first;
 }
 
-/* ---- giving ---------------------------------------------------------------------------------------- */
+/* ---- giving ---------------------------------------------------------------------------------- */
 
 /* A range outside any arena is not taken again; its pages go at once. */
 static COLD void give_pages_up(size_t first, size_t granules) {
@@ -118,7 +119,8 @@ RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
   purge_want();
 }
 
-/* Gives the pages of a live range back at once, of which `held_bytes` are counted. False when the system refuses. */
+/* Gives the pages of a live range back at once, of which `held_bytes` are counted. False when the
+ * system refuses. */
 static COLD bool give_back_now(size_t first, size_t held_bytes, struct counters *counters) {
   if (!arena_of(first)) return false;
   enum range_kind now = range_give_back(first, RANGE_DIRTY, false);
@@ -129,7 +131,8 @@ static COLD bool give_back_now(size_t first, size_t held_bytes, struct counters 
   return true;
 }
 
-/* A free range is charged in full, since its next user may touch all of it. True if the limit forbids that: they were purged. */
+/* A free range is charged in full, since its next user may touch all of it. True if the limit
+ * forbids that: they were purged. */
 static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   struct range_info *info = range_info(first);
   size_t uncounted = range_uncounted_bytes(info);
@@ -168,8 +171,9 @@ void range_give_lost(size_t granule, struct counters *counters) {
   range_put_back(granule, RANGE_UNMAPPED, head->info.granules, counters);
 }
 
-/* Its pages are gone already; strict overcommit still charges mapped memory. A range with a mapping of its own gives its addresses back:
- * it then needs no page tables, and no longer divides its neighbours' mapping. */
+/* Its pages are gone already; strict overcommit still charges mapped memory. A range with a mapping
+ * of its own gives its addresses back: it then needs no page tables, and no longer divides its
+ * neighbours' mapping. */
 void range_give_empty(size_t granule, struct counters *counters) {
   if (range_record(granule)->was_moved) {
     range_give_lost(granule, counters);
@@ -200,7 +204,8 @@ bool range_cut(size_t granule, size_t new_granules, struct counters *counters) {
   return true;
 }
 
-/* A part of this size goes at once: the program has said that it needs it no longer, and may call nothing else for a while. */
+/* A part of this size goes at once: the program has said that it needs it no longer, and may call
+ * nothing else for a while. */
 #define CUT_OFF_MUCH_BYTES ((size_t)16 << 20)
 
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
@@ -215,8 +220,8 @@ bool range_shrink(size_t granule, size_t new_granules, struct counters *counters
   return true;
 }
 
-/* Do at least `wanted` free granules of mapped kinds follow without a gap, and can they be cut off there? *clean becomes the number of
- * those without pages. */
+/* Do at least `wanted` free granules of mapped kinds follow without a gap, and can they be cut off
+ * there? *clean becomes the number of those without pages. */
 static bool are_free_at(size_t granule, size_t wanted, struct arena *arena, size_t *clean,
                         struct counters *counters) {
   *clean = 0;
@@ -256,7 +261,8 @@ static bool extend(size_t granule, size_t new_granules, struct counters *counter
   return true;
 }
 
-/* Else each step of a block that grows by small ones moves its pages, which become one mapping more. */
+/* Else each step of a block that grows by small ones moves its pages, which become one mapping
+ * more. */
 #define GROWING_MIN_GRANULES ((size_t)4 << 20 >> GRANULE_SHIFT)
 
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {

@@ -8,10 +8,11 @@
  *      UNMAPPED  address space only                                  mapped again when taken
  *      OCCUPIED  UNMAPPED, and others have mapped something there    UNMAPPED again after a while
  *
- * Free neighbours of one kind merge.  Several arenas, each with its own lock, serve different heaps (arena.h); a lock is
- * never held across a system call.
+ * Free neighbours of one kind merge.  Several arenas, each with its own lock, serve different heaps
+ * (arena.h); a lock is never held across a system call.
  *
- *   law: every granule of a mapped range chunk belongs to exactly one range (range_record.h); free neighbours of one
+ *   law: every granule of a mapped range chunk belongs to exactly one range (range_record.h);
+ *   free neighbours of one
  *        arena differ in kind */
 #ifndef HAK_RANGES_RANGE_H
 #define HAK_RANGES_RANGE_H
@@ -25,8 +26,9 @@ INLINE size_t alignment_granules(size_t alignment_bytes) {
   return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;
 }
 
-/* A live range whose address is a multiple of the alignment, or NO_GRANULE. `used` memory has been freed lately, its content is
- * arbitrary; `fresh` reads as zero and may come from the operating system: taken when there is nothing to reuse. */
+/* A live range whose address is a multiple of the alignment, or NO_GRANULE. `used` memory has been
+ * freed lately, its content is arbitrary; `fresh` reads as zero and may come from the operating
+ * system: taken when there is nothing to reuse. */
 size_t range_take_used(const struct range_request *request, struct counters *counters);
 size_t range_take_fresh(const struct range_request *request, struct counters *counters);
 INLINE size_t range_take(const struct range_request *request, struct counters *counters) {
@@ -36,10 +38,12 @@ INLINE size_t range_take(const struct range_request *request, struct counters *c
 
 /* Frees a live range: DIRTY from now on, of age `stamp_ms`. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
-/* Frees a range of which the system has left some pages unmapped (OS_LOST): its addresses come back, or nothing, if that is refused. */
+/* Frees a range of which the system has left some pages unmapped (OS_LOST): its addresses come
+ * back, or nothing, if that is refused. */
 void range_give_lost(size_t granule, struct counters *counters);
 
-/* Frees a range in hardened mode that reads as zero: closed, unless refused. CLEAN from now on; UNMAPPED in a mapping of its own. */
+/* Frees a range in hardened mode that reads as zero: closed, unless refused. CLEAN from now on;
+ * UNMAPPED in a mapping of its own. */
 void range_give_empty(size_t granule, struct counters *counters);
 
 /* For the live range that begins at `granule`. */
@@ -54,18 +58,21 @@ INLINE bool range_block_begins_at(uintptr_t address) {
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
-/* Cuts a live range; the rest becomes DIRTY.  False without memory for the rest's records: nothing changed. */
+/* Cuts a live range; the rest becomes DIRTY.  False without memory for the rest's records: nothing
+ * changed. */
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters);
 /* Cuts a live range; the rest stays live as a range of its own. */
 bool range_cut(size_t granule, size_t new_granules, struct counters *counters);
 /* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
 void range_note_moved(size_t granule);
 
-/* ---- memory that a hard limit does not count ---------------------------------------------------------------------------
+/* ---- memory that a hard limit does not count
+ * ---------------------------------------------------------------------------
  *
- * A range is whole granules; the request may end up to 60 KiB before. Where a hard limit is set, the pages after it do not belong to the
- * program (malloc_usable_size excludes them), have no memory, and do not count as held: from when a range is taken for a block until the
- * block grows into them or the range is free for others. */
+ * A range is whole granules; the request may end up to 60 KiB before. Where a hard limit is set,
+ * the pages after it do not belong to the program (malloc_usable_size excludes them), have no
+ * memory, and do not count as held: from when a range is taken for a block until the block grows
+ * into them or the range is free for others. */
 
 INLINE size_t range_uncounted_bytes(const struct range_info *info) {
   return (size_t)info->uncounted * COLOUR_ROOM_BYTES;
@@ -81,13 +88,13 @@ INLINE bool range_count_for(size_t granule, size_t bytes) {
 /* Counts it in full, without asking. */
 void range_count_whole(size_t granule);
 
-/* ---- the existing ranges, for diagnosis and reports: slow --------------------------------------------------------------- */
+/* ---- the existing ranges, for diagnosis and reports: slow ------------------------------------ */
 
-/* The first granule of the live or cached range that covers this granule, or NO_GRANULE. Looks back `steps_max` granules at most, or chunks
- * without records; beyond: NO_GRANULE. */
+/* The first granule of the live or cached range that covers this granule, or NO_GRANULE. Looks back
+ * `steps_max` granules at most, or chunks without records; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule, size_t steps_max);
-/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that it is found soon from anywhere
- * inside. The note is a hint, true only while the range lives. */
+/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that
+ * it is found soon from anywhere inside. The note is a hint, true only while the range lives. */
 void range_note_begin(size_t granule, size_t from);
 
 struct range_sizes {

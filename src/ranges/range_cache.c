@@ -27,7 +27,8 @@ static uint32_t site_and_end(uint32_t site, uint32_t end) {
   return (site & ~(RANGE_ENDS - 1u)) | end;
 }
 
-/* The youngest of the last `probes` whose site and end equal these in the bits of the mask, or NO_PLACE. */
+/* The youngest of the last `probes` whose site and end equal these in the bits of the mask, or
+ * NO_PLACE. */
 #define NO_PLACE UINT32_MAX
 static uint32_t youngest(const struct row *row, uint32_t wanted, uint32_t mask, uint32_t probes) {
   uint32_t count = load_relaxed(&row->count), last = count > probes ? count - probes : 0;
@@ -82,7 +83,7 @@ RESIDENT void range_cache_give(size_t granule, unsigned class, struct counters *
     range_give(granule, range_info(granule)->stamp_ms, counters);
 }
 
-/* ---- emptying -------------------------------------------------------------------------------------------------- */
+/* ---- emptying -------------------------------------------------------------------------------- */
 
 enum { PURGE_BATCH = 32 };
 
@@ -111,7 +112,7 @@ void range_cache_purge(struct purge *purge, struct counters *counters) {
     purge_row(row, purge, counters);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 void range_cache_after_fork(void) {
   for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)

@@ -1,5 +1,5 @@
-/* range_cache.h: freed Large ranges for which threads' own magazines have no room (ranges/range_magazine.h), kept whole, found again by
- * class and call site.
+/* range_cache.h: freed Large ranges for which threads' own magazines have no room
+ * (ranges/range_magazine.h), kept whole, found again by class and call site.
  *
  *   row[class] → a lock, and a stack of words:   | call site : 29 | end : 3 | first granule : 32 |
  *
@@ -9,7 +9,8 @@
 
 #include "ranges/density.h"
 
-/* Takes ranges of the class for blocks that end there, `most` at most, the call site's own first; returns their number. */
+/* Takes ranges of the class for blocks that end there, `most` at most, the call site's own first;
+ * returns their number. */
 struct range_wish {
   unsigned class;
   uint32_t site;
@@ -18,7 +19,8 @@ struct range_wish {
 unsigned range_cache_take(const struct range_wish *wish, size_t *granules, unsigned most,
                           struct counters *counters);
 
-/* Keeps a range of the class for a while, or gives it to the arenas when there are enough of them. */
+/* Keeps a range of the class for a while, or gives it to the arenas when there are enough of
+ * them. */
 void range_cache_give(size_t granule, unsigned class, struct counters *counters);
 
 /* Hands ranges that are old enough to the range arenas. */

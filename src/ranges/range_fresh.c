@@ -1,4 +1,5 @@
-/* range_fresh.c: the part of arena.h that takes ranges of pages unused since the system gave them. */
+/* range_fresh.c: the part of arena.h that takes ranges of pages unused since the system gave
+ * them. */
 #include "os/os.h"
 #include "ranges/range_purge.h"
 
@@ -19,13 +20,14 @@ RESIDENT size_t range_take_kind(enum range_kind kind, const struct range_request
   return NO_GRANULE;
 }
 
-/* ---- where others have mapped something ------------------------------------------------------------ */
+/* ---- where others have mapped something ------------------------------------------------------ */
 
 /* System calls for one range; parts not yet known to be free then stay OCCUPIED. */
 enum { ISOLATE_PROBES = 64 };
 
-/* For an extracted range without addresses, in which a foreign mapping lies: halves that are free are UNMAPPED again, the others are
- * halved. NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
+/* For an extracted range without addresses, in which a foreign mapping lies: halves that are free
+ * are UNMAPPED again, the others are halved. NOLINTNEXTLINE(misc-no-recursion): by halves,
+ * ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   size_t part = granules / 2;
   if (!part || !*probes || !range_prepare_cut(first, first + part)) {
@@ -105,7 +107,7 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
   return NO_GRANULE;
 }
 
-/* ---- fresh ones --------------------------------------------------------------------------------------- */
+/* ---- fresh ones ------------------------------------------------------------------------------ */
 
 /* Each `step`th chunk and the last get records, or none does. */
 RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chunk,
@@ -126,10 +128,12 @@ static char allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
   return HUGE_KEPT_OUT;
 }
 
-/* Hardened mode closes unused memory. Closing a very large range, of which few pages are used, costs more than it finds. */
+/* Hardened mode closes unused memory. Closing a very large range, of which few pages are used,
+ * costs more than it finds. */
 #define CLOSED_MAX_BYTES ((size_t)64 << 20)
 
-/* Hardened mode looks up an address's range with every checked call (heap/object.c): records at these distances make that fast. */
+/* Hardened mode looks up an address's range with every checked call (heap/object.c): records at
+ * these distances make that fast. */
 enum { NOTED_CHUNKS = 128 };
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */

@@ -4,7 +4,8 @@
 #include "os/os.h"
 #include "ranges/range.h"
 
-/* The bytes after a block of `bytes`, wherever in its first page it begins; a larger cached range has more. */
+/* The bytes after a block of `bytes`, wherever in its first page it begins; a larger cached range
+ * has more. */
 static size_t bytes_beyond(size_t granules, size_t bytes) {
   ASSERT(bytes <= size_of_granules(granules));
   size_t beyond =
@@ -25,7 +26,8 @@ void range_count_whole(size_t granule) {
   range_set_uncounted(info, 0);
 }
 
-/* Makes the pages from `beyond` bytes before the end on give up their memory; those of a fresh range have none yet. */
+/* Makes the pages from `beyond` bytes before the end on give up their memory; those of a fresh
+ * range have none yet. */
 static bool give_end_back(size_t granule, size_t beyond, size_t bytes) {
   const struct range_info *info = &range_record(granule)->info;
   uintptr_t end = granule_address(granule) + ((uintptr_t)info->granules << GRANULE_SHIFT);

@@ -5,21 +5,23 @@
 #include "os/os.h"
 #include "report/report.h"
 
-/* Magazines closed, and emptied, at a time; a step of a round ends with them. A thread that is about to grow empties fewer magazines, and
- * at most RANGES_A_MERGE ranges. */
+/* Magazines closed, and emptied, at a time; a step of a round ends with them. A thread that is
+ * about to grow empties fewer magazines, and at most RANGES_A_MERGE ranges. */
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier = true; /* until it is refused */
 static ATOMIC(uint64_t) barrier_lost_ms;          /* 0: before any thread entered */
 static ATOMIC(struct range_magazines *) all;
 
-/* Magazines that may hold ranges: those that joined since the last visit began, and the rest of that visit. */
+/* Magazines that may hold ranges: those that joined since the last visit began, and the rest of
+ * that visit. */
 static ATOMIC(struct range_magazines *) joined;
 static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
 static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal interrupts, too */
 
-/* In a program that is confined, threads that enter pay for the barrier from now on; one that was entering is seen later. */
+/* In a program that is confined, threads that enter pay for the barrier from now on; one that was
+ * entering is seen later. */
 static bool fence_or_do_without(void) {
   if (os_fence_other_threads()) return true;
   if (os_is_guest()) return false; /* its filter may refuse what the process may do */
@@ -134,7 +136,7 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
   }
 }
 
-/* ---- emptying others' ------------------------------------------------------------------------------------------ */
+/* ---- emptying others' ------------------------------------------------------------------------ */
 
 struct closed {
   struct range_magazines *magazines[CLOSED_AT_ONCE];
@@ -144,8 +146,8 @@ struct closed {
 
 static bool close_one(struct range_magazines *at, struct closed *closed) {
   uint32_t open = 0, self = thread_number();
-  /* seq: before is_used is read; pairs with range_magazines_enter. They may be closed by this very thread: it was a child of vfork, and
-   * was killed. */
+  /* seq: before is_used is read; pairs with range_magazines_enter. They may be closed by this very
+   * thread: it was a child of vfork, and was killed. */
   if (!cas_strong_seq(&at->is_closed, &open, self) && open != self) return false;
   closed->magazines[closed->count++] = at;
   return true;
@@ -166,8 +168,8 @@ RESIDENT void range_magazines_join(struct range_magazines *magazines) {
   own_visits--;
 }
 
-/* Closes them before they leave the list, and lists them before they are opened: so a forked child sees which were in hand. False while
- * another thread does so. */
+/* Closes them before they leave the list, and lists them before they are opened: so a forked child
+ * sees which were in hand. False while another thread does so. */
 static bool close_listed(struct closed *closed, const struct range_magazines *own, unsigned most) {
   closed->are_listed = true;
   if (!lock_try(&visit_lock)) return false;
@@ -235,7 +237,8 @@ static void empty_all(struct purge *purge, struct counters *counters) {
   }
 }
 
-/* A round in parts is followed by one more: ranges too young in the parts before are not recorded. */
+/* A round in parts is followed by one more: ranges too young in the parts before are not
+ * recorded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters) {
   if (purge_is_bounded(purge)) {
     purge->work_remains |= load_relaxed(&visited) != NULL;
@@ -247,7 +250,8 @@ void range_magazines_purge(struct purge *purge, struct counters *counters) {
   range_cache_purge(purge, counters);
 }
 
-/* Other threads need the ranges that they keep, and lose some each time that the process is about to grow by this much. */
+/* Other threads need the ranges that they keep, and lose some each time that the process is about
+ * to grow by this much. */
 enum { VISIT_EVERY_BYTES = 1 << 20 };
 
 static bool is_turn_of_others(size_t bytes) {
@@ -277,8 +281,9 @@ static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
   return bytes;
 }
 
-/* Magazines that another thread had in hand, or was about to list, may be in no list. (While this thread holds them they stay as they
- * are: ranges that they lost are found by a round without bounds.) */
+/* Magazines that another thread had in hand, or was about to list, may be in no list. (While this
+ * thread holds them they stay as they are: ranges that they lost are found by a round without
+ * bounds.) */
 static void list_anew(void) {
   store_relaxed(&joined, NULL);
   store_relaxed(&visited, NULL);

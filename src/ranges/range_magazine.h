@@ -1,15 +1,20 @@
-/* range_magazine.h: a thread's own freed Large ranges, in front of those that all threads share (ranges/range_cache.h).
+/* range_magazine.h: a thread's own freed Large ranges, in front of those that all threads share
+ * (ranges/range_cache.h).
  *
- *   row[class] → slots, each a first granule + 1; where ends count (ranges/density.h), some of them for each end
+ *   row[class] → slots, each a first granule + 1; where ends count (ranges/density.h), some of
+ *   them for each end
  *
- * The program has just written to its blocks, and a locked instruction waits for these stores: so a thread takes and keeps ranges with
- * plain ones. Other threads still empty them, by age and before the process grows: they close the magazines, make every thread pass a
- * barrier, and then check whether the thread is using them; if so they leave them alone.
+ * The program has just written to its blocks, and a locked instruction waits for these stores: so a
+ * thread takes and keeps ranges with plain ones. Other threads still empty them, by age and before
+ * the process grows: they close the magazines, make every thread pass a barrier, and then check
+ * whether the thread is using them; if so they leave them alone.
  *
- * Magazines with ranges are in a list, so that threads which have freed a Large block once cost others nothing: their own thread lists
- * them when it keeps the first range, and a thread that finds them empty takes them out.
+ * Magazines with ranges are in a list, so that threads which have freed a Large block once cost
+ * others nothing: their own thread lists them when it keeps the first range, and a thread that
+ * finds them empty takes them out.
  *
- *   law: a range in a slot has the entry of a freed block of its class, unless two threads freed it at once: a thread
+ *   law: a range in a slot has the entry of a freed block of its class, unless two threads freed
+ *   it at once: a thread
  *        that finds another entry there leaves the range */
 #ifndef HAK_RANGES_RANGE_MAGAZINE_H
 #define HAK_RANGES_RANGE_MAGAZINE_H
@@ -28,7 +33,8 @@ struct range_magazines {
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
 };
 
-/* Whether every other thread can be made to pass a barrier: else the owning thread pays for one at each use. Relaxed: read anew each time. */
+/* Whether every other thread can be made to pass a barrier: else the owning thread pays for one at
+ * each use. Relaxed: read anew each time. */
 extern ATOMIC(bool) range_magazines_have_barrier;
 
 /* The bytes in all threads' magazines; walks them. */
@@ -46,7 +52,8 @@ void range_magazines_join(struct range_magazines *magazines);
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   store_relaxed(&magazines->is_used, 1);
   keep_store_order(); /* the barrier of the thread that closes them is the rest */
-  /* After the store: a thread stopped in between has been switched since, which is a barrier, too. */
+  /* After the store: a thread stopped in between has been switched since, which is a barrier,
+   * too. */
   if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
     exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_closed */
   /* seq: after is_used was written.  acquire: the emptied rows; pairs with empty_closed. */
@@ -58,7 +65,8 @@ INLINE void range_magazines_leave(struct range_magazines *magazines) {
   store_release(&magazines->is_used, 0); /* the changes; pairs with empty_closed */
 }
 
-/* The slots of a class: room for 2 MiB; or, where ends count, those of one end: for 4 ranges at most. */
+/* The slots of a class: room for 2 MiB; or, where ends count, those of one end: for 4 ranges at
+ * most. */
 struct range_row {
   uint32_t *slots;
   unsigned count;
@@ -89,7 +97,8 @@ INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned cl
   return first ? first - 1 : NO_GRANULE;
 }
 
-/* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false without room. */
+/* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false
+ * without room. */
 INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
                                 size_t granule) {
   struct range_row row = range_magazine_row(magazines, class, end);
@@ -110,7 +119,8 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
 /* The range's entry changed since it was kept: two threads had freed it at once. */
 void range_magazine_found_another(size_t granule, unsigned class);
 
-/* Called by the owning thread. Moves half of this range's row to the cache, and returns the number moved. */
+/* Called by the owning thread. Moves half of this range's row to the cache, and returns the number
+ * moved. */
 unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
                               struct counters *counters);
 /* Called by the owning thread. Empties all rows into the cache. */
@@ -119,13 +129,16 @@ void range_magazines_flush(struct range_magazines *magazines, struct counters *c
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
                          unsigned ranges, struct counters *counters);
 
-/* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the round is bounded. */
+/* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some
+ * threads only where the round is bounded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters);
-/* Before the process grows by `bytes`: merges all ranges of the cache and of the calling thread's magazines (NULL: it has none), and at times those
- * of others. Where blocks are mostly untouched others' ranges go to the cache, and nothing else is done. False: nothing was done. */
+/* Before the process grows by `bytes`: merges all ranges of the cache and of the calling thread's
+ * magazines (NULL: it has none), and at times those of others. Where blocks are mostly untouched
+ * others' ranges go to the cache, and nothing else is done. False: nothing was done. */
 bool range_magazines_merge(struct range_magazines *own, size_t bytes, struct counters *counters);
 
-/* In a forked child, while it has one thread: no other thread is using them, or the cache, there. */
+/* In a forked child, while it has one thread: no other thread is using them, or the cache,
+ * there. */
 void range_magazines_after_fork(void);
 
 #endif

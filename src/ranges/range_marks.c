@@ -1,13 +1,16 @@
 /* range_marks.c: recognises a live range that the program has marked.
  *
- * A mark that a program sets on pages of its block (MADV_DONTFORK, MADV_DONTDUMP, mlock, mprotect, mbind, a name ...) outlives the
- * block's free, and the kernel keeps it in the mapping: pages that differ in it are mappings of their own. The last page of a Big block's
- * range lies outside the block (ranges/large.c), so nothing was said about it; a range that is one mapping has no mark at all. */
+ * A mark that a program sets on pages of its block (MADV_DONTFORK, MADV_DONTDUMP, mlock, mprotect,
+ * mbind, a name ...) outlives the block's free, and the kernel keeps it in the mapping: pages that
+ * differ in it are mappings of their own. The last page of a Big block's range lies outside the
+ * block (ranges/large.c), so nothing was said about it; a range that is one mapping has no mark at
+ * all. */
 #include "map/huge.h"
 #include "os/os.h"
 #include "ranges/range_record.h"
 
-/* The part of [first, end) whose chunks are as the first of them. Without records a chunk lies in one range only, and was let in. */
+/* The part of [first, end) whose chunks are as the first of them. Without records a chunk lies in
+ * one range only, and was let in. */
 static size_t end_of_like_chunks(size_t first, size_t end) {
   const struct range_chunk *chunk = range_chunk_if_any(first);
   bool is_let_in = !chunk || load_relaxed(&chunk->huge_state) == HUGE_LET_IN;
@@ -22,8 +25,9 @@ static size_t end_of_like_chunks(size_t first, size_t end) {
 /* As glibc does with blocks from its largest threshold on. */
 #define WHOLE_CHUNKS_MAX_BYTES ((size_t)32 << 20)
 
-/* Where the kernel gives huge pages unasked, chunks differ by hakmem's own doing: each part that is alike is asked for by itself. If the
- * last part is a granule, the block may lie in the others alone. */
+/* Where the kernel gives huge pages unasked, chunks differ by hakmem's own doing: each part that is
+ * alike is asked for by itself. If the last part is a granule, the block may lie in the others
+ * alone. */
 static bool is_marked_by_parts(size_t first, size_t end) {
   size_t at = first, before = first;
   while (at < end) {

@@ -80,8 +80,9 @@ enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_ad
   return give_part_back(head, first, head->info.granules, kind, give_addresses);
 }
 
-/* Where time is bounded, one call gives back 1 MiB, or 2 where huge pages are: 40 to 160 us each if it is resident. It gives back four times
- * as much while calls are quick, because next to nothing is resident: at most 4 MiB of 1 GiB, 1 GiB of 16 GiB. */
+/* Where time is bounded, one call gives back 1 MiB, or 2 where huge pages are: 40 to 160 us each if
+ * it is resident. It gives back four times as much while calls are quick, because next to nothing
+ * is resident: at most 4 MiB of 1 GiB, 1 GiB of 16 GiB. */
 enum { QUICK_NS = 40000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
 
 static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size_t wanted) {
@@ -90,7 +91,8 @@ static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size
   return part_end < end ? part_end : end;
 }
 
-/* The kind of two neighbouring parts together: UNMAPPED, if one of them is. If the other stays mapped, its next user finds it occupied. */
+/* The kind of two neighbouring parts together: UNMAPPED, if one of them is. If the other stays
+ * mapped, its next user finds it occupied. */
 static enum range_kind kind_of_both(size_t first, enum range_kind now, size_t at,
                                     enum range_kind given, size_t end) {
   if (now == given || at == first) return given;
@@ -99,8 +101,8 @@ static enum range_kind kind_of_both(size_t first, enum range_kind now, size_t at
   return RANGE_UNMAPPED;
 }
 
-/* Gives an extracted range back from its beginning until time is up or the system refuses.  Returns where that part ends, at which the
- * range may be cut; *now is the part's kind. */
+/* Gives an extracted range back from its beginning until time is up or the system refuses.  Returns
+ * where that part ends, at which the range may be cut; *now is the part's kind. */
 static size_t give_parts_back(struct purge *purge, size_t first, enum range_kind kind,
                               enum range_kind *now) {
   struct range *head = range_record(first);
@@ -124,7 +126,8 @@ static size_t give_parts_back(struct purge *purge, size_t first, enum range_kind
   return *now == RANGE_UNMAPPED ? end : first; /* without records for a cut all of it is one kind */
 }
 
-/* True if any page was purged. The rest is stamped as freed just now, so that other ranges are tried first. */
+/* True if any page was purged. The rest is stamped as freed just now, so that other ranges are
+ * tried first. */
 static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
                           struct counters *counters) {
   struct range *head = range_record(first);
@@ -164,7 +167,8 @@ static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found
   return is_taken;
 }
 
-/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be the same ranges again. */
+/* Gives one batch back; false when it was the last, or when the system took none of it: the next
+ * would be the same ranges again. */
 static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
                         struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
@@ -176,7 +180,8 @@ static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kin
   return is_taken && found == PURGE_BATCH;
 }
 
-/* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */
+/* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY
+ * meanwhile. */
 static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t batch[PURGE_BATCH]) {
   const struct range_set *set = set_of(arena, RANGE_DIRTY);
   unsigned found = 0;
@@ -193,8 +198,8 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
   return found;
 }
 
-/* The process has grown by `granules` although much is free, but nothing that fits. A range slightly too small was of no use now, and
- * probably will not be next time. */
+/* The process has grown by `granules` although much is free, but nothing that fits. A range
+ * slightly too small was of no use now, and probably will not be next time. */
 static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
                                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];

@@ -21,7 +21,8 @@ RESIDENT bool range_add_records(size_t chunk, unsigned arena, char huge_state) {
   return true;
 }
 
-/* No other thread looks for records there: the chunks lie in this range alone. They may have been let in (map/huge.h). */
+/* No other thread looks for records there: the chunks lie in this range alone. They may have been
+ * let in (map/huge.h). */
 bool range_prepare_cut(size_t whole, size_t at) {
   if (range_may_cut(whole, at)) return true;
   unsigned arena = range_chunk(whole)->arena;
@@ -29,7 +30,7 @@ bool range_prepare_cut(size_t whole, size_t at) {
          range_add_records(at / GRANULES_PER_CHUNK, arena, HUGE_LET_IN);
 }
 
-/* ---- huge pages ------------------------------------------------------------------------------------------------ */
+/* ---- huge pages ------------------------------------------------------------------------------ */
 
 static void refuse_huge(size_t granule) {
   struct range_chunk *chunk = range_chunk(granule);

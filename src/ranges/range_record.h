@@ -1,9 +1,13 @@
-/* range_record.h: the records of ranges: for the files of pool/ that change them, and for src/observe.
+/* range_record.h: the records of ranges: for the files of pool/ that change them, and for
+ * src/observe.
  *
- * A chunk inside a range has no records until a range begins or ends in it: a huge block's records do not grow with it.
+ * A chunk inside a range has no records until a range begins or ends in it: a huge block's records
+ * do not grow with it.
  *
- *   law: the records of a range's first and last granule tell its kind, that of the first its length and, for a free
- *        one, where it lies in its set (arena.h); records in between, where there are any, are without meaning */
+ *   law: the records of a range's first and last granule tell its kind, that of the first its
+ *   length and, for a free
+ *        one, where it lies in its set (arena.h); records in between, where there are any, are
+ *        without meaning */
 #ifndef HAK_RANGES_RANGE_RECORD_H
 #define HAK_RANGES_RANGE_RECORD_H
 
@@ -101,11 +105,13 @@ INLINE void range_set_boundaries(size_t first, size_t granules, enum range_kind 
   head->kind = tail->kind = (uint8_t)kind;
 }
 
-/* ---- where a range may be cut in two: between chunks that have records -------------------------------------------------
+/* ---- where a range may be cut in two: between chunks that have records
+ * -------------------------------------------------
  *
- * Fresh chunks that one request fills get records at their ends only; the others when a range is cut there for the first time. Memory for
- * records may be refused, and is allocated without a lock: so a free range is cut with its arena's spare records, and a thread that lacks
- * some brings them and begins anew. */
+ * Fresh chunks that one request fills get records at their ends only; the others when a range is
+ * cut there for the first time. Memory for records may be refused, and is allocated without a lock:
+ * so a free range is cut with its arena's spare records, and a thread that lacks some brings them
+ * and begins anew. */
 
 /* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
 struct range_chunk *range_make_records(void);
@@ -114,20 +120,23 @@ void range_publish_records(size_t chunk, struct range_chunk *records, unsigned a
 /* Gives a chunk without records records of this arena; false when memory is refused. */
 bool range_add_records(size_t chunk, unsigned arena, char huge_state);
 
-/* Whether the range that begins at `whole` may be cut in front of `at`; true too where it begins, or ends. */
+/* Whether the range that begins at `whole` may be cut in front of `at`; true too where it begins,
+ * or ends. */
 INLINE bool range_may_cut(size_t whole, size_t at) {
   if (at == whole || at - whole == range_record(whole)->info.granules) return true;
   return chunk_metadata((at - 1) / GRANULES_PER_CHUNK) && chunk_metadata(at / GRANULES_PER_CHUNK);
 }
 
-/* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
+/* Adds the missing records to a range that is in no set, and the caller's alone; false when memory
+ * is refused. */
 bool range_prepare_cut(size_t whole, size_t at);
 
 /* ---- marks of the program (range_marks.c) ---------------------------------------- */
 
 /* From 1 MiB on, a range that is free again is asked about. */
 enum { RANGE_MARKED_MIN_GRANULES = 16 };
-/* Whether the kernel may treat the live range that begins at `first` in another way than fresh memory. */
+/* Whether the kernel may treat the live range that begins at `first` in another way than fresh
+ * memory. */
 bool range_mapping_is_marked(size_t first);
 INLINE bool range_is_marked(size_t first) {
   return UNLIKELY(range_record(first)->info.granules >= RANGE_MARKED_MIN_GRANULES) &&

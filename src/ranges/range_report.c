@@ -10,14 +10,15 @@ static bool covers(size_t first, size_t granule) {
 size_t range_covering(size_t granule, size_t steps_max) {
   for (size_t at = granule; steps_max; at--, steps_max--) {
     const struct range *here = range_record_if_any(at);
-    /* The record's word counts only if it proves right; other threads may be writing it. The entry of a freed block proves nothing:
-     * another block may have begun after it. */
+    /* The record's word counts only if it proves right; other threads may be writing it. The entry
+     * of a freed block proves nothing: another block may have begun after it. */
     size_t first = here ? load_relaxed(&here->first_shown) : at;
     if (here && covers(first, granule) && map_entry_is_live(load_relaxed(&window.owner_map[first])))
       return first;
     if (covers(at, granule)) return at;
     if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
-    /* A block never begins in a chunk without records that is not one of slabs: the chunk lies within a block, or has none. */
+    /* A block never begins in a chunk without records that is not one of slabs: the chunk lies
+     * within a block, or has none. */
     if (!here && chunk_metadata(at / GRANULES_PER_CHUNK)) return NO_GRANULE;
     if (!here) at = round_down(at, GRANULES_PER_CHUNK);
     if (at == 0) return NO_GRANULE;

@@ -10,11 +10,12 @@
 #include "reclaim/reclaim.h"
 #include "slab/adopt.h"
 
-/* ---- rounds by age ------------------------------------------------------------------------------------------ */
+/* ---- rounds by age --------------------------------------------------------------------------- */
 
 ATOMIC(uint64_t) reclaim_next_round_ms;
 
-/* The first slow path after memory was freed sets the time of the next round: at once without a decay time, unless one was just now. */
+/* The first slow path after memory was freed sets the time of the next round: at once without a
+ * decay time, unless one was just now. */
 RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
@@ -29,7 +30,8 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&reclaim_next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* The helper runs the round, unless it gets no processor. A cut round goes on in the next slow path, or free. */
+/* The helper runs the round, unless it gets no processor. A cut round goes on in the next slow
+ * path, or free. */
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   if (now_ms < late_ms || !reclaim_is_ours() || !begin_round(now_ms, due_ms)) return;
@@ -52,12 +54,14 @@ bool reclaim_round_when_due(struct heap *heap) {
   return goes_on;
 }
 
-/* ---- above the soft limit ------------------------------------------------------------------------------------ */
+/* ---- above the soft limit -------------------------------------------------------------------- */
 
-/* A thread that passes the limit purges all free memory. If that was not enough, the live memory itself is above the limit: to repeat
- * it at once would only cost page faults, so the interval doubles, up to the decay time, at which age does the same. Below the limit
- * the interval is reset. Growth beyond the last round's memory does not wait for the time: live blocks may have been freed since, and
- * a cgroup's limit may be near. A cut round that goes on stays one round, as the program may take again all that went. */
+/* A thread that passes the limit purges all free memory. If that was not enough, the live memory
+ * itself is above the limit: to repeat it at once would only cost page faults, so the interval
+ * doubles, up to the decay time, at which age does the same. Below the limit the interval is reset.
+ * Growth beyond the last round's memory does not wait for the time: live blocks may have been freed
+ * since, and a cgroup's limit may be near. A cut round that goes on stays one round, as the program
+ * may take again all that went. */
 static ATOMIC(uint64_t) next_limit_ms;
 static ATOMIC(uint64_t) limit_cut_ms; /* when a round was cut; it goes on at once */
 static ATOMIC(uint64_t) next_limit_bytes;
@@ -92,7 +96,7 @@ COLD static void give_above_limit(struct heap *heap) {
   store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
 }
 
-/* ---- own caches, by age ------------------------------------------------------------------------------------ */
+/* ---- own caches, by age ---------------------------------------------------------------------- */
 
 /* A magazine that is the same at two checks counts as idle; an error costs one refill. */
 static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
@@ -118,7 +122,8 @@ NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   return is_done;
 }
 
-/* Once in an interval: magazines that have not changed since the last check are flushed. After a decay time all are idle. */
+/* Once in an interval: magazines that have not changed since the last check are flushed. After a
+ * decay time all are idle. */
 RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_flush_ms) return;
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
@@ -143,14 +148,15 @@ NOINLINE static void answer(struct heap *heap) {
   store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SLAB_CLASS_COUNT);
 }
 
-/* True when a round has called the thread, which took no slow path: all its caches are flushed now. */
+/* True when a round has called the thread, which took no slow path: all its caches are flushed
+ * now. */
 RESIDENT static bool answer_call(struct heap *heap) {
   bool is_called = heap_is_called(heap);
   if (UNLIKELY(is_called)) answer(heap);
   return is_called;
 }
 
-/* ---- free pages in own slabs -------------------------------------------------------------------------------- */
+/* ---- free pages in own slabs ----------------------------------------------------------------- */
 
 NOINLINE static void scan(struct heap *heap, uint64_t now_ms) {
   struct purge purge = reclaim_own_pages(heap);
@@ -158,7 +164,8 @@ NOINLINE static void scan(struct heap *heap, uint64_t now_ms) {
   if (purge.is_cut) heap->next_scan_ms = now_ms + PURGE_LEAST_MS;
 }
 
-/* Once in an interval, sooner when it was cut: free pages of its slabs in use wait, and old ones are purged. */
+/* Once in an interval, sooner when it was cut: free pages of its slabs in use wait, and old ones
+ * are purged. */
 RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_scan_ms) return;
   bool has_time = heap->next_scan_ms != 0;
@@ -166,7 +173,7 @@ RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
   if (has_time) scan(heap, now_ms);
 }
 
-/* ---- slow paths -------------------------------------------------------------------------------------------------- */
+/* ---- slow paths ------------------------------------------------------------------------------ */
 
 RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) give_above_limit(heap);
@@ -178,7 +185,8 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   return now_ms;
 }
 
-/* Does one of these steps: each may take as long as a slow path should. The others are due in the next one. */
+/* Does one of these steps: each may take as long as a slow path should. The others are due in the
+ * next one. */
 RESIDENT static void do_one(struct heap *heap, uint64_t now_ms) {
   uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
   if (UNLIKELY(idle_is_given())) {

@@ -1,5 +1,5 @@
-/* due.h: decides which thread gives memory back, and when: slow paths do a step when one is due, the helper a round; and empties a
- * thread's own caches and slabs, by age. */
+/* due.h: decides which thread gives memory back, and when: slow paths do a step when one is due,
+ * the helper a round; and empties a thread's own caches and slabs, by age. */
 #ifndef HAK_RECLAIM_DUE_H
 #define HAK_RECLAIM_DUE_H
 
@@ -17,8 +17,9 @@ INLINE bool reclaim_is_due(uint64_t now_ms) {
 
 /* At the end of slow paths, outside the latch: does a step of the work that is due. */
 void reclaim_when_due(struct heap *heap);
-/* reclaim_when_due in two parts, for a free that pushes its block on a magazine: the caches come first, as they may flush it. The block
- * stays the youngest, and a second free of it is detected. */
+/* reclaim_when_due in two parts, for a free that pushes its block on a magazine: the caches come
+ * first, as they may flush it. The block stays the youngest, and a second free of it is
+ * detected. */
 uint64_t reclaim_caches_when_due(
     struct heap *heap); /* the time in ms, if it was asked for; else 0 */
 void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms);

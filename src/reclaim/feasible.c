@@ -6,7 +6,8 @@
 #include "pool/slab_pool.h"
 #include "ranges/range_magazine.h"
 
-/* The bytes that a Big request needs in one piece: a range is found by its size and alignment together. */
+/* The bytes that a Big request needs in one piece: a range is found by its size and alignment
+ * together. */
 static size_t needed_bytes(const struct allocation *allocation) {
   size_t bytes = allocation->size, alignment = allocation->alignment;
   return alignment > GRANULE_BYTES ? bytes + alignment : bytes; /* both at most REQUEST_MAX_BYTES */
@@ -28,7 +29,7 @@ bool feasible_at_all(const struct allocation *allocation) {
   return window_may_have(needed_bytes(allocation));
 }
 
-/* ---- after the first try ------------------------------------------------------------------------------------ */
+/* ---- after the first try --------------------------------------------------------------------- */
 
 /* The bytes in the thread's own caches, which it would give back. */
 static int64_t own_cached_bytes(const struct heap *heap) {
@@ -37,7 +38,8 @@ static int64_t own_cached_bytes(const struct heap *heap) {
   return (int64_t)bytes + capacity_cached_bytes(heap);
 }
 
-/* Bytes in blocks that cannot be given back now: the program's, and those in other threads' caches. */
+/* Bytes in blocks that cannot be given back now: the program's, and those in other threads'
+ * caches. */
 static uint64_t bytes_out_of_reach(const struct heap *heap) {
   int64_t bytes =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes) -

@@ -2,8 +2,9 @@
  *
  *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
- * It rests on one word, `purge_helper_waits`: the helper writes there how it rests, checks once more for a reason not to, and sleeps; a
- * thread with a reason to wake it first changes its own word and then reads this one. */
+ * It rests on one word, `purge_helper_waits`: the helper writes there how it rests, checks once
+ * more for a reason not to, and sleeps; a thread with a reason to wake it first changes its own
+ * word and then reads this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -29,7 +30,7 @@ static ATOMIC(bool) has_begun;
 /* Values of the option. A program that is small or has no threads gains nothing from a helper. */
 enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
 
-/* ---- its life ---------------------------------------------------------------------------------------- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
@@ -83,7 +84,8 @@ static void work_once(void) {
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
   store_relaxed(&purge_has_helper, false);
-  /* seq: no thread relies on the helper any more, then the check; pairs with a thread that needs one and asks for it. */
+  /* seq: no thread relies on the helper any more, then the check; pairs with a thread that needs
+   * one and asks for it. */
   store_seq(&helper_state, HELPER_NONE);
   if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
   store_relaxed(&purge_has_helper, gives_back());
@@ -98,7 +100,7 @@ static void *helper_body(void *unused) {
   return unused;
 }
 
-/* ---- its beginning ------------------------------------------------------------------------------------- */
+/* ---- its beginning --------------------------------------------------------------------------- */
 
 /* Asked at each slow path of malloc: most programs are small. */
 static bool is_worth_a_helper(void) {
@@ -114,7 +116,8 @@ static bool is_worth_a_helper(void) {
 
 bool helper_is(void *(*body)(void *)) { return body == helper_body; }
 
-/* The last helper takes a few microseconds to end. Its number may be given to another thread later. */
+/* The last helper takes a few microseconds to end. Its number may be given to another thread
+ * later. */
 static bool is_still_leaving(void) {
   uint32_t before = load_relaxed(&helper_thread_id);
   if (!before || os_thread_exists(before)) return before != 0;
@@ -122,7 +125,8 @@ static bool is_still_leaving(void) {
   return false;
 }
 
-/* The helper may outlive each heap of the program: the C library's allocations for it must lie in none of them. */
+/* The helper may outlive each heap of the program: the C library's allocations for it must lie in
+ * none of them. */
 static bool start_thread(void) {
   struct hak_heap *used = divert_set_aside();
   bool is_started = os_thread_start(helper_body, NULL);
@@ -150,7 +154,7 @@ RESIDENT void helper_start_when_worth(void) {
   if (UNLIKELY(is_worth_a_helper())) start();
 }
 
-/* ---- its end --------------------------------------------------------------------------------------------- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 /* Whether the calling thread is the helper, which is not one of the program's. */
 static bool is_helper(void) {
@@ -163,7 +167,8 @@ RESIDENT void helper_note_thread(void) {
   if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
 }
 
-/* A second, by milliseconds: the kernel ends a thread in some microseconds, on a very busy machine later. */
+/* A second, by milliseconds: the kernel ends a thread in some microseconds, on a very busy machine
+ * later. */
 enum { STOP_ATTEMPTS = 1000 };
 
 bool helper_stop(bool for_good) {
@@ -180,7 +185,8 @@ bool helper_stop(bool for_good) {
   return was_there;
 }
 
-/* The last thread waits until the helper is gone: else the helper, as the process's last thread, would run the program's exit handlers. */
+/* The last thread waits until the helper is gone: else the helper, as the process's last thread,
+ * would run the program's exit handlers. */
 void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */

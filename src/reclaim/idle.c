@@ -9,14 +9,16 @@
 #include "ranges/arena.h"
 #include "ranges/range_magazine.h"
 
-/* Bytes that may be free beside the budget without a look at the clock, or are left when nearly all is freed. A step gives back as much. */
+/* Bytes that may be free beside the budget without a look at the clock, or are left when nearly all
+ * is freed. A step gives back as much. */
 #define LITTLE_BYTES ((uint64_t)4 << 20)
-/* The part of the live bytes that may be free: a swing of the working set is of that order (docs/decisions/0005). */
+/* The part of the live bytes that may be free: a swing of the working set is of that order
+ * (docs/decisions/0005). */
 enum { LIVE_DIVISOR = 2 };
 /* A decay time above this, ten times the usual one, says that memory is to be kept. */
 enum { KEEP_MS = 10000 };
-/* Stuck bytes become free as the blocks between are freed: they are tried again when this part of those has gone. With a half 130 MiB of
- * 16 KiB pages stay where now 70 do (test_idle.c). */
+/* Stuck bytes become free as the blocks between are freed: they are tried again when this part of
+ * those has gone. With a half 130 MiB of 16 KiB pages stay where now 70 do (test_idle.c). */
 enum { STUCK_DIVISOR = 4 };
 
 /* Relaxed: an error costs one round more, or one later. */
@@ -31,27 +33,28 @@ RESIDENT static bool may_sleep(void) {
          limits_decay_ms(options.decay_ms) <= KEEP_MS;
 }
 
-/* ---- how much ---------------------------------------------------------------------------------------------- */
+/* ---- how much -------------------------------------------------------------------------------- */
 
 struct idle {
   uint64_t live, free; /* bytes */
   uint64_t blocks;     /* live ones, at least */
 };
 
-/* A program that has so few blocks left is likely to free them, too, and each of these frees does a step: together they can give back
- * what is free by then. */
+/* A program that has so few blocks left is likely to free them, too, and each of these frees does a
+ * step: together they can give back what is free by then. */
 static bool is_nearly_all(const struct idle *idle) {
   return idle->blocks < idle->free / LITTLE_BYTES;
 }
 
-/* How many times the bounds of a step are needed to give back ranges in equal parts at each of these frees. To free the last of a few Big
- * blocks takes as long as to unmap them all would. */
+/* How many times the bounds of a step are needed to give back ranges in equal parts at each of
+ * these frees. To free the last of a few Big blocks takes as long as to unmap them all would. */
 static uint64_t steps_a_free(const struct idle *idle) {
   uint64_t steps = arenas_bytes_of(RANGE_DIRTY) / LITTLE_BYTES / (idle->blocks + 1);
   return steps ? steps : 1;
 }
 
-/* The number of Big blocks is known. The bytes may be negative for a moment: caches hold what was counted as freed. */
+/* The number of Big blocks is known. The bytes may be negative for a moment: caches hold what was
+ * counted as freed. */
 static struct idle idle_of(int64_t slab_bytes, int64_t large_bytes, uint64_t held) {
   uint64_t in_slabs = slab_bytes > 0 ? (uint64_t)slab_bytes : 0;
   uint64_t in_large = large_bytes > 0 ? (uint64_t)large_bytes : 0;
@@ -69,7 +72,8 @@ static int64_t cached_bytes(void) {
   return bytes;
 }
 
-/* Where threads run ranges alone, without a walk over all heaps. Else all heaps count, also of threads that ended. */
+/* Where threads run ranges alone, without a walk over all heaps. Else all heaps count, also of
+ * threads that ended. */
 RESIDENT static struct idle measure(void) {
   int64_t slabs = 0, cacheable = 0;
   int64_t large = (int64_t)load_relaxed(&totals.large_live_bytes);
@@ -91,7 +95,8 @@ RESIDENT static struct idle measure(void) {
     slabs += load_relaxed(&named->owner.bytes_out);
   if (!left) return (struct idle){UINT64_MAX, 0, UINT64_MAX}; /* unknown: all counts as live */
   large -= (int64_t)range_magazines_bytes();
-  /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a walk worth its price. */
+  /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a
+   * walk worth its price. */
   struct idle least = idle_of(slabs - cacheable, large, held);
   if (is_nearly_all(&least)) slabs -= cached_bytes();
   return idle_of(slabs, large, held);
@@ -103,8 +108,8 @@ RESIDENT static uint64_t room_of(uint64_t most, uint64_t live) {
   return budget ? limits_at_most((most < budget ? most : budget) + live / LIVE_DIVISOR) : 0;
 }
 
-/* A program that has freed more than the budget, or nearly all, is likely to free everything; the live bytes then, 0: it has grown
- * since. */
+/* A program that has freed more than the budget, or nearly all, is likely to free everything; the
+ * live bytes then, 0: it has grown since. */
 static ATOMIC(uint64_t) falling_from;
 
 static void note_fall(const struct idle *idle, uint64_t most) {
@@ -113,7 +118,8 @@ static void note_fall(const struct idle *idle, uint64_t most) {
     store_relaxed(&falling_from, from ? 0 : idle->live + 1);
 }
 
-/* Bytes that may be free and were freed just now: the budget, less the earned ones where no other step may come. */
+/* Bytes that may be free and were freed just now: the budget, less the earned ones where no other
+ * step may come. */
 static uint64_t young_room(const struct idle *idle, int64_t credit) {
   uint64_t room = room_of(0, idle->live), most = room_of(UINT64_MAX, idle->live);
   if (!may_sleep() || idle->free <= room) return most;
@@ -130,13 +136,14 @@ RESIDENT static uint64_t wanted(int64_t credit) {
   return credit < 0 && !load_relaxed(&limits.decay_cut) ? (uint64_t)-credit : 0;
 }
 
-/* Where so small a part is left all free pages of slabs in use go, else those that pay for a call. */
+/* Where so small a part is left all free pages of slabs in use go, else those that pay for a
+ * call. */
 static size_t early_run_bytes(const struct idle *idle, int64_t credit) {
   if (idle->live < idle->free / IDLE_SMALL_DIVISOR) return 0;
   return credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
 }
 
-/* ---- the rounds ---------------------------------------------------------------------------------------------- */
+/* ---- the rounds ------------------------------------------------------------------------------ */
 
 void idle_measure(struct purge *purge) {
   struct idle idle = measure();
@@ -197,17 +204,19 @@ RESIDENT bool idle_begins(void) {
   return true;
 }
 
-/* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of the last blocks keeps a page. So
- * magazines that could keep more pages than the room has are shrunk: with room for less than may be free, a fall is seen with all full. */
+/* All remaining blocks may fit into the magazines: then no slow path comes any more, and each of
+ * the last blocks keeps a page. So magazines that could keep more pages than the room has are
+ * shrunk: with room for less than may be free, a fall is seen with all full. */
 void idle_shrink_magazines(struct heap *heap) {
   if (measure().live / LIVE_DIVISOR <= (uint64_t)heap->capacity_bytes)
     capacity_shrink_all(heap, (unsigned)(IDLE_MUCH_BYTES / 2 / os_page_bytes()));
 }
 
-/* ---- memory that waits ---------------------------------------------------------------------------------------- */
+/* ---- memory that waits ----------------------------------------------------------------------- */
 
-/* Each look costs a free 20 to 100 ns. If other slow paths look too, at most 10 looks a millisecond are made, within a decay time; else,
- * and where nearly all has been freed, the thread keeps looking until the clock ticks. */
+/* Each look costs a free 20 to 100 ns. If other slow paths look too, at most 10 looks a millisecond
+ * are made, within a decay time; else, and where nearly all has been freed, the thread keeps
+ * looking until the clock ticks. */
 enum { PASSES_A_MS = 10 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 

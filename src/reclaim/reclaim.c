@@ -16,12 +16,14 @@
 #include "slab/pages.h"
 #include "slab/pending.h"
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-/* The helper looks after this time whether it is still wanted, as a thread of the program may wait for its end. */
+/* The helper looks after this time whether it is still wanted, as a thread of the program may wait
+ * for its end. */
 #define ROUND_NS UINT64_C(50000000)
 
-/* The bounds of one round. A step takes a thread of the program a millisecond at most: PURGE_STEP_NS is for giving back. */
+/* The bounds of one round. A step takes a thread of the program a millisecond at most:
+ * PURGE_STEP_NS is for giving back. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
   uint64_t ns; /* 0: none */
@@ -33,7 +35,8 @@ static const struct bounds budgets[] = {
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
-/* A round without bounds waits until no other runs, and begins with the thread's own caches; else it is not run meanwhile. */
+/* A round without bounds waits until no other runs, and begins with the thread's own caches; else
+ * it is not run meanwhile. */
 static const struct row {
   bool is_by_age; /* else everything free goes */
   enum budget budget;
@@ -44,7 +47,7 @@ static const struct row {
     [RECLAIM_PRESSURE] = {false, ALL, true},
 };
 
-/* ---- ages ------------------------------------------------------------------------------------------------ */
+/* ---- ages ------------------------------------------------------------------------------------ */
 
 RESIDENT uint64_t reclaim_decay_ms(void) { return limits_decay_ms(options.decay_ms); }
 
@@ -53,8 +56,9 @@ RESIDENT uint64_t reclaim_interval_ms(void) {
   return interval > PURGE_LEAST_MS ? interval : PURGE_LEAST_MS;
 }
 
-/* Purging a page inside a slab costs a system call and, when its blocks are used again, a fault: in a busy program that is soon, so
- * such pages wait even where all other memory is purged at once: longer than a request mostly takes. */
+/* Purging a page inside a slab costs a system call and, when its blocks are used again, a fault: in
+ * a busy program that is soon, so such pages wait even where all other memory is purged at once:
+ * longer than a request mostly takes. */
 enum { PAGE_DECAY_MIN_MS = 100 };
 
 RESIDENT uint32_t reclaim_page_decay_ms(void) {
@@ -74,21 +78,22 @@ static struct purge begin_record(const struct row *row) {
                         .give_addresses = row->gives_addresses};
 }
 
-/* ---- one round at a time ------------------------------------------------------------------------------------ */
+/* ---- one round at a time --------------------------------------------------------------------- */
 
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 
-/* seq: between two loads of `purge_state`; pairs with `run_round`, which sets that before the lock is released. */
+/* seq: between two loads of `purge_state`; pairs with `run_round`, which sets that before the lock
+ * is released. */
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
-/* A guest may end at any instruction, and a round that it leaves never ends. A process with one thread
- * takes no turns, so that a guest leaves none taken. */
+/* A guest may end at any instruction, and a round that it leaves never ends. A process with one
+ * thread takes no turns, so that a guest leaves none taken. */
 bool reclaim_is_ours(void) { return !os_is_multi_threaded() || !os_is_guest(); }
 
 /* In a process with one thread it is not taken. */
 #define ASSERT_OUR_TURN() ASSERT(!os_is_multi_threaded() || reclaim_is_running())
 
-/* ---- the cgroup ----------------------------------------------------------------------------------------------- */
+/* ---- the cgroup ------------------------------------------------------------------------------ */
 
 /* A process that has stayed small does not pay for reading the files of its cgroup. */
 static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
@@ -109,15 +114,16 @@ RESIDENT void reclaim_poll_limits_once(void) {
   lock_give(&round_lock);
 }
 
-/* ---- owners that idle -------------------------------------------------------------------------------------- */
+/* ---- owners that idle ------------------------------------------------------------------------ */
 
 /* Under the lock. */
 static struct owner *next_idle; /* where the next visit begins; NULL: with the first one */
 static uint32_t next_named;     /* the named heap's number before the next visit */
 static uint64_t answers_until_ms;
 
-/* A thread whose requests all hit its magazines takes no slow path, and blocks that it does not need stay there as well. It is called
- * once it is dormant; a sleeping thread answers when it frees again. */
+/* A thread whose requests all hit its magazines takes no slow path, and blocks that it does not
+ * need stay there as well. It is called once it is dormant; a sleeping thread answers when it frees
+ * again. */
 static void call_if_dormant(const struct heap *self, struct heap *heap, const struct purge *purge,
                             uint64_t now_ms) {
   if (heap == self || load_relaxed(&heap->owner.state) != OWNER_DORMANT) return;
@@ -128,10 +134,12 @@ static void call_if_dormant(const struct heap *self, struct heap *heap, const st
   answers_until_ms = now_ms + purge->decay_ms;
 }
 
-/* Owners that were in no slow path for a decay time become dormant; wholly free slabs of owners that do not run are released to the
- * pool, and free pages of their other slabs purged; dormant threads are called to flush their caches.
+/* Owners that were in no slow path for a decay time become dormant; wholly free slabs of owners
+ * that do not run are released to the pool, and free pages of their other slabs purged; dormant
+ * threads are called to flush their caches.
  *
- * Owners that were visited before may have got remote frees since: so a round in parts is followed by one more. */
+ * Owners that were visited before may have got remote frees since: so a round in parts is followed
+ * by one more. */
 static void release_idle(const struct heap *self, struct purge *purge, size_t owners_max) {
   uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
   struct owner *owner = next_idle ? next_idle : owners_first();
@@ -143,7 +151,8 @@ static void release_idle(const struct heap *self, struct purge *purge, size_t ow
   }
   next_idle = owner;
   if (owner) purge->work_remains = purge->is_cut = true;
-  /* Blocks that they flush are to be purged as well, and the thread that answers may take no other slow path. */
+  /* Blocks that they flush are to be purged as well, and the thread that answers may take no other
+   * slow path. */
   purge->work_remains |= now_ms < answers_until_ms;
 }
 
@@ -168,7 +177,7 @@ void reclaim_after_fork(void) {
   next_named = 0;
 }
 
-/* ---- the actions ---------------------------------------------------------------------------------------------- */
+/* ---- the actions ----------------------------------------------------------------------------- */
 
 void reclaim_own_caches(struct heap *heap) {
   if (!heap_is_real(heap)) return;
@@ -206,7 +215,8 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */
   purge->work_remains = heap->has_waiting_pages || load_relaxed(&heap->owner.ready_mask);
   release_idle(heap, purge, budgets[row->budget].owners);
-  /* Queued slabs that have changed owner were sent on, perhaps to an owner that was visited already. */
+  /* Queued slabs that have changed owner were sent on, perhaps to an owner that was visited
+   * already. */
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   release_idle_named(purge, budgets[row->budget].owners);
   range_magazines_purge(purge, counters);
@@ -220,7 +230,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   purge_wake_helper();
 }
 
-/* ---- refused requests --------------------------------------------------------------------------------------- */
+/* ---- refused requests ------------------------------------------------------------------------ */
 
 /* Rounds of all memory and addresses that have begun; written with the lock, as are the next. */
 static ATOMIC(uint64_t) pressure_rounds;
@@ -237,9 +247,9 @@ static uint64_t pooled_bytes(void) {
 }
 
 /* Thousands of threads may be refused at once. A round is this thread's too if it began after the
- * thread was refused. And if no memory has come to the pools since the last one, another would find a
- * few slabs of idle owners and cached ranges at most: it is put off for a moment. A process with one
- * thread has no such crowd: the blocks that it has freed since are worth a round. */
+ * thread was refused. And if no memory has come to the pools since the last one, another would find
+ * a few slabs of idle owners and cached ranges at most: it is put off for a moment. A process with
+ * one thread has no such crowd: the blocks that it has freed since are worth a round. */
 static bool is_answered(uint64_t rounds_before) {
   if (load_relaxed(&pressure_rounds) != rounds_before) return true;
   return os_is_multi_threaded() && os_now_coarse_ms() - pressure_end_ms < PURGE_LEAST_MS &&

@@ -21,8 +21,9 @@ enum reclaim_reason {
   RECLAIM_REASONS
 };
 
-/* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches; `heap` is its own, or constant.
- * A guest gives back nothing but its own caches, where the reason asks for all. */
+/* Gives memory back by the reason's row; returns the work done. Any thread, outside of all latches;
+ * `heap` is its own, or constant. A guest gives back nothing but its own caches, where the reason
+ * asks for all. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 /* The thread's caches and wholly free slabs; a step of old pages of its slabs in use. */
 void reclaim_own_caches(struct heap *heap);
@@ -42,8 +43,8 @@ INLINE bool reclaim_is_small(void) {
 /* Reads the cgroup before caches fill beyond what it allows; once. */
 void reclaim_poll_limits_once(void);
 
-/* Whether rounds are for this thread to run: a guest (os_is_guest) leaves them to the process. A system
- * call, asked before a thread takes on what others then do not do. */
+/* Whether rounds are for this thread to run: a guest (os_is_guest) leaves them to the process. A
+ * system call, asked before a thread takes on what others then do not do. */
 bool reclaim_is_ours(void);
 
 /* Whether a thread runs a round now. */

@@ -9,7 +9,7 @@ enum { STANDARD_ERROR = 2 };
 
 enum misuse_action misuse_action = MISUSE_ABORT;
 
-/* ---- lines ------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 struct text *report_begin(struct report_line *line) {
   text_init(&line->text, line->bytes, REPORT_LINE_BYTES - 1); /* keeps room for the newline */
@@ -42,7 +42,7 @@ void report_to_descriptor(void (*report)(struct text *), int descriptor) {
   text_flush(&text);
 }
 
-/* ---- call stacks ------------------------------------------------------------------------------------- */
+/* ---- call stacks ----------------------------------------------------------------------------- */
 
 enum {
   HANDLER_FRAMES_MAX = 24
@@ -80,7 +80,7 @@ void report_stack(const char *what, const struct call_stack *stack) {
     report_frame(number, stack->frames[number]);
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------------ */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 bool (*misuse_may_walk)(void);
 

@@ -1,8 +1,9 @@
 /* report.h: hakmem's messages.
  *
- * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/guarded.h), and in hardened mode, more
- * such lines follow, with the call stacks. A misuse then ends the program by abort, unless misuse_action says otherwise: then the
- * function returns, and its caller leaves the block alone. Warnings let the program go on. Nothing here allocates. */
+ * Each message is one line on standard error that begins "hakmem: "; about a guarded block
+ * (guard/guarded.h), and in hardened mode, more such lines follow, with the call stacks. A misuse
+ * then ends the program by abort, unless misuse_action says otherwise: then the function returns,
+ * and its caller leaves the block alone. Warnings let the program go on. Nothing here allocates. */
 #ifndef HAK_REPORT_REPORT_H
 #define HAK_REPORT_REPORT_H
 
@@ -12,7 +13,8 @@
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
 extern enum misuse_action misuse_action;
 
-/* Whether the call stack of this thread follows a misuse's line: naming its frames may wait for the linker. NULL: never. Set once. */
+/* Whether the call stack of this thread follows a misuse's line: naming its frames may wait for the
+ * linker. NULL: never. Set once. */
 extern bool (*misuse_may_walk)(void);
 
 enum { REPORT_LINE_BYTES = 512 };
@@ -60,8 +62,8 @@ struct misuse {
   bool is_harmless;                      /* a warning: the program goes on */
 };
 
-/* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)"; then the call stack in hardened mode,
- * else, if the program ends, the options that show more. */
+/* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)"; then the call stack in
+ * hardened mode, else, if the program ends, the options that show more. */
 COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const char *what, ...);
 
 /* Misuses that are found in several places. */
@@ -71,7 +73,8 @@ COLD void report_double_free(const char *verb, uintptr_t address,
 /* A double free; or a misaligned one: the address lies inside the block. */
 COLD void report_no_block(const char *verb, uintptr_t address,
                           const struct block_description *block);
-/* A write `offset` bytes after the block's start, past the requested size (block->block_bytes); at that byte exactly, or somewhere after. */
+/* A write `offset` bytes after the block's start, past the requested size (block->block_bytes); at
+ * that byte exactly, or somewhere after. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                           const struct block_description *block);
 /* A write to free memory, beside the block that is freed. */

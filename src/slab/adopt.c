@@ -7,7 +7,8 @@
 /* Live owners, and queued slabs of one, that one slow path scans. */
 enum { ROUTE_P_PROBES = 8 };
 
-/* Both latches are held. Moves an unlisted slab, `queued` or not, to its new owner; NULL stays NULL. */
+/* Both latches are held. Moves an unlisted slab, `queued` or not, to its new owner; NULL stays
+ * NULL. */
 static struct slab *take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   if (!slab) return NULL;
   ASSERT(latch_is_held(from) && !slab->is_listed);
@@ -29,7 +30,7 @@ bool owner_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
   return (int64_t)(now_ns - load_relaxed(&owner->seen_ns)) >= (int64_t)for_ns;
 }
 
-/* ---- ended and dormant owners ---------------------------------------------------------------------- */
+/* ---- ended and dormant owners ---------------------------------------------------------------- */
 
 /* Drains the owner's queue of the class until a slab with free blocks turns up. */
 static struct slab *detach_listed(struct owner *ended, unsigned class) {
@@ -53,7 +54,8 @@ RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
 }
 
 static bool is_adoptable(const struct owner *candidate) {
-  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Checked again under the latch. */
+  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Checked again under
+   * the latch. */
   uint32_t state = load_seq(&candidate->state);
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
@@ -77,7 +79,8 @@ struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned cl
   return take_over(detach_listed(shared, class), shared, owner);
 }
 
-/* Owners that one visit scans: a thousand threads may have ended.  The next visit goes on from there. */
+/* Owners that one visit scans: a thousand threads may have ended.  The next visit goes on from
+ * there. */
 enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
@@ -108,7 +111,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   return LIKELY(is_in_vain) ? NULL : adopt_next(owner, class, begin);
 }
 
-/* ---- Route P ---------------------------------------------------------------------------------------- */
+/* ---- Route P --------------------------------------------------------------------------------- */
 
 struct route_p route_p = {.refusal_ns = 200000, .idle_ns = 150000, .remote_min = 8};
 
@@ -134,7 +137,8 @@ static bool may_take(const struct slab *slab, const struct wish *wish) {
   return slab != wish->candidate->bins[wish->class].current && !slab->is_listed;
 }
 
-/* Latch of the candidate. The first of a few queued slabs that may be taken, or NULL; the others stay. */
+/* Latch of the candidate. The first of a few queued slabs that may be taken, or NULL; the others
+ * stay. */
 static struct slab *choose_queued(const struct wish *wish) {
   struct slab *refused = NULL, *chosen = NULL, *slab;
   for (unsigned probe = 0; !chosen && probe < ROUTE_P_PROBES; probe++) {
@@ -180,9 +184,10 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   return NULL;
 }
 
-/* ---- sweeping ------------------------------------------------------------------------------------------ */
+/* ---- sweeping -------------------------------------------------------------------------------- */
 
-/* Releases wholly free slabs, which are last in the partial list; returns the unused part of the budget. */
+/* Releases wholly free slabs, which are last in the partial list; returns the unused part of the
+ * budget. */
 static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_max) {
   const struct bin *bin = &owner->bins[class];
   struct slab *slab = bin->free_count ? bin->partial->previous : NULL;
@@ -205,7 +210,8 @@ size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   return slabs_max;
 }
 
-/* Remote frees wait in the queues, and a queued slab cannot be released, so the queues are drained before. */
+/* Remote frees wait in the queues, and a queued slab cannot be released, so the queues are drained
+ * before. */
 size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
   size_t slabs_left = owner_drain_all(owner, slabs_max);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {

@@ -3,7 +3,8 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Blocks of one slab of another heap: a run is the blocks of one bitmap word, whose frees are one atomic OR. */
+/* Blocks of one slab of another heap: a run is the blocks of one bitmap word, whose frees are one
+ * atomic OR. */
 static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned block_count,
                             struct counters *counters) {
   unsigned given = 0, word = 0, index;
@@ -34,11 +35,13 @@ RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
   return 1; /* left alone */
 }
 
-/* Blocks freed in random order: many have another slab than the one before, and with a large live set their records are not in the cache.
- * They are taken in groups, one by one, with their data prefetched. */
+/* Blocks freed in random order: many have another slab than the one before, and with a large live
+ * set their records are not in the cache. They are taken in groups, one by one, with their data
+ * prefetched. */
 enum { GROUP_BLOCKS = 16 };
 
-/* The first half stands for all. From one change in four on, visiting a slab for every run, and an unpredictable branch, cost more. */
+/* The first half stands for all. From one change in four on, visiting a slab for every run, and an
+ * unpredictable branch, cost more. */
 static bool are_scattered(void *const *blocks) {
   enum { CHECKED = GROUP_BLOCKS / 2 };
   unsigned changes = 0;
@@ -71,7 +74,8 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
-    /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as slab->owner does. */
+    /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as
+     * slab->owner does. */
     bool is_given = load_relaxed(&group[at].slab->held_by) == own &&
                     group[at].index < shape->capacity &&
                     slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);

@@ -4,7 +4,8 @@
 
 #include "slab/owner.h"
 
-/* Frees blocks of any slabs: those of `owner` (whose latch is held; NULL for none) without atomics, the others remotely. */
+/* Frees blocks of any slabs: those of `owner` (whose latch is held; NULL for none) without atomics,
+ * the others remotely. */
 void batch_free(struct owner *owner, void **blocks, unsigned count, struct counters *counters);
 
 #endif

@@ -4,7 +4,8 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners that one slow path asks, far ones only before it makes a slab, and if they idle; and queued slabs of each. */
+/* Other owners that one slow path asks, far ones only before it makes a slab, and if they idle; and
+ * queued slabs of each. */
 enum { PROBES = 8, PROBES_FOR_A_SLAB = 64, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have blocks of the class; then this thread holds its latch. */
@@ -24,13 +25,15 @@ static unsigned take_returned(struct slab *slab, struct owner *lender, void **bl
   return taken;
 }
 
-/* A wholly free slab whose owner has others is more useful in the pool: the rest of each loan would lie with an owner that may sleep. */
+/* A wholly free slab whose owner has others is more useful in the pool: the rest of each loan would
+ * lie with an owner that may sleep. */
 static bool release_spare(struct slab *slab, struct owner *lender) {
   return slab->free_local == slab->capacity && lender->bins[slab->class].partial_count > 1 &&
          slab_try_release(slab, lender);
 }
 
-/* Blocks that the owner freed itself, for a thread that would need another slab: the owner may soon want them back. */
+/* Blocks that the owner freed itself, for a thread that would need another slab: the owner may soon
+ * want them back. */
 static unsigned lend_listed(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
   unsigned lent = 0, probes = 0;
   struct slab *slab = lender->bins[class].partial;

@@ -1,18 +1,20 @@
 /* owner.h: a heap as its slabs see it, and who may touch what.
  *
- * A slab is owned by one heap. Everything of an owner below "under the latch" may be touched only by the thread that holds its latch, a
- * word of os/lock.h: its own thread takes it once per slow path (a plain check while the process has one thread), and others may take it
- * only when they find it free: to adopt slabs of an owner that ended or idles, to sweep, to park. A thread never waits for two latches,
- * so they need no order. Magazines are not under the latch: they belong to the running thread.
+ * A slab is owned by one heap. Everything of an owner below "under the latch" may be touched only
+ * by the thread that holds its latch, a word of os/lock.h: its own thread takes it once per slow
+ * path (a plain check while the process has one thread), and others may take it only when they find
+ * it free: to adopt slabs of an owner that ended or idles, to sweep, to park. A thread never waits
+ * for two latches, so they need no order. Magazines are not under the latch: they belong to the
+ * running thread.
  *
  * Remote frees need no latch: they set bits in `remote` and queue the slab here.
  *
- *   pending[class]    slabs with remote frees, a stack with many producers; popped whole by exchange,
- *                     by the latch's holder
+ *   pending[class]    slabs with remote frees, a stack with many producers; popped whole by
+ *                     exchange, by the latch's holder
  *   ready_mask        bit per class: pending[class] may be non-empty
  *
- * Law of `queued` in a slab: a thread that changes it 0 -> 1 holds the right to queue the slab or to release it, until it is set to 0
- * again; a slab in a pending queue has queued == 1. */
+ * Law of `queued` in a slab: a thread that changes it 0 -> 1 holds the right to queue the slab or
+ * to release it, until it is set to 0 again; a slab in a pending queue has queued == 1. */
 #ifndef HAK_SLAB_OWNER_H
 #define HAK_SLAB_OWNER_H
 
@@ -36,7 +38,8 @@ struct bin {
   struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;
   uint32_t free_count; /* wholly free ones: kept against releasing and acquiring in turns */
-  /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
+  /* Slabs of the class that the owner owns: single writer; its thread reads it without the
+   * latch. */
   ATOMIC(uint32_t) slab_count;
   ATOMIC(bool) has_served; /* blocks were taken since the last relief */
   uint8_t lead;            /* by the owning thread, without the latch: cache/fitted.h */
@@ -58,7 +61,8 @@ struct owner {
   /* Under the latch, which lies with what each slow path writes. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
-  /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's list. */
+  /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's
+   * list. */
   uint32_t page_class;
   struct slab *page_cursor;
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
@@ -66,7 +70,8 @@ struct owner {
   uint32_t free_age_ms; /* assumed of free memory that a sweep finds: its owner idled for that */
   struct counters counters;
 
-  /* Written by any thread, but rarely: threads that look for blocks read this line of every owner. */
+  /* Written by any thread, but rarely: threads that look for blocks read this line of every
+   * owner. */
   CACHE_ALIGNED ATOMIC(uint64_t) ready_mask;
   ATOMIC(uint64_t) spare_mask; /* bit per class: the partial list may have used blocks */
   CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
@@ -74,14 +79,16 @@ struct owner {
   ATOMIC(uint64_t) seen_ns;
 };
 
-/* Else the kernel's number of the thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
+/* Else the kernel's number of the thread that adopts, borrows or sweeps: the owner's own may have
+ * to wait for it. */
 enum latch {
   LATCH_FREE,
   LATCH_FORKING = 0x3ffffffe,  /* held by the owner's thread, around a fork */
   LATCH_OWN = WORD_HOLDER_MASK /* held by the owner's thread: all others only try */
 };
 
-/* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
+/* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it
+ * adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
 INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
 /* Only a named heap must find its full slabs: all its blocks can be freed at once. */
@@ -109,7 +116,8 @@ INLINE bool latch_try(struct owner *owner) {
   return !os_is_multi_threaded() || word_try(&owner->latch, thread_number());
 }
 
-/* Whether the guarded data is as the latch's holder may leave it: the lists' links and sums, and the first slabs of each. */
+/* Whether the guarded data is as the latch's holder may leave it: the lists' links and sums, and
+ * the first slabs of each. */
 bool owner_is_valid(const struct owner *owner);
 INLINE bool latch_is_held(const struct owner *owner) {
   return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
@@ -155,9 +163,10 @@ INLINE void latch_give(struct owner *owner) {
     word_give(&owner->latch);
 }
 
-/* Around fork: no other thread may adopt from the forking thread's owner meanwhile, or the child would find it half changed and its latch
- * held until it ends; the thread itself may go on allocating. A signal handler may have interrupted it while it held its latch: then that
- * stays held, here and in the child, where the thread goes on. */
+/* Around fork: no other thread may adopt from the forking thread's owner meanwhile, or the child
+ * would find it half changed and its latch held until it ends; the thread itself may go on
+ * allocating. A signal handler may have interrupted it while it held its latch: then that stays
+ * held, here and in the child, where the thread goes on. */
 INLINE void latch_fork_begin(struct owner *owner) {
   if (load_relaxed(&owner->latch) == LATCH_OWN) return;
   latch_take(owner);
@@ -172,7 +181,8 @@ extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
 INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
-/* The next one in the list of all owners, in a circle: each scan begins at another one, so that not all scan the same few. */
+/* The next one in the list of all owners, in a circle: each scan begins at another one, so that not
+ * all scan the same few. */
 INLINE struct owner *owner_after(const struct owner *owner) {
   return owner->next_of_all ? owner->next_of_all : owners_first();
 }
@@ -185,7 +195,8 @@ struct owner *owner_of_tag(uint32_t tag);
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  /* seq: a thread that finds the bit sees the earlier offers; pairs with adopt_next, which clears it before it scans. */
+  /* seq: a thread that finds the bit sees the earlier offers; pairs with adopt_next, which clears
+   * it before it scans. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }
 

@@ -57,8 +57,9 @@ struct scan {
   size_t calls, least_bytes; /* of neighbours that one call gives */
 };
 
-/* Gives neighbours in one call, including pages between them that were given before. Pages that the system refuses, for example locked
- * ones, are not offered again before they have been in use. False when the calls were used up before. */
+/* Gives neighbours in one call, including pages between them that were given before. Pages that the
+ * system refuses, for example locked ones, are not offered again before they have been in use.
+ * False when the calls were used up before. */
 static bool give(struct slab *slab, struct scan *scan) {
   uint64_t rest = slab->waiting_pages;
   while (rest) {

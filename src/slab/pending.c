@@ -11,10 +11,11 @@ static void pending_push(struct owner *owner, struct slab *slab) {
   struct slab *first = NULL; /* a guess: the line is taken once, to write */
   do {
     store_relaxed(&slab->pending_next, first);
-    /* seq: the slab is in the queue before the mask and the owner's state are read; pairs with pending_next, which clears the bit before
-     * it looks at the queue. */
+    /* seq: the slab is in the queue before the mask and the owner's state are read; pairs with
+     * pending_next, which clears the bit before it looks at the queue. */
   } while (!cas_weak_seq(&owner->pending[class], &first, slab));
-  /* The thread that found the queue empty sets the bit; a fork may have cut it off before it did (pending_after_fork). */
+  /* The thread that found the queue empty sets the bit; a fork may have cut it off before it did
+   * (pending_after_fork). */
   if (!first || !(load_seq(&owner->ready_mask) & class_bit(class)))
     fetch_or_seq(&owner->ready_mask, class_bit(class));
   purge_want(); /* a sweep may find the slab wholly free */
@@ -33,8 +34,9 @@ void pending_enqueue(struct slab *slab, struct counters *counters) {
       pending_push(owner, slab);
       return;
     }
-    /* Too late: the owner found these blocks by itself and released the slab to the pool. Let go of it; but if it has an owner again by
-     * now, frees of its blocks may have relied on this thread. */
+    /* Too late: the owner found these blocks by itself and released the slab to the pool. Let go
+     * of it; but if it has an owner again by now, frees of its blocks may have relied on this
+     * thread. */
     store_seq(&slab->queued, 0);
     if (!load_seq(&slab->owner) || exchange_seq(&slab->queued, 1) != 0) return;
   }
@@ -52,8 +54,8 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
 
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check; pairs with push, which reads that mask
-   * after it has set this bit. */
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check;
+   * pairs with push, which reads that mask after it has set this bit. */
   if (!(load_seq(&owner->ready_mask) & class_bit(class))) return NULL;
   /* acquire (seq): the slabs' links; pairs with push. */
   if (!bin->taken) bin->taken = exchange_seq(&owner->pending[class], NULL);
@@ -70,7 +72,8 @@ void pending_after_fork(struct owner *owner) {
   uint64_t queued = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     if (load_relaxed(&owner->pending[class])) queued |= class_bit(class);
-  /* Writes only where it differs: an unwritten page stays shared. As pending_push, for other threads of the child. */
+  /* Writes only where it differs: an unwritten page stays shared. As pending_push, for other
+   * threads of the child. */
   if (queued & ~load_seq(&owner->ready_mask)) fetch_or_seq(&owner->ready_mask, queued);
   if (load_seq(&owner->state) != OWNER_RUNNING && !owner_is_named(owner)) orphan_mask_add(queued);
 }

@@ -3,12 +3,14 @@
  *   slab     1, 2 or 4 neighbouring slots of a SuperSlab that hold blocks of one size class
  *   record   `struct slab`, at its first slot's place in the SuperSlab's record
  *
- * The class is written before the state is published. A slab's blocks are bits. `local` belongs to the owner, `remote` is set by other
- * threads:
+ * The class is written before the state is published. A slab's blocks are bits. `local` belongs to
+ * the owner, `remote` is set by other threads:
  *
- *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
+ *   law:  free_local == bits in local;  local & remote == 0
+ *         all bits from handed_out on are set in local
  *         free_local + bits in remote + live blocks + blocks in magazines == capacity
- *         all blocks in waiting_pages and given_pages are set in local; waiting_pages & given_pages == 0 */
+ *         all blocks in waiting_pages and given_pages are set in local
+ *         waiting_pages & given_pages == 0 */
 #ifndef HAK_SLAB_RECORD_H
 #define HAK_SLAB_RECORD_H
 
@@ -17,7 +19,8 @@
 /* Bitmaps of up to this many words lie in the record; the four smallest classes need more. */
 enum { INLINE_WORDS = 16, WIDE_WORDS = (int)(GRANULE_BYTES / 8 / 64) };
 
-/* The state of a slab's first slot. An EMPTY slot may have become UNUSED since: the SuperSlab's bits tell. */
+/* The state of a slab's first slot. An EMPTY slot may have become UNUSED since: the SuperSlab's
+ * bits tell. */
 enum slot_state { SLOT_UNUSED, SLOT_ACTIVE, SLOT_EMPTY };
 
 struct owner;
@@ -91,8 +94,8 @@ INLINE struct wide_bitmaps *slab_chunk_wide(struct slab_chunk *chunk) {
   return (struct wide_bitmaps *)round_up((uintptr_t)chunk->wide_room, WIDE_ALIGNMENT); /* NOLINT */
 }
 
-/* Where the bitmaps of a slab of this shape lie: apart for shapes with many blocks, so that all others stay compact. Equals its record's
- * pointers, computed without reading it. */
+/* Where the bitmaps of a slab of this shape lie: apart for shapes with many blocks, so that all
+ * others stay compact. Equals its record's pointers, computed without reading it. */
 INLINE uint64_t *slab_local_bits(struct slab_chunk *chunk, unsigned slot,
                                  const struct slab_shape *shape) {
   return shape->word_count > INLINE_WORDS ? slab_chunk_wide(chunk)->local[slot]
@@ -104,7 +107,8 @@ INLINE ATOMIC(uint64_t) *slab_remote_bits(struct slab_chunk *chunk, unsigned slo
                                           : chunk->slabs[slot].inline_remote;
 }
 
-/* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later slots only know where it begins. */
+/* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later
+ * slots only know where it begins. */
 INLINE struct slab *slab_of_block(uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
@@ -123,13 +127,16 @@ INLINE uint64_t slab_word_bits(const struct slab *slab, unsigned word) {
   return low_bits(left < 64 ? left : 64);
 }
 
-/* The law above, as far as one thread can see it: its holder, or the holder of its owner's latch. */
+/* The law above, as far as one thread can see it: its holder, or the holder of its owner's
+ * latch. */
 bool slab_is_valid(const struct slab *slab);
 
-/* A slab in state ACTIVE, all blocks free in `local`, without an owner: the caller is its only holder. NULL when none is had. */
+/* A slab in state ACTIVE, all blocks free in `local`, without an owner: the caller is its only
+ * holder. NULL when none is had. */
 struct slab *acquire_slab(unsigned class, enum pool_reach reach, struct counters *counters);
 
-/* Takes back a slab whose blocks are all free in `local`, and have been for `age_ms`, and that has no owner. */
+/* Takes back a slab whose blocks are all free in `local`, and have been for `age_ms`, and that has
+ * no owner. */
 void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters);
 
 #endif

@@ -13,7 +13,7 @@ RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   store_seq(&slab->owner, owner);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 struct block_description slab_describe(const struct slab *slab, uintptr_t address) {
   size_t index = (address - slab->base) / slab->block_bytes;
@@ -49,9 +49,10 @@ RESIDENT unsigned slab_index_of(const struct slab *slab, uintptr_t block, const 
   return NO_BLOCK;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Moves blocks of one word, lowest first, downwards from `next` to `first` at most; returns the remaining bits. */
+/* Moves blocks of one word, lowest first, downwards from `next` to `first` at most; returns the
+ * remaining bits. */
 static uint64_t take_scattered(uint64_t bits, uintptr_t word_base, size_t block_bytes, void **first,
                                void ***next) {
   void **at = *next;
@@ -186,8 +187,8 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   slab_note_word(slab, word);
 }
 
-/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load's memory varies by a part of its size.
- * Rounds of purging take them after a while. */
+/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a
+ * load's memory varies by a part of its size. Rounds of purging take them after a while. */
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 
 RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
@@ -208,8 +209,8 @@ RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   if (!has_enough || !slab_try_release(slab, owner)) slab_list(slab, owner);
 }
 
-/* Sets the bits of the first of blocks[0] … that are this slab's. Constants are kept in registers, and so are the bits of a word until
- * another word's turn comes: most blocks come in runs. */
+/* Sets the bits of the first of blocks[0] … that are this slab's. Constants are kept in registers,
+ * and so are the bits of a word until another word's turn comes: most blocks come in runs. */
 static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *blocks,
                          unsigned block_count) {
   const struct slab_shape *shape = &slab_shapes[slab->class];
@@ -250,8 +251,8 @@ RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   unsigned before = slab->free_local;
   for (unsigned word = 0; word < slab->word_count; word++) {
-    /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings the freeing threads' earlier
-     * writes to the blocks. */
+    /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and
+     * brings the freeing threads' earlier writes to the blocks. */
     if (!load_seq(&slab->remote[word])) continue;
     uint64_t bits = exchange_seq(&slab->remote[word], 0);
     if (bits) add_local(slab, owner, word, bits);
@@ -268,7 +269,7 @@ unsigned slab_count_remote(const struct slab *slab) {
   return blocks;
 }
 
-/* ---- the partial list --------------------------------------------------------------------------------- */
+/* ---- the partial list ------------------------------------------------------------------------ */
 
 RESIDENT void slab_list(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
@@ -309,7 +310,8 @@ RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
 
 bool slab_try_release(struct slab *slab, struct owner *owner) {
   ASSERT(slab->free_local == slab->capacity && load_relaxed(&slab->owner) == owner);
-  /* The right to queue is also the right to release: a slab is never in a queue and in the pool at once. */
+  /* The right to queue is also the right to release: a slab is never in a queue and in the pool at
+   * once. */
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
@@ -320,7 +322,8 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
   }
   slab_set_map_entries(slab, MAP_TAG_NONE);
   store_relaxed(&slab->held_by, 0);
-  /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that the slab has no owner, or has one again. */
+  /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that the slab
+   * has no owner, or has one again. */
   store_seq(&slab->owner, NULL);
   store_seq(&slab->queued, 0);
   release_slab(slab, owner->free_age_ms, &owner->counters);

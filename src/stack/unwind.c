@@ -32,21 +32,23 @@ static bool covers(struct range range, uintptr_t address) {
   return address - range.begin < range.end - range.begin;
 }
 
-/* ---- the stack ------------------------------------------------------------------------------------------ */
+/* ---- the stack ------------------------------------------------------------------------------- */
 
-/* The number of pages at the end of this thread's stack that were found readable, and stay so while it runs; times 2, plus 1 for the
- * stack that the process began on. */
+/* The number of pages at the end of this thread's stack that were found readable, and stay so while
+ * it runs; times 2, plus 1 for the stack that the process began on. */
 static THREAD_LOCAL uint16_t known_stack;
 enum { KNOWN_PAGES_MAX = UINT16_MAX / 2 };
 
-/* Below the end of the first stack the kernel maps nothing else within its usual limit; deeper addresses are probed each time. */
+/* Below the end of the first stack the kernel maps nothing else within its usual limit; deeper
+ * addresses are probed each time. */
 #define FIRST_STACK_BYTES ((uintptr_t)8 << 20)
 
-/* Between a thread's pointer and its first frame lies static data, less than the smallest stack has. A larger step than most frames' may
- * lead to another stack. */
+/* Between a thread's pointer and its first frame lies static data, less than the smallest stack
+ * has. A larger step than most frames' may lead to another stack. */
 enum { THREAD_DATA_MAX_BYTES = 12 << 10, FRAME_MAX_BYTES = 64 << 10 };
 
-/* Extends the known pages down to the stack pointer, if it lies there; UNKNOWN_PAGES_MAX at a time. */
+/* Extends the known pages down to the stack pointer, if it lies there; UNKNOWN_PAGES_MAX at a
+ * time. */
 static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_pointer) {
   uintptr_t page_bytes = os_page_bytes(), begin = end - pages * page_bytes;
   for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX && begin > stack_pointer; asked++) {
@@ -82,9 +84,10 @@ static struct range own_stack(uintptr_t stack_pointer) {
   return known_range();
 }
 
-/* For another thread's stack: a walk that ends where the thread began, and did not leave its stack since `from`, shows that everything
- * between is its own. Readable pages alone prove nothing: stacks that the program makes, and unmaps, may lie right below; and the first
- * thread's data lies outside its stack. */
+/* For another thread's stack: a walk that ends where the thread began, and did not leave its stack
+ * since `from`, shows that everything between is its own. Readable pages alone prove nothing:
+ * stacks that the program makes, and unmaps, may lie right below; and the first thread's data lies
+ * outside its stack. */
 static void learn_from_end(uintptr_t from, uintptr_t end) {
   bool is_there = from <= end && thread_pointer() - end < THREAD_DATA_MAX_BYTES;
   if (!is_there || os_is_confined() || os_is_guest()) return; /* a guest has its parent's number */
@@ -109,7 +112,7 @@ INLINE bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word) {
   return true;
 }
 
-/* ---- a step by a rule --------------------------------------------------------------------------------------- */
+/* ---- a step by a rule ------------------------------------------------------------------------ */
 
 static bool find_end(struct walk *walk, const struct unwind_rule *rule, uintptr_t *end) {
   *end = walk->value[rule->end_register] + (uintptr_t)(intptr_t)rule->end_offset;
@@ -146,9 +149,10 @@ static enum step step_by_rule(struct walk *walk, const struct unwind_rule *rule)
   return walk->instruction ? STEP_TO_CALLER : STEP_OUTERMOST;
 }
 
-/* ---- a step without tables -------------------------------------------------------------------------------- */
+/* ---- a step without tables ------------------------------------------------------------------- */
 
-/* The kernel's return from a signal handler. The stack rules out most other code: the kernel links no contexts. */
+/* The kernel's return from a signal handler. The stack rules out most other code: the kernel links
+ * no contexts. */
 static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
   static const unsigned char ending[] = SIGNAL_ENDING;
   static const struct unwind_rule signal_rule = {.end_register = REGISTER_SP,
@@ -164,8 +168,9 @@ static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
   return memcmp(code, ending, sizeof code) == 0;
 }
 
-/* Code without tables and frame pointers that CPython makes for profilers (-X perf), one piece for each function, to call its
- * interpreter. Its caller lies in a module: only then the kernel is asked to read the code, which may be gone. */
+/* Code without tables and frame pointers that CPython makes for profilers (-X perf), one piece for
+ * each function, to call its interpreter. Its caller lies in a module: only then the kernel is
+ * asked to read the code, which may be gone. */
 static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
   static const unsigned char ending[] = TRAMPOLINE_ENDING;
   static const struct unwind_rule trampoline_rule = {.end_register = REGISTER_SP,
@@ -182,7 +187,8 @@ static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
   return memcmp(code, ending, sizeof code) == 0;
 }
 
-/* Each caller's frame lies above. One exception per walk is allowed, for another stack: Go calls C on a stack that is not the caller's. */
+/* Each caller's frame lies above. One exception per walk is allowed, for another stack: Go calls C
+ * on a stack that is not the caller's. */
 static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   struct os_module module;
   if (frame >= walk->value[REGISTER_SP]) return true;
@@ -191,13 +197,15 @@ static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   return may_switch;
 }
 
-/* A process and a thread begin with a frame pointer of 0; in code without tables any number may stand there. */
+/* A process and a thread begin with a frame pointer of 0; in code without tables any number may
+ * stand there. */
 static bool is_start(const struct walk *walk) {
   bool is_certain = walk->is_by_frame_pointer || walk->module.unwind_header;
   return is_certain && !walk->value[REGISTER_FP];
 }
 
-/* A pair of words, the caller's frame pointer and the return address, above the function's other data on the stack. */
+/* A pair of words, the caller's frame pointer and the return address, above the function's other
+ * data on the stack. */
 static enum step step_by_frame_pointer(struct walk *walk) {
   uintptr_t frame = walk->value[REGISTER_FP], pair[2];
   if (is_start(walk)) return STEP_OUTERMOST;
@@ -213,7 +221,7 @@ static enum step step_by_frame_pointer(struct walk *walk) {
   return STEP_TO_CALLER;
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static bool is_in_module(struct walk *walk, uintptr_t instruction) {
   struct range module = {walk->module.begin, walk->module.end};
@@ -223,7 +231,8 @@ static bool is_in_module(struct walk *walk, uintptr_t instruction) {
   return false;
 }
 
-/* If a frame pointer does not lie at the end of its frame, following it leaves the stack pointer unknown. */
+/* If a frame pointer does not lie at the end of its frame, following it leaves the stack pointer
+ * unknown. */
 static bool is_end_unknown(const struct walk *walk, const struct unwind_rule *rule) {
   return !FRAME_POINTER_IS_AT_END && walk->is_by_frame_pointer && rule->end_register == REGISTER_SP;
 }
@@ -237,7 +246,8 @@ static enum step step(struct walk *walk) {
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
   if (!walk->is_interrupted && os_is_after_first_call(walk->instruction)) return STEP_OUTERMOST;
-  /* On a makecontext() stack the outermost return address is the start of a function, not the instruction after a call. */
+  /* On a makecontext() stack the outermost return address is the start of a function, not the
+   * instruction after a call. */
   uintptr_t record = walk->module.end ? unwind_find_record(&walk->module, walk->instruction) : 0;
   if (unwind_table_has_start(&walk->module, record, walk->instruction)) return STEP_OUTERMOST;
   if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);

@@ -1,6 +1,7 @@
-/* unwind_cache.c: an entry is valid only while the bytes of .eh_frame from which it was made are unchanged: so no code has to notice that
- * a module has gone and another has taken its place. Any thread that finds a rule writes an entry, and all read them, at any time, in
- * signal handlers too: none waits for a writer, not even for one that a fork has cut off. */
+/* unwind_cache.c: an entry is valid only while the bytes of .eh_frame from which it was made are
+ * unchanged: so no code has to notice that a module has gone and another has taken its place. Any
+ * thread that finds a rule writes an entry, and all read them, at any time, in signal handlers too:
+ * none waits for a writer, not even for one that a fork has cut off. */
 #include "base/bits.h"
 #include "stack/unwind_table.h"
 
@@ -29,7 +30,8 @@ RARE_DATA static CACHE_ALIGNED struct entry entries[ENTRIES];
 /* False when it was being written. */
 INLINE bool read_entry(struct entry *entry, union kept_words *found) {
   uint64_t turn = load_acquire(&entry->turn); /* the words of that turn; pairs with write_entry */
-  /* acquire: a reader that sees a word of a later turn sees that turn below; pairs with write_entry. */
+  /* acquire: a reader that sees a word of a later turn sees that turn below; pairs with
+   * write_entry. */
   for (unsigned word = 0; word < ENTRY_WORDS; word++)
     found->words[word] = load_acquire(&entry->words[word]);
   return !(turn & 1) && load_relaxed(&entry->turn) == turn;

@@ -1,9 +1,12 @@
-/* unwind_expression.c: expressions are recognised, not run.  Compilers and the C library write three shapes:
+/* unwind_expression.c: expressions are recognised, not run.  Compilers and the C library write
+ * three shapes:
  *
- *   breg r, n                                       where a signal, or a function that aligns its frame, saved a register
+ *   breg r, n                                       where a signal, or a function that aligns
+ *                                                   its frame, saved a register
  *   breg r, n; deref [; plus_uconst m]              where their frames end
  *   breg sp, n; breg pc, 0; lit15; and; lit k; ge; lit3; shl; plus
- *                                                   the PLT: a word more from byte k of its entry on */
+ *                                                   the PLT: a word more from byte k of its
+ *                                                   entry on */
 #include "stack/unwind_table.h"
 
 enum { DEREF = 0x06, PLUS_CONSTANT = 0x23, LITERAL0 = 0x30, REGISTER0 = 0x70, NUMBERS = 32 };

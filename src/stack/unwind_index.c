@@ -4,7 +4,8 @@
 /* The size of a piece of work: about 10 us. */
 enum { PIECE_BYTES = 64 << 10, PIECE_RECORDS = 256 };
 
-/* For each few bytes of the code the first record of a function that begins there; the next ones nearly always follow it. */
+/* For each few bytes of the code the first record of a function that begins there; the next ones
+ * nearly always follow it. */
 enum {
   PARTS = 1 << 16,
   PART_SHIFT_MIN = 4,
@@ -21,7 +22,7 @@ static ATOMIC(uintptr_t) indexed_to;  /* 0: the first record is not known yet */
 static ATOMIC(uintptr_t) first_record;
 static struct os_segment code, tables; /* constant once the first record is known */
 
-/* ---- the first record ------------------------------------------------------------------------------------------ */
+/* ---- the first record ------------------------------------------------------------------------ */
 
 static struct os_module bounds_of(const struct os_segment *segment) {
   return (struct os_module){.tables_begin = segment->begin, .tables_end = segment->end};
@@ -80,7 +81,7 @@ static bool search_piece(void) {
   return true;
 }
 
-/* ---- the index ------------------------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 static unsigned part_shift(void) {
   unsigned shift = PART_SHIFT_MIN;
@@ -124,7 +125,7 @@ bool unwind_index_go_on(void) {
   return has_more;
 }
 
-/* ---- looking up -------------------------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 static uintptr_t find_near(const struct os_module *module, uintptr_t record,
                            uintptr_t instruction) {

@@ -1,6 +1,7 @@
 #include "stack/unwind_table.h"
 
-/* DWARF 5, 7.24, and GNU's own.  Those of the first three kinds have a number in their low six bits. */
+/* DWARF 5, 7.24, and GNU's own.  Those of the first three kinds have a number in their low six
+ * bits. */
 enum {
   ADVANCE = 0x40,
   OFFSET = 0x80,
@@ -59,7 +60,7 @@ static struct unwind_bytes take_expression(struct run *run) {
   return bytes_part(&run->rest, count);
 }
 
-/* ---- where registers are ---------------------------------------------------------------------------------- */
+/* ---- where registers are --------------------------------------------------------------------- */
 
 /* A register in none of the sets still has the caller's value. */
 static void put_nowhere(struct unwind_rule *rule, unsigned which) {
@@ -126,7 +127,7 @@ static bool put_by(struct run *run, uint8_t operation) {
   return true;
 }
 
-/* ---- where the frame ends ----------------------------------------------------------------------------------- */
+/* ---- where the frame ends -------------------------------------------------------------------- */
 
 static void end_at(struct run *run, const struct unwind_value *value) {
   struct unwind_rule *rule = &run->rule;
@@ -162,7 +163,7 @@ static bool end_by(struct run *run, uint8_t operation) {
   return true;
 }
 
-/* ---- the instructions --------------------------------------------------------------------------------------- */
+/* ---- the instructions ------------------------------------------------------------------------ */
 
 static void recall(struct run *run) {
   run->is_lost |= run->remembered_count == 0;

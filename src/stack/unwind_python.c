@@ -9,7 +9,8 @@
 
 enum { WORD = sizeof(uintptr_t), KEYS_MAX = 64, PAGES = 32, TAG_BITS = 7, OFFSET_BITS = 16 };
 enum { PAGE_BYTES_MIN = 4096 };
-/* A thread's handle is its pointer, or lies below it, where the C library keeps its record of the thread there. */
+/* A thread's handle is its pointer, or lies below it, where the C library keeps its record of the
+ * thread there. */
 enum { HANDLE_BYTES_MAX = 8192 };
 enum { TABLE_SIZE = 16, TABLE_HASH = 24 }; /* of an object of bytes */
 enum { HASH_SHIFT = 33, HASH_PLACE = 32, INSTRUCTION_PLACE = 8, INSTRUCTION_MAX = (1 << 24) - 1 };
@@ -37,7 +38,8 @@ static uintptr_t offset_of(uint64_t offsets, unsigned which) {
   return offsets >> which * OFFSET_BITS & ((1 << OFFSET_BITS) - 1);
 }
 
-/* The frame of a state of this thread: one with its handle, or, made by another thread, with a record on its stack. */
+/* The frame of a state of this thread: one with its handle, or, made by another thread, with a
+ * record on its stack. */
 static bool read_frame(struct reader *reader, uintptr_t thread, bool is_own, uintptr_t *frame) {
   uint64_t offsets = reader->recipe->thread;
   uintptr_t handle, inner = offset_of(offsets, 2);
@@ -48,8 +50,9 @@ static bool read_frame(struct reader *reader, uintptr_t thread, bool is_own, uin
   return !inner || read_word(reader, *frame + inner - 1, frame);
 }
 
-/* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state itself shows. A thread has a state for
- * each interpreter: until 3.11 the key keeps the first one, and only the lock's holder shows which one runs. */
+/* The interpreter keeps each thread's state in a key of the C library. Which one it is, the state
+ * itself shows. A thread has a state for each interpreter: until 3.11 the key keeps the first one,
+ * and only the lock's holder shows which one runs. */
 static bool find_frame(struct reader *reader, uintptr_t *frame) {
   static ATOMIC(unsigned) last_key;
   unsigned first = load_relaxed(&last_key); /* relaxed: where to look first, no more */
@@ -72,8 +75,9 @@ static bool hash_word(struct reader *reader, uintptr_t address, uintptr_t *word,
   return true;
 }
 
-/* False where there is none. A code object compiled in the place of another may consist of the same addresses. The table of lines, the last
- * of the words, tells them apart: its size and, in compiled code, its hash stand in it. */
+/* False where there is none. A code object compiled in the place of another may consist of the same
+ * addresses. The table of lines, the last of the words, tells them apart: its size and, in compiled
+ * code, its hash stand in it. */
 static bool hash_code(struct reader *reader, uintptr_t code, uint64_t *hash) {
   const struct python_recipe *recipe = reader->recipe;
   uintptr_t word = 0, other;

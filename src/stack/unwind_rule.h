@@ -1,7 +1,7 @@
 /* unwind_rule.h: how a frame leads to its caller's, at one instruction.
  *
- * A rule says where the frame ends (DWARF's canonical frame address: the stack pointer after the return) and where on
- * the stack the caller's registers lie. */
+ * A rule says where the frame ends (DWARF's canonical frame address: the stack pointer after the
+ * return) and where on the stack the caller's registers lie. */
 #ifndef HAK_STACK_UNWIND_RULE_H
 #define HAK_STACK_UNWIND_RULE_H
 

@@ -25,7 +25,7 @@ static uintptr_t take_address(struct unwind_bytes *bytes, uint8_t encoding) {
   return here + (uintptr_t)bytes_take_signed(bytes, encoded_bytes(encoding));
 }
 
-/* ---- records ------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Without its length; empty if there is none in the module, or it is above 4 GiB. */
 static struct unwind_bytes record_at(const struct os_module *module, uintptr_t address) {
@@ -63,7 +63,7 @@ uint32_t unwind_table_check(const struct os_module *module, uintptr_t record) {
   return (uint32_t)(mix_bytes(mix_bytes(1, own), common_of(module, own)) >> 32) | 1;
 }
 
-/* ---- reading one -------------------------------------------------------------------------------------- */
+/* ---- reading one ----------------------------------------------------------------------------- */
 
 /* The result of its augmentation string, a letter for each item of its data. */
 struct augmentation {
@@ -136,7 +136,7 @@ bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr
          instruction - found->function < code_bytes;
 }
 
-/* ---- the sorted table ----------------------------------------------------------------------------------- */
+/* ---- the sorted table ------------------------------------------------------------------------ */
 
 struct table_row {
   int32_t function, record; /* relative to the header */

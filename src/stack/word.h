@@ -1,4 +1,5 @@
-/* word.h: a word of memory that the kernel says can be read; of a stack, or whatever a recipe leads to. */
+/* word.h: a word of memory that the kernel says can be read; of a stack, or whatever a recipe leads
+ * to. */
 #ifndef HAK_STACK_WORD_H
 #define HAK_STACK_WORD_H
 

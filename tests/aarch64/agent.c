@@ -1,8 +1,10 @@
-/* The part of guest.py that runs inside the machine: starts what the host asks for, several at a time.
+/* The part of guest.py that runs inside the machine: starts what the host asks for, several at a
+ * time.
  *
- * A line `FOLDER SECONDS` on the port asks for a run; the folder, which both see, holds `argv` and `env` (each word ends with a
- * null byte), `cwd` and, perhaps, `stdin`.  The answer is a line `FOLDER STATUS`, as of waitpid, when the folder has
- * `stdout` and `stderr`; after SECONDS all processes of the run are killed, and STATUS is -1. */
+ * A line `FOLDER SECONDS` on the port asks for a run; the folder, which both see, holds `argv` and
+ * `env` (each word ends with a null byte), `cwd` and, perhaps, `stdin`.  The answer is a line
+ * `FOLDER STATUS`, as of waitpid, when the folder has `stdout` and `stderr`; after SECONDS all
+ * processes of the run are killed, and STATUS is -1. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -74,7 +76,8 @@ static bool pass_on(struct pollfd *from, int to) {
   return false;
 }
 
-/* Until every process of the run has closed its ends, as a reader of pipes on the host would wait. */
+/* Until every process of the run has closed its ends, as a reader of pipes on the host would
+ * wait. */
 static bool passed_on_by(long long end_ms, int pipes[2], const int files[2]) {
   struct pollfd from[2] = {{pipes[0], POLLIN, 0}, {pipes[1], POLLIN, 0}};
   int open_ends = 2;

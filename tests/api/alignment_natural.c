@@ -1,4 +1,5 @@
-/* Every size from 1 byte to 1 MiB is aligned for any object of that size: 16, or 8 up to 8 bytes. */
+/* Every size from 1 byte to 1 MiB is aligned for any object of that size: 16, or 8 up to 8
+ * bytes. */
 #include "api/check.h"
 #include "api/sizes.h"
 
@@ -7,7 +8,8 @@ static void check_aligned(const void *block, size_t size) {
   CHECK_MSG(block != NULL && (uintptr_t)block % alignment == 0, "size %zu at %p", size, block);
 }
 
-/* Two live blocks of a size: the first of a slab is always aligned, the second only when the class is. */
+/* Two live blocks of a size: the first of a slab is always aligned, the second only when the class
+ * is. */
 int main(void) {
   for (size_t size = 1; size <= MIB; size += size < 128 * KIB ? 1 : 61) {
     void *first = malloc(size), *second = malloc(size);

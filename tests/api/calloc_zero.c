@@ -1,4 +1,5 @@
-/* calloc returns zeroes, also in memory that was used before, in every tier, up to the last usable byte asked for. */
+/* calloc returns zeroes, also in memory that was used before, in every tier, up to the last usable
+ * byte asked for. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

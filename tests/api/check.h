@@ -1,4 +1,5 @@
-/* check.h: the one assertion of the black-box test programs, and the headers of the C library that most of them need.
+/* check.h: the one assertion of the black-box test programs, and the headers of the C library that
+ * most of them need.
  *
  * A failed check prints where and what, and ends the program at once with status 1.  It goes around
  * atexit handlers and allocates nothing: the allocator is what is being doubted. */

@@ -1,4 +1,5 @@
-/* entry_names.h: entries that no header of C declares: what glibc calls malloc and its family by, and C++'s operators. */
+/* entry_names.h: entries that no header of C declares: what glibc calls malloc and its family by,
+ * and C++'s operators. */
 #ifndef TESTS_API_ENTRY_NAMES_H
 #define TESTS_API_ENTRY_NAMES_H
 

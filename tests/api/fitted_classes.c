@@ -1,4 +1,5 @@
-/* Linked to another program of this folder: it begins with classes that fit some sizes (docs/decisions/0049). */
+/* Linked to another program of this folder: it begins with classes that fit some sizes
+ * (docs/decisions/0049). */
 #include <malloc.h>
 #include <stdlib.h>
 

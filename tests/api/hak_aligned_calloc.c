@@ -1,5 +1,5 @@
-/* hak_aligned_calloc gives zeroed blocks at multiples of an alignment, new or used before, and touches no page that comes zeroed
- * from the system. */
+/* hak_aligned_calloc gives zeroed blocks at multiples of an alignment, new or used before, and
+ * touches no page that comes zeroed from the system. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "hakmem/hakmem.h"

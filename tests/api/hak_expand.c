@@ -1,4 +1,5 @@
-/* hak_expand resizes in place or says NULL: it never moves a block, loses content or takes memory that is another block's. */
+/* hak_expand resizes in place or says NULL: it never moves a block, loses content or takes memory
+ * that is another block's. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

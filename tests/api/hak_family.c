@@ -1,4 +1,5 @@
-/* The malloc family under hakmem's own names, mixed with the standard names; good sizes, sites, the version. */
+/* The malloc family under hakmem's own names, mixed with the standard names; good sizes, sites, the
+ * version. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

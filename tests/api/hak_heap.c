@@ -1,5 +1,5 @@
-/* Heaps that the program makes: their blocks are theirs in every tier, wherever they are resized or freed, and go all at once;
- * limits, figures, names; what is refused. */
+/* Heaps that the program makes: their blocks are theirs in every tier, wherever they are resized or
+ * freed, and go all at once; limits, figures, names; what is refused. */
 #include "api/check.h"
 #include "api/figures.h"
 #include "api/sizes.h"
@@ -13,7 +13,7 @@ static void check_empty(hak_heap *heap) {
             (unsigned long)figures.live_bytes, (unsigned long)figures.live_blocks);
 }
 
-/* ---- blocks of each tier -------------------------------------------------------------------------------------- */
+/* ---- blocks of each tier --------------------------------------------------------------------- */
 
 static void check_block(hak_heap *heap, char *block, size_t size) {
   CHECK_MSG(block != NULL, "%zu", size);
@@ -61,7 +61,7 @@ static void zeroed_and_aligned(hak_heap *heap, size_t size) {
   check_empty(heap);
 }
 
-/* ---- from heap to heap ------------------------------------------------------------------------------------------ */
+/* ---- from heap to heap ----------------------------------------------------------------------- */
 
 static void move_between(hak_heap *heap, hak_heap *other, size_t size) {
   char *block = malloc(size);
@@ -78,7 +78,7 @@ static void move_between(hak_heap *heap, hak_heap *other, size_t size) {
   check_empty(other);
 }
 
-/* ---- all at once ------------------------------------------------------------------------------------------------ */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 enum { MANY = 3000 };
 
@@ -130,7 +130,7 @@ static void many_heaps(void) {
   for (size_t i = 0; i < COUNT_OF(held); i++) CHECK(hak_heap_destroy(held[i]));
 }
 
-/* ---- limits, names ---------------------------------------------------------------------------------------------- */
+/* ---- limits, names --------------------------------------------------------------------------- */
 
 enum { LIMITED = KIB - 8 }; /* a block of 1 KiB, with the trailer of hardened mode, too */
 

@@ -1,5 +1,5 @@
-/* A heap in use: all that allocates gives its blocks, whatever lies ready in caches, and nothing else does; what is resized stays
- * where it is; uses nest, and end; what is refused. */
+/* A heap in use: all that allocates gives its blocks, whatever lies ready in caches, and nothing
+ * else does; what is resized stays where it is; uses nest, and end; what is refused. */
 #include "api/check.h"
 #include "api/entry_names.h"
 #include "api/figures.h"
@@ -36,7 +36,7 @@
 
 enum { ALIGNMENT = 64, READY = 40, END_BYTES = 64 << 10, NOTHING = -1 };
 
-/* ---- all that allocates ----------------------------------------------------------------------------------------- */
+/* ---- all that allocates ---------------------------------------------------------------------- */
 
 struct taker {
   const char *name;
@@ -57,7 +57,8 @@ extern const struct taker __start_takers[], __stop_takers[];
   static const struct taker name##_taker                  \
       __attribute__((section("takers"), used)) = {#name, take_##name, give, zeroed};
 
-/* Each entry of the library's own list, under its two names, makes a block, by result or by *out. */
+/* Each entry of the library's own list, under its two names, makes a block, by result or by
+ * *out. */
 #define FAMILY(residence, result, name, arguments, ...) \
   TAKE(name, free, NOTHING, name arguments) TAKE(hak_##name, free, NOTHING, hak_##name arguments)
 #include "../../src/api/malloc_family.def"
@@ -159,7 +160,7 @@ static void take_of_all(hak_heap *heap, size_t size) {
   CHECK(figures_of(heap).live_blocks == 0);
 }
 
-/* ---- what is resized -------------------------------------------------------------------------------------------- */
+/* ---- what is resized ------------------------------------------------------------------------- */
 
 static char *resize(char *block, size_t size, unsigned way) {
   return way == 0   ? realloc(block, size)
@@ -213,7 +214,7 @@ static void send(hak_heap *heap, size_t size) {
   free(block);
 }
 
-/* ---- beginnings and ends ---------------------------------------------------------------------------------------- */
+/* ---- beginnings and ends --------------------------------------------------------------------- */
 
 static hak_heap *heap_of_new_block(size_t size) {
   void *volatile block = MUST(malloc(size));
@@ -290,7 +291,7 @@ static void end_threads(void) {
   CHECK(heap_of_new_block(100) == NULL);
 }
 
-/* ---- limits, refusals ------------------------------------------------------------------------------------------- */
+/* ---- limits, refusals ------------------------------------------------------------------------ */
 
 static void limits(void) {
   hak_heap *heap = hak_heap_new("limited");

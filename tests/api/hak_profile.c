@@ -1,5 +1,5 @@
-/* hak_profile_start and hak_profile_stop switch the process's heap profile: of this thread at once, of another when it next
- * allocates; with HAKMEM_PROFILE=never it is refused. */
+/* hak_profile_start and hak_profile_stop switch the process's heap profile: of this thread at once,
+ * of another when it next allocates; with HAKMEM_PROFILE=never it is refused. */
 #include <sched.h>
 #include <stdatomic.h>
 

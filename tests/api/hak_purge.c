@@ -3,7 +3,8 @@
 #include "hakmem/hakmem.h"
 #include "memory/blocks.h"
 
-/* hakmem's own, which stay.  Of a SuperSlab's 82 KiB 18 have been in use, or in pages of more than 4 KiB up to all. */
+/* hakmem's own, which stay.  Of a SuperSlab's 82 KiB 18 have been in use, or in pages of more than
+ * 4 KiB up to all. */
 static size_t records_bytes(void) {
   static char text[64 * KIB];
   if (sysconf(_SC_PAGESIZE) == 4 * KIB) return 0;

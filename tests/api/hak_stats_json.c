@@ -1,4 +1,5 @@
-/* hak_stats_json: one NUL-terminated text, cut to any buffer, its whole length returned. test_reports.py parses it. */
+/* hak_stats_json: one NUL-terminated text, cut to any buffer, its whole length returned.
+ * test_reports.py parses it. */
 #include "api/check.h"
 #include "hakmem/hakmem.h"
 

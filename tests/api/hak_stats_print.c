@@ -1,4 +1,5 @@
-/* hak_stats_print writes to the descriptor it is given; test_reports.py looks at the text.  A bad descriptor does no harm. */
+/* hak_stats_print writes to the descriptor it is given; test_reports.py looks at the text.  A bad
+ * descriptor does no harm. */
 #include "api/check.h"
 #include "hakmem/hakmem.h"
 

@@ -1,5 +1,6 @@
-/* jemalloc's own calls, mixed with malloc's as programs mix them that are linked with it: each frees, resizes and asks about blocks of all
- * the others; alignment and zeroes are as its manual has them; what a size is said to give may be used. */
+/* jemalloc's own calls, mixed with malloc's as programs mix them that are linked with it: each
+ * frees, resizes and asks about blocks of all the others; alignment and zeroes are as its manual
+ * has them; what a size is said to give may be used. */
 #include "api/jemalloc_calls.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* jemalloc_calls.h: what jemalloc's header declares and hakmem serves (src/api/override_jemalloc.c). */
+/* jemalloc_calls.h: what jemalloc's header declares and hakmem serves
+ * (src/api/override_jemalloc.c). */
 #ifndef TESTS_API_JEMALLOC_CALLS_H
 #define TESTS_API_JEMALLOC_CALLS_H
 

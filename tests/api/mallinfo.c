@@ -1,5 +1,6 @@
-/* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at once, and are exact
- * for the calling thread: blocks in its caches are free.  Threads that ended leave nothing behind in use. */
+/* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at
+ * once, and are exact for the calling thread: blocks in its caches are free.  Threads that ended
+ * leave nothing behind in use. */
 
 #include "api/sizes.h"
 #include "concurrency/threads.h"
@@ -40,7 +41,8 @@ static void count_small_blocks(void) {
   CHECK_MSG(after.uordblks <= before.uordblks + KIB, "%zu", after.uordblks - before.uordblks);
 }
 
-/* A block with a mapping of its own counts in hblkhd alone, as in glibc: in hardened mode from some 33 KiB on. */
+/* A block with a mapping of its own counts in hblkhd alone, as in glibc: in hardened mode from some
+ * 33 KiB on. */
 static size_t bytes_in_use(void) {
   struct mallinfo2 info = look();
   return info.uordblks + info.hblkhd;

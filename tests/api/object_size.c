@@ -1,5 +1,6 @@
-/* malloc_object_size: from any address to the end of its block; exact in hardened mode (HAKMEM_HARDEN) and of guarded
- * blocks, whatever the address, and in time for a signal handler.  hak_owns: whether it is in a block at all. */
+/* malloc_object_size: from any address to the end of its block; exact in hardened mode
+ * (HAKMEM_HARDEN) and of guarded blocks, whatever the address, and in time for a signal handler.
+ * hak_owns: whether it is in a block at all. */
 #include <signal.h>
 #include <sys/mman.h>
 

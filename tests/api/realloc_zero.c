@@ -1,4 +1,5 @@
-/* realloc(p, 0) frees p and returns NULL, errno untouched, as in glibc; realloc(NULL, n) is malloc. */
+/* realloc(p, 0) frees p and returns NULL, errno untouched, as in glibc; realloc(NULL, n) is
+ * malloc. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"

@@ -1,5 +1,6 @@
-/* errno as with glibc: ENOMEM from every call that has no memory, whatever its alignment, and for products that overflow; EINVAL
- * for alignments that cannot be rounded; left alone by posix_memalign's EINVAL, by everything that succeeds, and by free. */
+/* errno as with glibc: ENOMEM from every call that has no memory, whatever its alignment, and for
+ * products that overflow; EINVAL for alignments that cannot be rounded; left alone by
+ * posix_memalign's EINVAL, by everything that succeeds, and by free. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

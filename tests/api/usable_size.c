@@ -16,7 +16,8 @@ static void check_range(void) {
   CHECK(malloc_usable_size(NULL) == 0);
 }
 
-/* Blocks written to the last usable byte do not overlap, and keep their size while neighbours of the same class come and go. */
+/* Blocks written to the last usable byte do not overlap, and keep their size while neighbours of
+ * the same class come and go. */
 static void check_life(size_t size) {
   void *blocks[BLOCKS];
   size_t usable_bytes[BLOCKS], count = size <= 100000 ? BLOCKS : 8;

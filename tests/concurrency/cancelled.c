@@ -1,6 +1,6 @@
-/* A thread with a cancellation pending calls argv[1], an entry of the library, again and again: it returns each time.  Then
- * the thread is cancelled, and everybody else finds all as it should be: rounds, failing requests, threads that end.
- * Without an argument: the entries' names. */
+/* A thread with a cancellation pending calls argv[1], an entry of the library, again and again: it
+ * returns each time.  Then the thread is cancelled, and everybody else finds all as it should be:
+ * rounds, failing requests, threads that end. Without an argument: the entries' names. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static void *blocks[BLOCKS];
 static const char nothrow;
 enum { ALIGNMENT = 64 };
 
-/* ---- entries ------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 /* A function that enters itself into the table: the linker lays the section's rows side by side. */
 struct entry {
@@ -232,7 +232,7 @@ ENTRY(hak_report_access) {
     hak_report_access(&(struct hak_access){.function = "memcpy", .pointer = blocks[i], .bytes = 1});
 }
 
-/* ---- what is no entry of its own -------------------------------------------------------------------------- */
+/* ---- what is no entry of its own ------------------------------------------------------------- */
 
 ENTRY(misuse) {
   for (int i = 0; i < 5; i++) {
@@ -249,7 +249,7 @@ ENTRY(failing) {
 
 ENTRY(exit) { exit(0); }
 
-/* ---- the program ------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static volatile bool has_returned;
 

@@ -1,4 +1,5 @@
-/* A program on libc's malloc loads libhakmem (argv[1]) while it runs, and uses both side by side. */
+/* A program on libc's malloc loads libhakmem (argv[1]) while it runs, and uses both side by
+ * side. */
 #include <dlfcn.h>
 
 #include "api/sizes.h"

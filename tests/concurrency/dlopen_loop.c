@@ -1,5 +1,6 @@
-/* Loads and closes a plugin (argv[1]) again and again, argv[2] times, while another thread allocates. Every time a block is made and
- * another freed on the plugin's side, now by this thread, now by one that ends after the plugin was closed. */
+/* Loads and closes a plugin (argv[1]) again and again, argv[2] times, while another thread
+ * allocates. Every time a block is made and another freed on the plugin's side, now by this thread,
+ * now by one that ends after the plugin was closed. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 

@@ -3,7 +3,8 @@
  *   within    blocks are freed on the side that allocated them
  *   to-main   the program also frees and reallocates the plugin's blocks
  *   to-plugin the plugin also frees and reallocates the program's blocks
- * A third argument `deepbind` loads it with RTLD_DEEPBIND: the plugin's own libraries come first. */
+ * A third argument `deepbind` loads it with RTLD_DEEPBIND: the plugin's own libraries come
+ * first. */
 #include <dlfcn.h>
 
 #include "api/sizes.h"

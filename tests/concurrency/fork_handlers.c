@@ -1,5 +1,5 @@
-/* fork_handlers.c: a library that guards a lock of its own at every fork, as many do.  What the program is linked with is
- * initialised before what is preloaded. */
+/* fork_handlers.c: a library that guards a lock of its own at every fork, as many do.  What the
+ * program is linked with is initialised before what is preloaded. */
 #include <pthread.h>
 
 extern pthread_mutex_t library_lock;

@@ -1,6 +1,7 @@
-/* argv[1] forks by a signal handler that interrupts a thread wherever it is in malloc or free, while another allocates beside it.
- * The child returns from the handler, goes on with what was interrupted, allocates in every tier, runs a thread and exits.
- * Whoever hangs is killed by its alarm. */
+/* argv[1] forks by a signal handler that interrupts a thread wherever it is in malloc or free,
+ * while another allocates beside it. The child returns from the handler, goes on with what was
+ * interrupted, allocates in every tier, runs a thread and exits. Whoever hangs is killed by its
+ * alarm. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,6 @@
-/* A process with many heaps, half of whose threads have ended, forks.  In the child several threads allocate for the first time
- * at once: they take over heaps while those of the threads that did not come along are being parked. */
+/* A process with many heaps, half of whose threads have ended, forks.  In the child several threads
+ * allocate for the first time at once: they take over heaps while those of the threads that did not
+ * come along are being parked. */
 #include "concurrency/threads.h"
 
 enum { THREADS = 120, CHILD_THREADS = 6, BLOCKS = 200, ROUNDS = 100, STACK_BYTES = 64 << 10 };

@@ -1,5 +1,6 @@
-/* Threads work in a heap that the program has made while another forks.  The child, in which that heap may be cut off in the middle of a
- * change, allocates in it, frees blocks that it has from its parent, empties it and makes others. */
+/* Threads work in a heap that the program has made while another forks.  The child, in which that
+ * heap may be cut off in the middle of a change, allocates in it, frees blocks that it has from its
+ * parent, empties it and makes others. */
 #include "api/figures.h"
 #include "api/random.h"
 #include "api/stamp.h"

@@ -1,6 +1,7 @@
-/* A thread allocates in every tier while it holds the lock of fork_handlers.c; the main thread forks and waits for that
- * lock.  If hakmem held its own already, both would wait for ever.  argv[1] says who starts the thread: the program (pthread,
- * c11), or the C library for itself (timer). */
+/* A thread allocates in every tier while it holds the lock of fork_handlers.c; the main thread
+ * forks and waits for that lock.  If hakmem held its own already, both would wait for ever.
+ * argv[1] says who starts the thread: the program (pthread, c11), or the C library for itself
+ * (timer). */
 #include <semaphore.h>
 #include <signal.h>
 #include <threads.h>

@@ -1,6 +1,7 @@
-/* Threads read long lines (a stream's lock is held while its holder waits in malloc), another flushes all streams (it holds
- * the list of streams, and waits for a stream), and others fork (which takes the list).  Whoever holds a lock of malloc's
- * when fork takes the list closes the circle: glibc's bug 19431. */
+/* Threads read long lines (a stream's lock is held while its holder waits in malloc), another
+ * flushes all streams (it holds the list of streams, and waits for a stream), and others fork
+ * (which takes the list).  Whoever holds a lock of malloc's when fork takes the list closes the
+ * circle: glibc's bug 19431. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

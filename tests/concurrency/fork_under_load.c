@@ -1,6 +1,7 @@
-/* argv[1] forks (1,000 in the real run), by the function that argv[2] names, by two threads while four others allocate and free in every tier.  The child frees
- * inherited blocks, allocates in every tier, runs a thread and exits, half of them through exit().
- * A child that hangs is killed by its alarm and fails the test. */
+/* argv[1] forks (1,000 in the real run), by the function that argv[2] names, by two threads while
+ * four others allocate and free in every tier.  The child frees inherited blocks, allocates in
+ * every tier, runs a thread and exits, half of them through exit(). A child that hangs is killed by
+ * its alarm and fails the test. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>

@@ -1,5 +1,6 @@
-/* Forks argv[1] times while two threads start rounds of purging all the time (the test sets HAKMEM_DECAY_MS=0): a round sweeps the forking
- * thread's heap too, and must not be caught doing so. A child that hangs is killed by its alarm. */
+/* Forks argv[1] times while two threads start rounds of purging all the time (the test sets
+ * HAKMEM_DECAY_MS=0): a round sweeps the forking thread's heap too, and must not be caught doing
+ * so. A child that hangs is killed by its alarm. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

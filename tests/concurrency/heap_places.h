@@ -1,4 +1,5 @@
-/* heap_places.h: heaps that threads share, and places where they put blocks of them for each other, each with what it must hold. */
+/* heap_places.h: heaps that threads share, and places where they put blocks of them for each other,
+ * each with what it must hold. */
 #ifndef TESTS_CONCURRENCY_HEAP_PLACES_H
 #define TESTS_CONCURRENCY_HEAP_PLACES_H
 

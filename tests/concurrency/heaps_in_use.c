@@ -1,6 +1,7 @@
-/* Threads use heaps that they share and heaps of their own, for malloc and all else that allocates, pass blocks on, resize and free what
- * others have allocated; end in the middle of a use; and one tries to destroy what others use.  Each block is in the heap that was in
- * use where it was asked for, and the figures come out even. */
+/* Threads use heaps that they share and heaps of their own, for malloc and all else that allocates,
+ * pass blocks on, resize and free what others have allocated; end in the middle of a use; and one
+ * tries to destroy what others use.  Each block is in the heap that was in use where it was asked
+ * for, and the figures come out even. */
 #include "concurrency/heap_places.h"
 
 enum { THREADS = 4, OWN_BLOCKS = 40, CHILD_LIMIT_S = 30 };

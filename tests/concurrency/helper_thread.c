@@ -1,5 +1,6 @@
 /* hakmem's helper thread disturbs no program.  argv[1] says what a program does that has one:
- *   ends       main leaves by pthread_exit, the last worker returns: the process ends, at once and with status 0
+ *   ends       main leaves by pthread_exit, the last worker returns: the process ends, at once
+ *              and with status 0
  *   unshare    after the join, what only a process with one thread may do
  *   inherits   a worker of real-time priority, pinned to one processor, makes the helper start
  *   goes       the same, and nothing is left to be given back: the helper ends by itself
@@ -18,8 +19,9 @@
 
 enum { LIMIT_S = 20, BLOCKS = 64, LOOKS = 2000, LOOK_US = 1000, REAL_TIME_PRIORITY = 5 };
 
-/* The kernel's number of the thread of that name, 0 when there is none.  What is opened stays open: opendir's buffer is a
- * Large block, and to take and free it at each look would be work for the helper. */
+/* The kernel's number of the thread of that name, 0 when there is none.  What is opened stays open:
+ * opendir's buffer is a Large block, and to take and free it at each look would be work for the
+ * helper. */
 static int find_thread(const char *wanted) {
   static DIR *threads;
   static pid_t opened_by;
@@ -64,7 +66,7 @@ static void *work(void *unused) {
   return unused;
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void *work_and_return_last(void *unused) {
   work(unused);
@@ -91,7 +93,7 @@ static int end_without_main(void) {
   return 0;
 }
 
-/* ---- unshare -------------------------------------------------------------------------------------------- */
+/* ---- unshare --------------------------------------------------------------------------------- */
 
 static int unshare_after_join(void) {
   thread_run(work, NULL);
@@ -100,7 +102,8 @@ static int unshare_after_join(void) {
   return 0;
 }
 
-/* Alone again, and nothing left to be given back: it goes by itself (a raw call sees no wrapper). */
+/* Alone again, and nothing left to be given back: it goes by itself (a raw call sees no
+ * wrapper). */
 static int go_when_done(void) {
   thread_run(work, NULL);
   for (size_t look = 0; look < 6 * LOOKS; look++, usleep(LOOK_US)) {
@@ -118,7 +121,7 @@ static void *change_user(void *unused) {
   return unused;
 }
 
-/* ---- inherits -------------------------------------------------------------------------------------------- */
+/* ---- inherits -------------------------------------------------------------------------------- */
 
 static cpu_set_t all_processors;
 
@@ -150,7 +153,7 @@ static int pin_and_start(void) {
   return 0;
 }
 
-/* ---- limit ------------------------------------------------------------------------------------------------ */
+/* ---- limit ----------------------------------------------------------------------------------- */
 
 static sem_t may_end;
 static void *wait_for_the_end(void *unused) {

@@ -1,6 +1,6 @@
-/* A forked child's keeper (src/os/os_linux_keeper.c) shares its memory, errno included, and is held up wherever it calls the
- * kernel: the child goes on when the keeper has settled, however late that is and whatever signal comes, and its errno is its
- * own from then on. */
+/* A forked child's keeper (src/os/os_linux_keeper.c) shares its memory, errno included, and is held
+ * up wherever it calls the kernel: the child goes on when the keeper has settled, however late that
+ * is and whatever signal comes, and its errno is its own from then on. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdatomic.h>

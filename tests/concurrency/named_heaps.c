@@ -1,5 +1,6 @@
-/* Threads share heaps that the program has made: each allocates in all of them, resizes, and frees what others have allocated; and
- * makes, empties and destroys heaps of its own meanwhile.  No block is two things at once, and the figures come out even. */
+/* Threads share heaps that the program has made: each allocates in all of them, resizes, and frees
+ * what others have allocated; and makes, empties and destroys heaps of its own meanwhile.  No block
+ * is two things at once, and the figures come out even. */
 #include "concurrency/heap_places.h"
 
 enum { THREADS = 4, OWN_BLOCKS = 60 };

@@ -1,5 +1,5 @@
-/* plugin.c: a shared object for dlopen_plugin.c.  Linked against libhakmem or against libc alone; what
- * `malloc` means here depends on how it is loaded. */
+/* plugin.c: a shared object for dlopen_plugin.c.  Linked against libhakmem or against libc alone;
+ * what `malloc` means here depends on how it is loaded. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ void plugin_free(void *block) { free(block); }
 /* libc's strdup allocates with whatever malloc the program as a whole has. */
 char *plugin_strdup(const char *text) { return strdup(text); }
 
-/* While it is being loaded: a block of libc's maker, unless the plugin has another malloc than libc,
- * and one of its own that outlives this. */
+/* While it is being loaded: a block of libc's maker, unless the plugin has another malloc than
+ * libc, and one of its own that outlives this. */
 static void *kept;
 
 __attribute__((constructor)) static void begin(void) {

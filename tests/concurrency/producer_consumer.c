@@ -1,5 +1,6 @@
-/* Blocks travel around a circle of four threads through bounded rings: each thread allocates, stamps and sends to the next, and checks and
- * frees what it gets.  Every block is freed by another thread than the one that allocated it. */
+/* Blocks travel around a circle of four threads through bounded rings: each thread allocates,
+ * stamps and sends to the next, and checks and frees what it gets.  Every block is freed by another
+ * thread than the one that allocated it. */
 #include <sched.h>
 #include <stdatomic.h>
 

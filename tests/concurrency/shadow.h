@@ -1,7 +1,7 @@
 /* shadow.h: random calls against a shadow model that threads share.
  *
- * A table of slots holds the model: where a block is, its size, alignment and stamp.  Any thread may lock
- * any slot, so blocks wander between threads and outlive those that made them. */
+ * A table of slots holds the model: where a block is, its size, alignment and stamp.  Any thread
+ * may lock any slot, so blocks wander between threads and outlive those that made them. */
 #ifndef TESTS_CONCURRENCY_SHADOW_H
 #define TESTS_CONCURRENCY_SHADOW_H
 

@@ -1,6 +1,7 @@
-/* Signals at a high rate on every thread during a mixed load: the kernel's timer, and a thread that sends to each of the others.  The
- * handlers allocate nothing, but use the stack and errno as any code does; what they interrupt (a fast path, a slow one, a system call of
- * the library) goes on unharmed. argv[1]: milliseconds. */
+/* Signals at a high rate on every thread during a mixed load: the kernel's timer, and a thread that
+ * sends to each of the others.  The handlers allocate nothing, but use the stack and errno as any
+ * code does; what they interrupt (a fast path, a slow one, a system call of the library) goes on
+ * unharmed. argv[1]: milliseconds. */
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>

@@ -13,7 +13,8 @@ static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
   return thread;
 }
 
-/* Attributes for thousands of threads, or where memory is short; a machine with large pages may need more. */
+/* Attributes for thousands of threads, or where memory is short; a machine with large pages may
+ * need more. */
 static inline pthread_attr_t threads_with_stacks_of(size_t bytes) {
   pthread_attr_t attributes;
   long least_bytes = sysconf(_SC_THREAD_STACK_MIN);

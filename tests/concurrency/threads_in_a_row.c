@@ -1,4 +1,5 @@
-/* 100,000 threads created and ended in a row: each uses its heap and leaves a block to be freed by main, and resident memory stays flat. */
+/* 100,000 threads created and ended in a row: each uses its heap and leaves a block to be freed by
+ * main, and resident memory stays flat. */
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

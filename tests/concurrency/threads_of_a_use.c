@@ -1,5 +1,5 @@
-/* What the C library keeps for a thread lies in no heap that was in use when the thread was started: the thread outlives it, and its stack
- * goes to others. */
+/* What the C library keeps for a thread lies in no heap that was in use when the thread was
+ * started: the thread outlives it, and its stack goes to others. */
 #include <threads.h>
 
 #include "api/figures.h"

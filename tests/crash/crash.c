@@ -1,5 +1,5 @@
-/* Dies by a signal: inside the allocator (argv[1] `inside`), in the program's own code (`outside`), or by
- * one that is sent (`sent`); or handles it itself (`handled`). */
+/* Dies by a signal: inside the allocator (argv[1] `inside`), in the program's own code (`outside`),
+ * or by one that is sent (`sent`); or handles it itself (`handled`). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

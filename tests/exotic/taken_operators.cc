@@ -1,5 +1,5 @@
-/* A program without operators of its own that takes the addresses of all: built for a fixed address, it has a stub for each, by which
- * hakmem finds them, too. */
+/* A program without operators of its own that takes the addresses of all: built for a fixed
+ * address, it has a stub for each, by which hakmem finds them, too. */
 #include <cstdlib>
 #include <new>
 

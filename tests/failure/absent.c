@@ -1,5 +1,5 @@
-/* Preloaded beside hakmem, this is a kernel that lacks one call, or one form of a call, all the time: ABSENT names it.
- * What is refused is told by the number at exit, on standard output. */
+/* Preloaded beside hakmem, this is a kernel that lacks one call, or one form of a call, all the
+ * time: ABSENT names it. What is refused is told by the number at exit, on standard output. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* chain.h: as many blocks as memory holds, linked through themselves: the bookkeeping of a test that
- * runs out of memory must not need any.  The head of each block is stamped. */
+/* chain.h: as many blocks as memory holds, linked through themselves: the bookkeeping of a test
+ * that runs out of memory must not need any.  The head of each block is stamped. */
 #ifndef TESTS_FAILURE_CHAIN_H
 #define TESTS_FAILURE_CHAIN_H
 
@@ -18,7 +18,8 @@ static inline size_t chain_stamp_bytes(size_t size) {
   return room < CHAIN_STAMP_MAX_BYTES ? room : CHAIN_STAMP_MAX_BYTES;
 }
 
-/* One more block in front of `chain`, touched all over or just stamped; false when memory has none. */
+/* One more block in front of `chain`, touched all over or just stamped; false when memory has
+ * none. */
 static inline bool chain_add(chain_link **chain, size_t size, bool is_touched) {
   errno = 0;
   chain_link *block = malloc(size);

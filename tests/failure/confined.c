@@ -1,9 +1,10 @@
 /* A program that puts itself under a filter of system calls, and goes on allocating.
  *
  *   argv[1]  what the filter does with other calls: kill, eperm, enosys
- *   argv[2]  how it comes: prctl; tsync (seccomp(2) for all threads); raw (not through the C library's prctl);
- *            fork (prctl, in a forked child); exec (there before the program)
- *   argv[3]  single; threads; or ended: there were some before, and the filter is for who starts none
+ *   argv[2]  how it comes: prctl; tsync (seccomp(2) for all threads); raw (not through the C
+ *            library's prctl); fork (prctl, in a forked child); exec (there before the program)
+ *   argv[3]  single; threads; or ended: there were some before, and the filter is for who starts
+ *            none
  *   argv[4]  the calls that it lets pass, with commas between */
 #define _GNU_SOURCE
 #include <linux/audit.h>
@@ -20,7 +21,7 @@
 
 enum { FILTER_MAX = 80, BLOCKS = 300, ROUND_MS = 20, DECAY_MS = 400 };
 
-/* ---- the filter ------------------------------------------------------------------------------------------- */
+/* ---- the filter ------------------------------------------------------------------------------ */
 
 #define CALL(name) \
   { #name, SYS_##name }
@@ -107,7 +108,8 @@ static void confine(const char *action, const char *how, const char *allowed, bo
   }
 }
 
-/* As a service manager does it: a call that services hardly need ends the process; then the program begins. */
+/* As a service manager does it: a call that services hardly need ends the process; then the program
+ * begins. */
 static void run_under_filter(char **arguments) {
   struct sock_fprog program = begin_filter();
   add_calls("membarrier,mincore,process_vm_readv,sched_yield", action_of(arguments[1]));
@@ -121,7 +123,7 @@ static void run_under_filter(char **arguments) {
   CHECK(false);
 }
 
-/* ---- loads --------------------------------------------------------------------------------------------------- */
+/* ---- loads ----------------------------------------------------------------------------------- */
 
 static const size_t sizes[] = {16,       100,       1000,    5000,    30000,  60 * KIB,
                                60 * KIB, 200 * KIB, 1 * MIB, 2 * MIB, 5 * MIB};
@@ -175,7 +177,7 @@ static void all_loads(bool has_threads) {
   CHECK(mallinfo2().arena > 0);
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 int main(int count, char **arguments) {
   CHECK(count == 5);

@@ -1,4 +1,5 @@
-/* argv[1] MiB of address space, spent on blocks that are hardly touched, of 300 KiB and of 5 MiB. */
+/* argv[1] MiB of address space, spent on blocks that are hardly touched, of 300 KiB and of 5
+ * MiB. */
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "failure/limit.h"

@@ -1,4 +1,5 @@
-/* Four threads run into RLIMIT_AS (512 MiB) together, again and again, each with its size; then one finds memory usable. */
+/* Four threads run into RLIMIT_AS (512 MiB) together, again and again, each with its size; then one
+ * finds memory usable. */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "failure/chain.h"

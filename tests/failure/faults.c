@@ -1,13 +1,13 @@
-/* Preloaded beside hakmem, this refuses calls that hakmem makes of the kernel, itself or by the C library, as a
- * kernel may refuse them.  All other calls go through.
+/* Preloaded beside hakmem, this refuses calls that hakmem makes of the kernel, itself or by the C
+ * library, as a kernel may refuse them.  All other calls go through.
  *
  *   FAULT_FIRST, FAULT_LAST   the calls of hakmem that are refused, numbered from 1
  *   FAULT_ONE_IN              of those only one in so many, at random
  *   FAULT_SEED                ... another random choice
- *   FAULT_HALF                1: what is refused has done a part of its work, as kernels may: the first half of the
- *                             pages, or the target of a move is unmapped
- *   FAULT_OLD_MREMAP          1: mremap as before Linux 6.17: a source that spans two mappings is refused when the
- *                             target is unmapped already
+ *   FAULT_HALF                1: what is refused has done a part of its work, as kernels may:
+ *                             the first half of the pages, or the target of a move is unmapped
+ *   FAULT_OLD_MREMAP          1: mremap as before Linux 6.17: a source that spans two mappings
+ *                             is refused when the target is unmapped already
  * Once the program calls faults_stop, nothing is refused any more; it returns how many were. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -107,7 +107,8 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
   return MAP_FAILED;
 }
 
-/* A call for pages, with one argument more; refused, it may have been done for the first half of them. */
+/* A call for pages, with one argument more; refused, it may have been done for the first half of
+ * them. */
 static int of_pages(int error, bool is_refused, long number, void *at, size_t bytes, int more) {
   if (!is_refused) return (int)syscall(number, at, bytes, more);
   if (half_of(bytes) != 0) syscall(number, at, half_of(bytes), more);

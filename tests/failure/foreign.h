@@ -1,4 +1,5 @@
-/* foreign.h: memory of the program's own at addresses that the allocator has, had, or would have next. */
+/* foreign.h: memory of the program's own at addresses that the allocator has, had, or would have
+ * next. */
 #ifndef TESTS_FAILURE_FOREIGN_H
 #define TESTS_FAILURE_FOREIGN_H
 
@@ -82,8 +83,9 @@ static inline size_t foreign_address_space_bytes(void) {
   return strtoul(text, NULL, 10) * foreign_page_bytes();
 }
 
-/* Memory is refused for a moment, so that all that is free goes back, addresses too: to a request that is a little more than
- * what is free in one piece.  (One for more than there is at all gives nothing back.) */
+/* Memory is refused for a moment, so that all that is free goes back, addresses too: to a request
+ * that is a little more than what is free in one piece.  (One for more than there is at all gives
+ * nothing back.) */
 static inline void foreign_press(void) {
   struct rlimit before, tight;
   CHECK(getrlimit(RLIMIT_AS, &before) == 0);

@@ -1,5 +1,6 @@
-/* Pages of somebody else come and go at random places around the allocator's memory while it grows, gives back under
- * pressure and grows again.  No request fails, no block and no foreign page is harmed. */
+/* Pages of somebody else come and go at random places around the allocator's memory while it grows,
+ * gives back under pressure and grows again.  No request fails, no block and no foreign page is
+ * harmed. */
 #include "api/random.h"
 #include "failure/foreign.h"
 

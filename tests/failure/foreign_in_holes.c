@@ -1,5 +1,6 @@
-/* Memory is short, the allocator gives addresses back, and somebody else maps pages into the holes.  Every later
- * request is served all the same, of any size, and the others' pages stay as they are. */
+/* Memory is short, the allocator gives addresses back, and somebody else maps pages into the
+ * holes.  Every later request is served all the same, of any size, and the others' pages stay as
+ * they are. */
 #include "failure/foreign.h"
 
 enum { BLOCKS = 60000, BIG_BLOCKS = 40, ROUNDS = 3 };

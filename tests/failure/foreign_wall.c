@@ -1,5 +1,6 @@
-/* Somebody reserves argv[1] TiB right behind what the allocator has, again and again (argv[2] times).  It grows on
- * behind each wall: small blocks, and Large and Big ones of some GiB that nobody touches. */
+/* Somebody reserves argv[1] TiB right behind what the allocator has, again and again (argv[2]
+ * times).  It grows on behind each wall: small blocks, and Large and Big ones of some GiB that
+ * nobody touches. */
 #include "failure/foreign.h"
 
 enum { SMALL_BLOCKS = 40000, BIG_BLOCKS = 24 };
@@ -25,7 +26,8 @@ static void draw_again(char **argv) {
   CHECK(!"exec");
 }
 
-/* The first place behind the highest block where nothing is, up to the next mapping or argv[1] TiB. */
+/* The first place behind the highest block where nothing is, up to the next mapping or argv[1]
+ * TiB. */
 static void build_wall(size_t bytes, char **argv) {
   uintptr_t at = foreign_highest - foreign_highest % FOREIGN_CHUNK_BYTES;
   for (int attempt = 0; attempt < 100000; attempt++, at += FOREIGN_CHUNK_BYTES)

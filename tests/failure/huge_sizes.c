@@ -1,4 +1,5 @@
-/* Sizes beyond any machine, with no limit set: a block or NULL with ENOMEM, and no harm either way. */
+/* Sizes beyond any machine, with no limit set: a block or NULL with ENOMEM, and no harm either
+ * way. */
 #include "failure/chain.h"
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* Requests that nothing can serve are refused without giving anything back: no round, no call that purges or unmaps, free
- * memory and cached blocks as before.  What can be served once everything free has been given back still is.
+/* Requests that nothing can serve are refused without giving anything back: no round, no call that
+ * purges or unmaps, free memory and cached blocks as before.  What can be served once everything
+ * free has been given back still is.
  *
  *   argv[1]  none        no limit
  *            as, data    RLIMIT_AS or RLIMIT_DATA of argv[2] MiB, known at the start
@@ -39,7 +40,8 @@ static struct look look(void) {
   return now;
 }
 
-/* Free memory of all kinds that would be missed: magazines, slabs, SuperSlabs, ranges, cached blocks. */
+/* Free memory of all kinds that would be missed: magazines, slabs, SuperSlabs, ranges, cached
+ * blocks. */
 static void leave_free_memory(size_t bytes) {
   static const size_t sizes[] = {100, 5000, 100 * KIB, 1500 * KIB};
   for (size_t i = 0; i < COUNT_OF(sizes); i++) chain_swing(sizes[i], bytes / 4);
@@ -85,7 +87,8 @@ static bool is_hardened(void) {
   return harden && strcmp(harden, "0") != 0;
 }
 
-/* Without guard regions (before Linux 6.13) pages are closed by mprotect, and RLIMIT_DATA does not count them. */
+/* Without guard regions (before Linux 6.13) pages are closed by mprotect, and RLIMIT_DATA does not
+ * count them. */
 static bool closed_pages_count(const char *kind) {
   enum { GUARD_INSTALL = 102, BYTES = 64 * KIB };
   if (strcmp(kind, "data") != 0) return true;
@@ -95,8 +98,9 @@ static bool closed_pages_count(const char *kind) {
   return has_guard_regions;
 }
 
-/* Small blocks have been freed and lie in caches: the large one fits when these are gone.  Hardened mode leaves every
- * second mebibyte closed; where that does not count, the large one fits at once. */
+/* Small blocks have been freed and lie in caches: the large one fits when these are gone.
+ * Hardened mode leaves every second mebibyte closed; where that does not count, the large one
+ * fits at once. */
 static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
   chain_swing(3000, limit_bytes / 100 * (is_hardened() ? 27 : 55));
   size_t rounds = figure("purges");
@@ -105,8 +109,8 @@ static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
   free(block);
 }
 
-/* What a block above 64 KiB takes of the limit: in hardened mode whole granules, with a closed page after it and, where that
- * is smaller than a granule, one before. */
+/* What a block above 64 KiB takes of the limit: in hardened mode whole granules, with a closed page
+ * after it and, where that is smaller than a granule, one before. */
 static size_t counted_bytes(size_t bytes) {
   enum { GRANULE_BYTES = 64 * KIB };
   if (!is_hardened()) return bytes;

@@ -1,6 +1,7 @@
-/* Joins the cgroup whose cgroup.procs is argv[1], whose memory limit is argv[2] MiB, and starts again there. `percent`:
- * HAKMEM_LIMIT_HARD=50%: half of it is served, and no more. `keen`: without any option a program whose live memory changes its kind lives
- * in five eighths of the limit, though what it frees would not fit beside what it uses next. */
+/* Joins the cgroup whose cgroup.procs is argv[1], whose memory limit is argv[2] MiB, and starts
+ * again there. `percent`: HAKMEM_LIMIT_HARD=50%: half of it is served, and no more. `keen`: without
+ * any option a program whose live memory changes its kind lives in five eighths of the limit,
+ * though what it frees would not fit beside what it uses next. */
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "memory/rss.h"

@@ -1,5 +1,6 @@
-/* HAKMEM_LIMIT_HARD is argv[1] MiB.  Blocks of any size can be had until they take most of it, all touched; what is
- * resident never passes it; half of them freed, as many more can be had, of this size and of the next. */
+/* HAKMEM_LIMIT_HARD is argv[1] MiB.  Blocks of any size can be had until they take most of it, all
+ * touched; what is resident never passes it; half of them freed, as many more can be had, of this
+ * size and of the next. */
 #include "api/sizes.h"
 #include "failure/chain.h"
 #include "memory/rss.h"
@@ -11,8 +12,8 @@ static void check_resident(size_t size) {
   CHECK_MSG(held <= limit_bytes + MIB, "%zu KiB resident with blocks of %zu", held / KIB, size);
 }
 
-/* What counts as a block's: from 64 KiB on the pages that it lies in, wherever in the first 4 KiB it begins; below its class,
- * at most a third more. */
+/* What counts as a block's: from 64 KiB on the pages that it lies in, wherever in the first 4 KiB
+ * it begins; below its class, at most a third more. */
 static size_t counted_bytes(size_t size) {
   if (size < 64 * KIB) return size * 4 / 3;
   return (size + 4 * KIB + page_bytes - 1) / page_bytes * page_bytes;

@@ -1,5 +1,6 @@
-/* HAKMEM_LIMIT_HARD is argv[1] MiB.  Four threads, or one (argv[2]), fill memory until NULL and touch all of it: what is
- * resident stays within the limit; after a free there is room again; and so it goes on. */
+/* HAKMEM_LIMIT_HARD is argv[1] MiB.  Four threads, or one (argv[2]), fill memory until NULL and
+ * touch all of it: what is resident stays within the limit; after a free there is room again; and
+ * so it goes on. */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "failure/chain.h"

@@ -1,6 +1,7 @@
-/* HAKMEM_LIMIT_SOFT is argv[1] MiB, and nothing goes back by age.  A program that passes it and frees is below it again
- * with its next slow paths; one that lives above it (argv[2] is `above`) is served, mostly without a round; one that stayed
- * above it for a while and then uses other sizes (`change`) does not hold both. */
+/* HAKMEM_LIMIT_SOFT is argv[1] MiB, and nothing goes back by age.  A program that passes it and
+ * frees is below it again with its next slow paths; one that lives above it (argv[2] is `above`) is
+ * served, mostly without a round; one that stayed above it for a while and then uses other sizes
+ * (`change`) does not hold both. */
 #include <time.h>
 
 #include "api/sizes.h"

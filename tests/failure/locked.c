@@ -1,5 +1,6 @@
-/* A program without privilege that locks its memory, of which it may lock 8 MiB: mlockall succeeds, and malloc goes on, as with
- * the C library's.  argv[1]: when it locks, "before" its first block or "after"; argv[2]: the flags of mlockall. */
+/* A program without privilege that locks its memory, of which it may lock 8 MiB: mlockall succeeds,
+ * and malloc goes on, as with the C library's.  argv[1]: when it locks, "before" its first block or
+ * "after"; argv[2]: the flags of mlockall. */
 #include <sys/mman.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,6 @@
-/* The process has as many mappings as it may have (vm.max_map_count), or argv[1] fewer.  Nothing crashes: a request is
- * served or refused with ENOMEM, and what is freed goes back; once there are mappings again, all works. */
+/* The process has as many mappings as it may have (vm.max_map_count), or argv[1] fewer.  Nothing
+ * crashes: a request is served or refused with ENOMEM, and what is freed goes back; once there are
+ * mappings again, all works. */
 #include <sys/mman.h>
 
 #include "api/sizes.h"
@@ -73,7 +74,8 @@ static void release(size_t every) {
   }
 }
 
-/* For each size there is one block before the mappings run out, so that what is refused is not the beginning. */
+/* For each size there is one block before the mappings run out, so that what is refused is not the
+ * beginning. */
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   page_bytes = (size_t)sysconf(_SC_PAGESIZE);

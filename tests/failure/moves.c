@@ -1,5 +1,6 @@
-/* A block grows and grows, with neighbours in between, so that its pages move each time: all that was written is there
- * afterwards.  It becomes few mappings, and growing by small steps not many more.  */
+/* A block grows and grows, with neighbours in between, so that its pages move each time: all that
+ * was written is there afterwards.  It becomes few mappings, and growing by small steps not many
+ * more. */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "memory/rss.h"

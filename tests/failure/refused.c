@@ -1,5 +1,6 @@
-/* A program in small that bears any refusal: a request that fails says NULL and ENOMEM, and what lives is unharmed. faults.c, loaded before
- * the library, refuses; afterwards all of it must work. Prints how many calls were refused. */
+/* A program in small that bears any refusal: a request that fails says NULL and ENOMEM, and what
+ * lives is unharmed. faults.c, loaded before the library, refuses; afterwards all of it must work.
+ * Prints how many calls were refused. */
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

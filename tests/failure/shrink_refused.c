@@ -1,6 +1,7 @@
-/* Blocks of every tier shrink to every smaller tier where no more memory can be had: realloc never fails, whatever refuses.
- * argv[1]: where the blocks are ("malloc", "aligned", "heap": a heap of the program's own, "used": such a heap, in use);
- * argv[2]: what refuses ("limit": HAKMEM_LIMIT_HARD, "space": RLIMIT_AS, "heap": the heap's own limit). */
+/* Blocks of every tier shrink to every smaller tier where no more memory can be had: realloc never
+ * fails, whatever refuses. argv[1]: where the blocks are ("malloc", "aligned", "heap": a heap of
+ * the program's own, "used": such a heap, in use); argv[2]: what refuses ("limit":
+ * HAKMEM_LIMIT_HARD, "space": RLIMIT_AS, "heap": the heap's own limit). */
 #include <sys/resource.h>
 
 #include "api/check.h"

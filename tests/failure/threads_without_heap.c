@@ -1,5 +1,5 @@
-/* Threads whose first call finds no memory for a heap of their own: malloc says NULL and ENOMEM, free
- * of others' blocks works and makes room, and then malloc works too. */
+/* Threads whose first call finds no memory for a heap of their own: malloc says NULL and ENOMEM,
+ * free of others' blocks works and makes room, and then malloc works too. */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "failure/chain.h"

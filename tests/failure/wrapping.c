@@ -1,5 +1,6 @@
-/* A preloaded library that wraps functions of the C library, as tools do: at the first call of each it allocates, then it calls the next
- * one. -DWRAPPED: WRAP(name) for each; with up to six arguments, numbers or pointers. No header declares them here. */
+/* A preloaded library that wraps functions of the C library, as tools do: at the first call of each
+ * it allocates, then it calls the next one. -DWRAPPED: WRAP(name) for each; with up to six
+ * arguments, numbers or pointers. No header declares them here. */
 typedef long function(long a, long b, long c, long d, long e, long f);
 
 void *malloc(unsigned long bytes);

@@ -42,7 +42,7 @@ enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
 
 struct os_fake os_fake = {DEFAULTS, .now_ns = FIRST_NS};
 
-/* ---- for tests --------------------------------------------------------------------------------- */
+/* ---- for tests ------------------------------------------------------------------------------- */
 
 void os_fake_reset(void) {
   uint64_t now_ns = load_relaxed(&os_fake.now_ns);
@@ -77,7 +77,7 @@ void os_fake_forget_written(void) {
   os_fake.written[0] = 0;
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static bool is_chosen(uint64_t number) {
   return os_fake.fail_one_in <= 1 ||
@@ -128,10 +128,11 @@ static void check_preconditions(const void *address, size_t bytes) {
   if (!bytes || bytes % os_fake.page_bytes || (uintptr_t)address % os_fake.page_bytes) abort();
 }
 
-/* ---- huge pages ---------------------------------------------------------------------------------------------
+/* ---- huge pages
+ * ---------------------------------------------------------------------------------------------
  *
- * Of each aligned 2 MiB of the window (it is smaller than all that are told apart here): what the kernel was told since
- * they were mapped. */
+ * Of each aligned 2 MiB of the window (it is smaller than all that are told apart here): what the
+ * kernel was told since they were mapped. */
 
 #define HUGE_PAGE_BYTES ((uintptr_t)2 << 20)
 enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
@@ -179,7 +180,7 @@ static void look_for_leak(uintptr_t edge) {
   if (edge % HUGE_PAGE_BYTES) store_relaxed(&place_of(edge)->has_table, true);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 size_t os_page_bytes(void) { return os_fake.page_bytes; }
 
@@ -360,8 +361,8 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
     store_relaxed(&place_of(at)->advice, want ? REQUESTED : REFUSED);
 }
 
-/* The rest of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
- * owner gives the rest back, and with it all that was charged. */
+/* The rest of a mapping that a call has lost: the first half is not there, and nothing can be
+ * mapped there now.  Its owner gives the rest back, and with it all that was charged. */
 static enum os_change lose(void *address, size_t bytes) {
   if (!half_of(bytes)) return OS_REFUSED;
   munmap(address, half_of(bytes));
@@ -428,7 +429,7 @@ bool os_close_by_mapping(void *address, size_t bytes) {
   return map(address, bytes, PROT_NONE, MAP_FIXED);
 }
 
-/* ---- process and machine ------------------------------------------------------------------------ */
+/* ---- process and machine --------------------------------------------------------------------- */
 
 uint64_t os_data_limit(void) { return os_fake.data_limit_bytes; }
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
@@ -469,7 +470,7 @@ bool os_fence_other_threads(void) {
 }
 void os_note_prctl(int option) { (void)option; }
 
-/* ---- time ----------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t os_now_ns(void) { return fetch_add_relaxed(&os_fake.now_ns, os_fake.ns_a_reading); }
 uint64_t os_now_coarse_ms(void) { return load_relaxed(&os_fake.now_ns) / 1000000; }
@@ -484,7 +485,7 @@ void os_sleep_ms(uint64_t milliseconds) {
   nanosleep(&moment, NULL);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   if (load_relaxed(word) != expected) return;
@@ -553,7 +554,7 @@ void os_call_settle(void) {
   settle_copy();
 }
 
-/* ---- output ------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void remember(const char *bytes, size_t byte_count) {
   size_t room = OS_FAKE_WRITTEN_BYTES - 1 - os_fake.written_bytes;
@@ -588,7 +589,7 @@ bool os_can_read(uintptr_t address) {
 
 NORETURN void os_abort(void) { abort(); }
 
-/* ---- the C library's own malloc ------------------------------------------------------------------------ */
+/* ---- the C library's own malloc -------------------------------------------------------------- */
 
 void *os_next_symbol(const char *name) {
   (void)name;
@@ -607,7 +608,7 @@ void os_watch_crashes(void (*look)(const struct os_crash *crash)) { (void)look; 
 
 void os_watch_first(void) {}
 
-/* ---- call stacks ------------------------------------------------------------------------------------------ */
+/* ---- call stacks ----------------------------------------------------------------------------- */
 
 /* The real modules; hakmem's code is the test's own, so none is left out. */
 bool os_find_module(uintptr_t instruction, struct os_module *module) {

@@ -1,8 +1,8 @@
 /* os_fake.h: the fake operating system: what tests set in it, and what they read from it.
  *
- * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is asked
- * to, charges address space and commit against limits, holds time still and remembers what was said
- * on standard error.  Controls are changed while one thread runs. */
+ * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is
+ * asked to, charges address space and commit against limits, holds time still and remembers what
+ * was said on standard error.  Controls are changed while one thread runs. */
 #ifndef HAK_TESTS_OS_FAKE_H
 #define HAK_TESTS_OS_FAKE_H
 
@@ -31,12 +31,14 @@ struct os_fake_file {
 };
 
 struct os_fake {
-  /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
-   * are refused; with fail_one_in above 1 only one in that number, chosen by fail_seed. */
+  /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to
+   * fail_last are refused; with fail_one_in above 1 only one in that number, chosen by
+   * fail_seed. */
   uint32_t failing_kinds;
   uint64_t fail_first, fail_last;
   uint64_t fail_one_in, fail_seed;
-  /* Refused calls do as much of their work as their contract allows: half of it, or it loses a mapping. */
+  /* Refused calls do as much of their work as their contract allows: half of it, or it loses a
+   * mapping. */
   bool does_half;
   /* os_map_at finds this number of places occupied. */
   ATOMIC(uint64_t) occupied_places;

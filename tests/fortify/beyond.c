@@ -1,5 +1,6 @@
-/* beyond NAME EXTRA: a function of the C library is given a block of 40 bytes, all of it and EXTRA bytes (or characters)
- * more.  `beyond all 0` gives them all what is right; `beyond loose 0` names more than there is where C allows it. */
+/* beyond NAME EXTRA: a function of the C library is given a block of 40 bytes, all of it and EXTRA
+ * bytes (or characters) more.  `beyond all 0` gives them all what is right; `beyond loose 0` names
+ * more than there is where C allows it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdarg.h>
@@ -71,7 +72,8 @@ static int print_list_within(char *target, size_t most, const char *format, ...)
   return length;
 }
 
-/* What a case works on: a block of BYTES full of x, with or without an end; a text that needs BYTES + e with its end. */
+/* What a case works on: a block of BYTES full of x, with or without an end; a text that needs BYTES
+ * + e with its end. */
 struct given {
   size_t e;
   char *b;

@@ -1,5 +1,5 @@
-/* A library that calls what is replaced before it can be: from the resolver of an indirect function, which runs while
- * the program is still being put together, and from a constructor. */
+/* A library that calls what is replaced before it can be: from the resolver of an indirect
+ * function, which runs while the program is still being put together, and from a constructor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Nothing wrong, by threads, in signal handlers, in forked children, in a thread that is cancelled while it reads. */
+/* Nothing wrong, by threads, in signal handlers, in forked children, in a thread that is cancelled
+ * while it reads. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

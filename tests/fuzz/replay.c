@@ -1,6 +1,6 @@
 /* Runs a fuzz target without libFuzzer:
- *   replay N FOLDER   every file of the folder, each in a process of its own, and N inputs made from
- *                     the numbers 1 … N, some to a process
+ *   replay N FOLDER   every file of the folder, each in a process of its own, and N inputs made
+ *                     from the numbers 1 … N, some to a process
  * Says how many there were.  Which input ended its process is said too. */
 #include <dirent.h>
 #include <fcntl.h>

@@ -30,7 +30,7 @@ enum {
 };
 enum { STEP_BYTES = 32 << 10, LIVE_MAX_BYTES = 64 << 20 };
 
-/* ---- the model --------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 struct shadow {
   unsigned char *block; /* NULL: nothing lives here */
@@ -94,7 +94,7 @@ static void leave(struct shadow *shadow) {
   shadow->block = NULL;
 }
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 enum operation {
   MALLOC,
@@ -270,7 +270,7 @@ static void do_step(const struct step *step) {
   }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static struct actor {
   pthread_t thread;
@@ -321,7 +321,7 @@ static void let_act(unsigned number, const struct step *step) {
   }
 }
 
-/* ---- an input ---------------------------------------------------------------------------------- */
+/* ---- an input -------------------------------------------------------------------------------- */
 
 static void choose_options(uint8_t profile) {
   static struct options defaults;

@@ -1,5 +1,5 @@
-/* malloc_info: EINVAL, and nothing written, for options that do not exist; else XML, which test_manners.py reads: with
- * four threads' blocks, then without. */
+/* malloc_info: EINVAL, and nothing written, for options that do not exist; else XML, which
+ * test_manners.py reads: with four threads' blocks, then without. */
 #include "concurrency/threads.h"
 
 enum { THREADS = 4, BLOCKS = 20000, MARK = 4711 };

@@ -1,5 +1,5 @@
-/* mallopt: 1 for whatever glibc says 1 to, unknown parameters too, as programs give up at 0; 0 for what is out of range
- * there.  Nothing that it was told does harm. */
+/* mallopt: 1 for whatever glibc says 1 to, unknown parameters too, as programs give up at 0; 0 for
+ * what is out of range there.  Nothing that it was told does harm. */
 #include "api/check.h"
 #include "api/sizes.h"
 

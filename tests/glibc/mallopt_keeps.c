@@ -1,5 +1,5 @@
-/* mallopt(M_TRIM_THRESHOLD, -1): free memory stays resident however old it grows; malloc_trim gives it back all the
- * same, and any other threshold lets age decide again.  HAKMEM_DECAY_MS is 40. */
+/* mallopt(M_TRIM_THRESHOLD, -1): free memory stays resident however old it grows; malloc_trim gives
+ * it back all the same, and any other threshold lets age decide again.  HAKMEM_DECAY_MS is 40. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "memory/rss.h"
@@ -15,7 +15,8 @@ static void use(void) {
   for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);
 }
 
-/* What is left of the memory when it is much older than the decay time, and slow paths have been taken. */
+/* What is left of the memory when it is much older than the decay time, and slow paths have been
+ * taken. */
 static size_t bytes_left(size_t before) {
   for (int tick = 0; tick < 10; tick++) {
     usleep(DECAY_MS * 1000);

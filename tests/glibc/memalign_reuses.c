@@ -1,5 +1,5 @@
-/* Aligned blocks that were freed are used again: the last one at once for what fits its usable size, larger ones that lie
- * between live blocks for the most part; on a thread of its own, too. */
+/* Aligned blocks that were freed are used again: the last one at once for what fits its usable
+ * size, larger ones that lie between live blocks for the most part; on a thread of its own, too. */
 #include "concurrency/threads.h"
 
 enum { LARGE = 8 };

@@ -1,5 +1,6 @@
-/* Blocks that come and go one at a time begin at multiples of 16, small ones too (those of up to 8 bytes that live side by
- * side need not); memalign of nothing, of little and of an alignment above the block is a block. */
+/* Blocks that come and go one at a time begin at multiples of 16, small ones too (those of up to 8
+ * bytes that live side by side need not); memalign of nothing, of little and of an alignment above
+ * the block is a block. */
 #include "api/check.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* realloc to the usable size, or to what was asked for, leaves a block where it is: programs take what malloc_usable_size
- * offers that way.  So does shrinking to no less than half. */
+/* realloc to the usable size, or to what was asked for, leaves a block where it is: programs take
+ * what malloc_usable_size offers that way.  So does shrinking to no less than half. */
 #include "api/check.h"
 #include "api/sizes.h"
 

@@ -1,4 +1,5 @@
-/* realloc to less, but not less than half, leaves a block where it is; one of a few bytes at any size. */
+/* realloc to less, but not less than half, leaves a block where it is; one of a few bytes at any
+ * size. */
 #include "api/check.h"
 #include "api/sizes.h"
 

@@ -1,7 +1,7 @@
 /* Everything that may be done with a block, to blocks that are all guarded: no fault is reported.
  *
- * Threads hand blocks over, free each other's, reallocate, ask for sizes; children of a fork go on with
- * what they inherited. */
+ * Threads hand blocks over, free each other's, reallocate, ask for sizes; children of a fork go on
+ * with what they inherited. */
 #include "api/random.h"
 #include "concurrency/threads.h"
 

@@ -1,5 +1,6 @@
-/* One misuse of a guarded block, named by argv[1].  With HAKMEM_GUARD_RATE=1 every request that misses its magazine is guarded; which side
- * the guard is near is chosen at random, so blocks are taken until one lies where the misuse shows. */
+/* One misuse of a guarded block, named by argv[1].  With HAKMEM_GUARD_RATE=1 every request that
+ * misses its magazine is guarded; which side the guard is near is chosen at random, so blocks are
+ * taken until one lies where the misuse shows. */
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ static int ends_at_page(const char *block) { return ((uintptr_t)block + SIZE) % 
 static int begins_at_page(const char *block) { return (uintptr_t)block % PAGE_BYTES == 0; }
 static int anywhere(const char *block) { return block != NULL; }
 
-/* A block of the size that lies as wanted.  Only guarded ones have exactly the odd size asked for. */
+/* A block of the size that lies as wanted.  Only guarded ones have exactly the odd size asked
+ * for. */
 __attribute__((noinline)) char *take(int (*lies_right)(const char *), size_t size) {
   for (int attempt = 0; attempt < TRIES; attempt++) {
     char *block = malloc(size);

@@ -1,5 +1,6 @@
-/* Two threads that hold a few blocks and replace them: their magazines never miss.  Until three blocks were guarded ones,
- * which tell the size that was asked for, not their class'; a minute at most. */
+/* Two threads that hold a few blocks and replace them: their magazines never miss.  Until three
+ * blocks were guarded ones, which tell the size that was asked for, not their class'; a minute at
+ * most. */
 #include <stdatomic.h>
 #include <time.h>
 

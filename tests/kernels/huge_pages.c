@@ -1,8 +1,11 @@
-/* What the kernel's huge pages do to a process's resident memory; argv[2] is the mode, which the test has set.
+/* What the kernel's huge pages do to a process's resident memory; argv[2] is the mode, which the
+ * test has set.
  *   small    a process of a few blocks of every tier keeps below 3 MiB
  *   sparse   what went back from between live blocks stays away, however often khugepaged comes by
- *   dense    memory that is used in full has huge pages: of a growing heap in the modes `always` and `madvise`, of large blocks in `always`;
- *            all of it can go back. An emulated processor is slow, so a few requests end them. For HAKMEM_THP=0 the test passes `never`
+ *   dense    memory that is used in full has huge pages: of a growing heap in the modes `always`
+ *            and `madvise`, of large blocks in `always`; all of it can go back. An emulated
+ *            processor is slow, so a few requests end them. For HAKMEM_THP=0 the test passes
+ *            `never`
  * The test makes khugepaged run without a pause, and sets HAKMEM_DECAY_MS=200. */
 #include <stdbool.h>
 
@@ -28,7 +31,8 @@ static size_t scans(void) {
   return number_in("/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans", "");
 }
 
-/* khugepaged looks at every process so many times, or stands still as there is nobody to look at. */
+/* khugepaged looks at every process so many times, or stands still as there is nobody to look
+ * at. */
 static void let_khugepaged_work(void) {
   size_t last = scans(), end = last + SCANS;
   for (int still_ms = 0; still_ms < STILL_MS && last < end; still_ms += STEP_MS) {

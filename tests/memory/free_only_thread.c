@@ -1,5 +1,6 @@
-/* One thread only allocates, another only frees.  argv[1] is the block size. First in batches: 32 MiB allocated, all freed by the other,
- * many times.  Then as a stream through a bounded queue.  RSS stays near what is live at a time. */
+/* One thread only allocates, another only frees.  argv[1] is the block size. First in batches: 32
+ * MiB allocated, all freed by the other, many times.  Then as a stream through a bounded queue.
+ * RSS stays near what is live at a time. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* A block grows by steps of 1 MiB and shrinks again: its peak is not much more than its size, and what was cut off has gone when the
- * program calls nothing any more. */
+/* A block grows by steps of 1 MiB and shrinks again: its peak is not much more than its size, and
+ * what was cut off has gone when the program calls nothing any more. */
 #include <sys/resource.h>
 
 #include "memory/pages.h"

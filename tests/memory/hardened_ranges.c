@@ -1,5 +1,6 @@
-/* Blocks above 32 KiB in hardened mode: what is freed waits closed, and costs next to nothing; what grows and shrinks by small steps is
- * not copied at each.  argv[1] says what.  Page faults stand for the time. */
+/* Blocks above 32 KiB in hardened mode: what is freed waits closed, and costs next to nothing; what
+ * grows and shrinks by small steps is not copied at each.  argv[1] says what.  Page faults stand
+ * for the time. */
 #include "api/sizes.h"
 #include "memory/rss.h"
 

@@ -1,11 +1,13 @@
-/* Blocks much larger than the machine's memory, of which a few pages are used: what they cost is what is touched, in memory
- * and in page faults (which stand for the time), whatever is done with them.  argv[1] says what. */
+/* Blocks much larger than the machine's memory, of which a few pages are used: what they cost is
+ * what is touched, in memory and in page faults (which stand for the time), whatever is done with
+ * them.  argv[1] says what. */
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
 #include "memory/pages.h"
 #include "ways.h"
 
-/* TOUCHED pages cost that many faults, page tables and two pages of maps at most; hakmem has MIB_MORE and FAULTS_MORE. */
+/* TOUCHED pages cost that many faults, page tables and two pages of maps at most; hakmem has
+ * MIB_MORE and FAULTS_MORE. */
 enum { TOUCHED = 16, FAULTS_MORE = 64, MIB_MORE = 1 };
 enum { BLOCKS = 18, THREADS = 4, ROUNDS = 200 };
 static const size_t huge = 500 * GIB;

@@ -1,5 +1,6 @@
-/* A thread frees much, in no order, and then finds all it wants in its magazines: it comes to no slow path.  The blocks that rest there pin
- * slabs all over; they go home all the same, and RSS comes down. The test sets HAKMEM_DECAY_MS=200. */
+/* A thread frees much, in no order, and then finds all it wants in its magazines: it comes to no
+ * slow path.  The blocks that rest there pin slabs all over; they go home all the same, and RSS
+ * comes down. The test sets HAKMEM_DECAY_MS=200. */
 #include "api/random.h"
 #include "concurrency/threads.h"
 #include "memory/blocks.h"

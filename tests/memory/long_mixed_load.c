@@ -1,6 +1,6 @@
-/* A long mixed load by four threads that hand blocks over and come and go (shadow.h).  Meanwhile the number
- * of the process's mappings stays below 1,000 and resident memory in proportion to what is live; after
- * every other block was freed, and a decay, it is in proportion to that.
+/* A long mixed load by four threads that hand blocks over and come and go (shadow.h).  Meanwhile
+ * the number of the process's mappings stays below 1,000 and resident memory in proportion to what
+ * is live; after every other block was freed, and a decay, it is in proportion to that.
  *   argv[1] seconds; argv[2], argv[3] the ratios, in percent, of the peak and after idleness
  * Prints mappings and both ratios.  The test sets HAKMEM_DECAY_MS=200. */
 

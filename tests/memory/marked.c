@@ -1,5 +1,6 @@
-/* A program tells the kernel something about its Big blocks (MADV_DONTFORK, mlock, mprotect ...) and frees them as they are. Blocks that
- * are made of this memory afterwards are as fresh memory.  argv[1] says how the blocks come to be free. */
+/* A program tells the kernel something about its Big blocks (MADV_DONTFORK, mlock, mprotect ...)
+ * and frees them as they are. Blocks that are made of this memory afterwards are as fresh memory.
+ * argv[1] says how the blocks come to be free. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,7 +17,7 @@
 enum { PAGE_BYTES = 4096, NEXT_BYTES = 1000000, NEXT_MAX = 64 };
 static const size_t big_bytes = 3 * MIB;
 
-/* ---- what the kernel knows of an address ---------------------------------------------------------------------- */
+/* ---- what the kernel knows of an address ----------------------------------------------------- */
 
 static char smaps[4 << 20];
 
@@ -57,7 +58,7 @@ static void require_block_unmarked(const char *block, size_t bytes, unsigned mar
   CHECK(found > 0);
 }
 
-/* ---- marks --------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static int name_it(void *begin, size_t bytes) {
   return prctl(PR_SET_VMA, 0, (unsigned long)begin, bytes, (unsigned long)"a name");

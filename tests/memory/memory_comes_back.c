@@ -3,9 +3,8 @@
  *   helper     nothing: the program sleeps, the helper thread works
  *   next-calls a few calls that take the slow path, a step of the work in each
  *   trim       malloc_trim(0), at once
- * argv[2] says who had allocated: `main`, or `threads` that ended, or `sleepers` that still exist and
- * may keep a little in their magazines.
- * The test sets HAKMEM_DECAY_MS=200. */
+ * argv[2] says who had allocated: `main`, or `threads` that ended, or `sleepers` that still exist
+ * and may keep a little in their magazines. The test sets HAKMEM_DECAY_MS=200. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

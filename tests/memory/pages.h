@@ -13,8 +13,8 @@ static inline size_t in_pages(size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-/* hakmem's records stay.  Of a SuperSlab's 83 KiB 18 are in use, for which the bounds have room; in larger pages the others
- * are resident, too.  It holds 2 MiB, of which a third may be rounding. */
+/* hakmem's records stay.  Of a SuperSlab's 83 KiB 18 are in use, for which the bounds have room; in
+ * larger pages the others are resident, too.  It holds 2 MiB, of which a third may be rounding. */
 static inline size_t more_for_records(size_t slab_bytes) {
   enum { RECORD_KIB = 83, USED_KIB = 18 };
   size_t superslabs = slab_bytes * 4 / 3 / (2 * MIB) + 1;

@@ -1,5 +1,5 @@
-/* A program grows with blocks of one size (argv[1]), frees nine tenths, and grows again with another
- * size (argv[2]).  argv[3]:
+/* A program grows with blocks of one size (argv[1]), frees nine tenths, and grows again with
+ * another size (argv[2]).  argv[3]:
  *   at-once    immediately
  *   aged       after a decay (the test sets HAKMEM_DECAY_MS=200)
  *   scattered  immediately, with the survivors spread over all the memory, when only the same size

@@ -1,7 +1,8 @@
-/* Blocks that grow by doubling while others are allocated in between, so that each has to move: nothing of their
- * content is lost, and what they left can be used again.
+/* Blocks that grow by doubling while others are allocated in between, so that each has to move:
+ * nothing of their content is lost, and what they left can be used again.
  *
- * The larger ones are moved by the kernel, in pages, out of and into places that have been moved before. */
+ * The larger ones are moved by the kernel, in pages, out of and into places that have been moved
+ * before. */
 #include "api/check.h"
 #include "api/sizes.h"
 #include "api/stamp.h"

@@ -1,4 +1,5 @@
-/* 640 MiB of the smallest blocks come and go: of the records of their slabs the bitmaps go back, too, which are 1.6 % of it. */
+/* 640 MiB of the smallest blocks come and go: of the records of their slabs the bitmaps go back,
+ * too, which are 1.6 % of it. */
 #include "memory/blocks.h"
 #include "memory/rss.h"
 

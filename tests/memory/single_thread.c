@@ -1,10 +1,15 @@
-/* A program with one thread, to which no helper comes: what it has freed goes back all the same.  argv[1]:
- *   server    99 of 100 blocks are freed in no order; then requests come that find all they want in the magazines
+/* A program with one thread, to which no helper comes: what it has freed goes back all the same.
+ * argv[1]:
+ *   server    99 of 100 blocks are freed in no order; then requests come that find all they want
+ *             in the magazines
  *   sleeper   all blocks are freed, and the program sleeps at once
- *   bursts    the same burst again and again: what goes back at once is wanted again, and that is learnt
+ *   bursts    the same burst again and again: what goes back at once is wanted again, and that
+ *             is learnt
  *   keeper    memory is to wait longer: HAKMEM_DECAY_MS says so, and nothing goes
- *   swinger   a block of most pages survives, so nothing can go, and large requests come: they cost what they cost before
- *   locked    likewise, as the program has locked its memory, of which the system takes nothing then
+ *   swinger   a block of most pages survives, so nothing can go, and large requests come: they
+ *             cost what they cost before
+ *   locked    likewise, as the program has locked its memory, of which the system takes nothing
+ *             then
  * argv[2] the blocks' sizes: largest, the smallest is 16; argv[3] MiB of them. */
 #include <time.h>
 
@@ -79,7 +84,8 @@ static void be_sleeper(size_t largest, size_t start_bytes) {
   require_at_most(start_bytes, SLEEPER_LEFT_MIB + more_for_records(total_mib * MIB) / MIB);
 }
 
-/* The first one's memory goes back at once, and costs its page faults again; the later ones find it there. */
+/* The first one's memory goes back at once, and costs its page faults again; the later ones find it
+ * there. */
 static void be_bursts(size_t largest, size_t start_bytes) {
   for (size_t i = 0; i < BURSTS; i++) {
     fill(total_mib * MIB, largest);

@@ -1,8 +1,8 @@
 /* argv[1] threads are alive at once and idle, each after a little work with blocks of up to argv[2]
  * bytes.  What becomes resident with the work is at most argv[3] bytes for each.
  *
- * Their stacks are this program's own and cost it the same without hakmem: it measures them by threads that
- * call nothing.  Exit status 77: the system does not allow so many threads. */
+ * Their stacks are this program's own and cost it the same without hakmem: it measures them by
+ * threads that call nothing.  Exit status 77: the system does not allow so many threads. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

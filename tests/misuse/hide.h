@@ -1,4 +1,5 @@
-/* hide.h: keeps the compiler from seeing (and warning about, or optimising on) what these programs do wrong on purpose. */
+/* hide.h: keeps the compiler from seeing (and warning about, or optimising on) what these programs
+ * do wrong on purpose. */
 #ifndef TESTS_MISUSE_HIDE_H
 #define TESTS_MISUSE_HIDE_H
 

@@ -1,4 +1,5 @@
-/* linked NAME: does one thing wrong with memory, and ends; with functions that programs have from hakmem alone. */
+/* linked NAME: does one thing wrong with memory, and ends; with functions that programs have from
+ * hakmem alone. */
 #include <stdlib.h>
 
 #include "hakmem/hakmem.h"

@@ -34,7 +34,7 @@ static void free_twice(void *block) {
   free(hide(block));
 }
 
-/* ---- pointers that are no block's ----------------------------------------------------------------------- */
+/* ---- pointers that are no block's ------------------------------------------------------------ */
 
 static char global[64];
 
@@ -81,7 +81,7 @@ WAY(usable_size_of_stack) {
 
 WAY(usable_size_of_never_allocated) { malloc_usable_size(never_allocated()); }
 
-/* ---- pointers into a block ------------------------------------------------------------------------------ */
+/* ---- pointers into a block ------------------------------------------------------------------- */
 
 #define FREE_INSIDE(name, size, offset) \
   WAY(name) { free(hide((char *)malloc(size) + (offset))); }
@@ -120,7 +120,7 @@ WAY(misaligned_by_another_thread) {
   _exit(0);
 }
 
-/* ---- blocks that are free already ------------------------------------------------------------------------ */
+/* ---- blocks that are free already ------------------------------------------------------------ */
 
 #define FREE_TWICE(name, size) \
   WAY(name) { free_twice(malloc(size)); }

@@ -1,4 +1,5 @@
-/* src/slab/adopt.c: slabs that change hands while they are freed into (pairs 4 and 6 of docs/MEMORY_ORDER.md). */
+/* src/slab/adopt.c: slabs that change hands while they are freed into (pairs 4 and 6 of
+ * docs/MEMORY_ORDER.md). */
 #include "slabs.h"
 
 #define BIT_32K (UINT64_C(1) << CLASS_32K)
@@ -46,7 +47,7 @@ static void check_all_drained(uint64_t live) {
   MODEL_REQUIRE(slab->local[0] == (low_bits(SLAB_BLOCKS) & ~live));
 }
 
-/* ---- an owner ends while its block is freed, and somebody looks for slabs ---------------------------------------- */
+/* ---- an owner ends while its block is freed, and somebody looks for slabs -------------------- */
 
 static void set_up_ending(void) {
   set_up_owners();
@@ -70,7 +71,7 @@ static const struct model_mutant ending_mutants[] = {
     {"an old mask under a cleared bit", {{"pending_next", "load", "ready_mask", MODEL_WEAKEN, 0}}},
     {"the bit cleared late", {{"adopt_next", "and", "orphan_mask", MODEL_WEAKEN, 0}}}};
 
-/* ---- the owner comes back (its heap is taken over) while its slab is adopted -------------------------------------- */
+/* ---- the owner comes back (its heap is taken over) while its slab is adopted ----------------- */
 
 static void set_up_ended(void) {
   void *blocks[SLAB_BLOCKS];
@@ -115,7 +116,7 @@ static const struct model_mutant every_latch_mutant[] = {
     {"queued slabs not sent on",
      {{"pending_drain", "load", "owner", MODEL_NOTHING, (uintptr_t)&one}}}};
 
-/* ---- Route P: from an owner that is alive ------------------------------------------------------------------------------ */
+/* ---- Route P: from an owner that is alive ---------------------------------------------------- */
 
 static void set_up_route_p(void) {
   set_up_owners();
@@ -140,7 +141,7 @@ static void work(void) {
 
 static void check_route_p(void) { check_all_drained(0xFC); }
 
-/* ---- a sweep takes wholly free slabs of an owner that works ----------------------------------------------------------- */
+/* ---- a sweep takes wholly free slabs of an owner that works ---------------------------------- */
 
 static void set_up_sweep(void) {
   void *blocks[SLAB_BLOCKS];
@@ -171,7 +172,7 @@ static void check_sweep(void) {
   MODEL_REQUIRE(slab->free_local == SLAB_BLOCKS);
 }
 
-/* ---- two adopters and the supply ladder; the block that makes the slab worth it comes meanwhile ------------------------------ */
+/* ---- two adopters and the supply ladder; the block that makes the slab worth it comes meanwhile  */
 
 static struct owner three = {.number = 3, .tag = 3u << MAP_TAG_SHIFT};
 static struct slab *passed[MODEL_THREADS_MAX];

@@ -1,4 +1,5 @@
-/* src/slab/borrow.c: blocks that change hands while their owner works, ends or borrows (pairs 1 to 4 of docs/MEMORY_ORDER.md). */
+/* src/slab/borrow.c: blocks that change hands while their owner works, ends or borrows (pairs 1 to
+ * 4 of docs/MEMORY_ORDER.md). */
 #include "slab/batch_free.h"
 #include "slabs.h"
 
@@ -37,7 +38,7 @@ static void borrow(void) {
   note_got(blocks, borrowed);
 }
 
-/* ---- a lender works while another borrows, and what was borrowed goes home ---------------------------------- */
+/* ---- a lender works while another borrows, and what was borrowed goes home ------------------- */
 
 static void set_up_lender(void) {
   set_up();
@@ -84,7 +85,7 @@ static const struct model_mutant lender_mutants[] = {
     {"`queued` cleared late", {{"pending_drain", "store", "queued", MODEL_WEAKEN, 0}}},
     {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}}};
 
-/* ---- the lender ends meanwhile: what is left must be found by who adopts --------------------------------------- */
+/* ---- the lender ends meanwhile: what is left must be found by who adopts --------------------- */
 
 static void check_ending(void) {
   require_ready(&one);
@@ -100,7 +101,7 @@ static const struct model_mutant ending_mutants[] = {
     {"an old state", {{"pending_push", "load", "state", MODEL_WEAKEN, 0}}},
     {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}}};
 
-/* ---- two that borrow from each other, each with its own latch held ---------------------------------------------- */
+/* ---- two that borrow from each other, each with its own latch held --------------------------- */
 
 static void set_up_each_other(void) {
   set_up();
@@ -140,7 +141,7 @@ static void check_each_other(void) {
   MODEL_REQUIRE(other_slab->local[0] == (1u ^ borrowed_by_one));
 }
 
-/* ---- blocks that the lender has freed itself ------------------------------------------------------------------ */
+/* ---- blocks that the lender has freed itself ------------------------------------------------- */
 
 static void set_up_listed(void) {
   set_up_lender();

@@ -1,4 +1,5 @@
-/* src/ranges/range_record.c: a range inside of which chunks have no records is cut by threads that want parts of it, or neighbours. */
+/* src/ranges/range_record.c: a range inside of which chunks have no records is cut by threads that
+ * want parts of it, or neighbours. */
 #include "ranges.h"
 #include "ranges/arena.h"
 
@@ -60,7 +61,8 @@ static size_t taken_granules(void) {
   return granules;
 }
 
-/* While one prepares the cut, another finds the whole: else it might be told that there is no memory. */
+/* While one prepares the cut, another finds the whole: else it might be told that there is no
+ * memory. */
 static void check_taken(void) {
   require_laws();
   MODEL_REQUIRE(taken_granules() == 2 * PART && dirty_granules() == WHOLE - 2 * PART);

@@ -1,4 +1,5 @@
-/* src/map/size_class.c: threads that make classes at once, and one that looks for the class of a request. */
+/* src/map/size_class.c: threads that make classes at once, and one that looks for the class of a
+ * request. */
 #include "map/size_class.h"
 #include "model.h"
 
@@ -14,7 +15,8 @@ static void look(void) {
   MODEL_REQUIRE(slab_starts[class].block_bytes == bytes);
 }
 
-/* Each size has one class at most, and each class one size; one that was refused can be made now. */
+/* Each size has one class at most, and each class one size; one that was refused can be made
+ * now. */
 static void check(void) {
   class_make_fitted(272), class_make_fitted(1296);
   MODEL_REQUIRE(class_bytes(FITTED_CLASS_FIRST) + class_bytes(FITTED_CLASS_FIRST + 1) ==

@@ -1,4 +1,5 @@
-/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with slabs that are freed into. */
+/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with
+ * slabs that are freed into. */
 #include "cache/caches.h"
 #include "cache/class_figures.h"
 #include "cache/parked.h"
@@ -61,7 +62,7 @@ static uint64_t bit_of(const void *block) {
   return UINT64_C(1) << slab_index_of(slab, (uintptr_t)block, "look");
 }
 
-/* ---- what threads do ------------------------------------------------------------------------------------------- */
+/* ---- what threads do ------------------------------------------------------------------------- */
 
 static void leave(void) { caches_park(first_heap); }
 
@@ -102,7 +103,7 @@ static void begin_and_leave(void) {
   caches_park(used[model_self()]);
 }
 
-/* ---- what must hold ------------------------------------------------------------------------------------------------ */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
 /* All owners' laws; each block of the slab is free once, or live. */
 static uint64_t in_magazines(void) {
@@ -144,7 +145,7 @@ static void check_heaps(void) {
   MODEL_REQUIRE(load_relaxed(&slab->remote[0]) == 0 && load_relaxed(&slab->queued) == 0);
 }
 
-/* ---- the own thread wakes a dormant heap while another adopts from it --------------------------------------------------- */
+/* ---- the own thread wakes a dormant heap while another adopts from it ------------------------ */
 
 enum { CLASS_1K = TINY_CLASS_COUNT - 1 };
 static void *tiny_block;
@@ -171,7 +172,7 @@ static void adopt_tiny(void) {
   latch_give(&two);
 }
 
-/* ---- a thread's whole life, from its first malloc to its last destructor ------------------------------------------ */
+/* ---- a thread's whole life, from its first malloc to its last destructor --------------------- */
 
 static void end_this_thread(void) {
   struct heap *heap = heap_of_thread;
@@ -216,11 +217,12 @@ static void check_life(void) {
   }
 }
 
-/* In order: with older values, too, there are more schedules than can be tried.  What a weak latch breaks "heap-leave" finds. */
+/* In order: with older values, too, there are more schedules than can be tried.  What a weak latch
+ * breaks "heap-leave" finds. */
 static const struct model_mutant life_mutants[] = {
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
-/* ---- new threads' first blocks: the heap that they share -------------------------------------- */
+/* ---- new threads' first blocks: the heap that they share ------------------------------------- */
 
 /* Takes a block and gives it home; takes another. */
 static void use_starter(void) {
@@ -250,7 +252,7 @@ static const struct model_mutant starter_mutants[] = {
     {"found without acquire", {{"starter_if_any", "load", "starter", MODEL_WEAKEN, 0}}},
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
-/* ---- the first calls of a process ------------------------------------------------------------------------------------ */
+/* ---- the first calls of a process ------------------------------------------------------------ */
 
 /* Sees what another thread may have set up. */
 static void first_call(void) {

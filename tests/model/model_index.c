@@ -1,8 +1,10 @@
-/* src/pool/slot_index.c: the words above a SuperSlab's own, which searches go down (pair 5 of docs/MEMORY_ORDER.md, on each level). */
+/* src/pool/slot_index.c: the words above a SuperSlab's own, which searches go down (pair 5 of
+ * docs/MEMORY_ORDER.md, on each level). */
 #include "model.h"
 #include "pool/slots.h"
 
-/* So many chunks that a search begins at the roots; three SuperSlabs that share a word, or only the word above. */
+/* So many chunks that a search begins at the roots; three SuperSlabs that share a word, or only the
+ * word above. */
 enum { CHUNKS = 600, FIRST = 512, BESIDE = 513, ABOVE = 520 };
 
 static struct superslab superslabs[3];

@@ -1,5 +1,5 @@
-/* The checker's own tests: small programs whose outcomes are known, and random ones that have the same
- * outcomes with and without the reduction of schedules. */
+/* The checker's own tests: small programs whose outcomes are known, and random ones that have the
+ * same outcomes with and without the reduction of schedules. */
 #include <stdio.h>
 
 #include "base/atomic.h"
@@ -23,7 +23,7 @@ static uint64_t outcome(void) {
   return hash;
 }
 
-/* ---- programs known by name ------------------------------------------------------------------------------- */
+/* ---- programs known by name ------------------------------------------------------------------ */
 
 /* Store buffering: with seq both cannot read 0. */
 static void sb_seq_0(void) { store_seq(&x[0], 1), seen[0][0] = load_seq(&x[1]); }
@@ -98,7 +98,7 @@ static bool check_known(uint64_t *schedules) {
   return all_well;
 }
 
-/* ---- random programs ------------------------------------------------------------------------------------------ */
+/* ---- random programs ------------------------------------------------------------------------- */
 
 static uint64_t seed;
 

@@ -1,5 +1,5 @@
-/* src/os/lock.c: one thread at a time, and what it wrote is there for the next.  The kernel's wait queue is not played:
- * who finds the word taken waits until it changes. */
+/* src/os/lock.c: one thread at a time, and what it wrote is there for the next.  The kernel's wait
+ * queue is not played: who finds the word taken waits until it changes. */
 #include "model.h"
 #include "os/lock.h"
 

@@ -1,9 +1,10 @@
-/* src/pool/slab_pool.c: slots and SuperSlabs that change hands (pair 5 of docs/MEMORY_ORDER.md), and the tagged stack below it. */
+/* src/pool/slab_pool.c: slots and SuperSlabs that change hands (pair 5 of docs/MEMORY_ORDER.md),
+ * and the tagged stack below it. */
 #include "slabs.h"
 
 enum { CLASS_8K = 32, RUNS = SLOTS_PER_SUPERSLAB / 4, HELD_MAX = 16 };
 
-/* ---- what threads hold, and the sum of all --------------------------------------------------------------------- */
+/* ---- what threads hold, and the sum of all --------------------------------------------------- */
 
 static struct slab *held[MODEL_THREADS_MAX][HELD_MAX]; /* a row for each thread: no races */
 static unsigned held_count[MODEL_THREADS_MAX];
@@ -81,7 +82,7 @@ static void set_up_full_superslab(void) {
   release_slab(prepared[0], 0, &strays[0]);
 }
 
-/* ---- slots come back while others are wanted ---------------------------------------------------------------------- */
+/* ---- slots come back while others are wanted ------------------------------------------------- */
 
 /* The class keeps one EMPTY slab: these become UNUSED. */
 static void release_0(void) { release(prepared[0]); }
@@ -113,7 +114,7 @@ static const struct model_mutant slot_mutants[] = {
       {"take_run_of", "load", "slots", MODEL_WEAKEN, 0},
       {"find_below", "load", "words", MODEL_WEAKEN, 0}}}};
 
-/* ---- the last run comes back: the SuperSlab is kept; another is wanted ---------------------------------------------- */
+/* ---- the last run comes back: the SuperSlab is kept; another is wanted ----------------------- */
 
 static void set_up_last_runs(void) {
   prepare(RUNS + 1, CLASS_32K);
@@ -144,7 +145,7 @@ static void check_superslabs(void) {
 static const struct model_mutant superslab_mutants[] = {
     {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}}};
 
-/* ---- kept SuperSlabs are wanted ------------------------------------------------------------------------------------- */
+/* ---- kept SuperSlabs are wanted -------------------------------------------------------------- */
 
 /* One is kept once its last slab comes back, and the other has no UNUSED slot. */
 static void set_up_kept_soon(void) {
@@ -167,7 +168,7 @@ static void acquire_fresh(void) {
 static const struct model_mutant kept_mutants[] = {
     {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}}};
 
-/* ---- EMPTY slabs of one class ------------------------------------------------------------------------ */
+/* ---- EMPTY slabs of one class ---------------------------------------------------------------- */
 
 static void set_up_empty(void) {
   prepare(3, CLASS_8K);
@@ -209,7 +210,7 @@ static const struct model_mutant empty_mutants_of_two[] = {
     {"pushed without release", {{"empty_slabs_push", "cas", "place", MODEL_WEAKEN, 0}}},
     {"popped without acquire", {{"empty_slabs_pop", "cas", "place", MODEL_WEAKEN, 0}}}};
 
-/* ---- a round of purging among them --------------------------------------------------------------------------------------- */
+/* ---- a round of purging among them ----------------------------------------------------------- */
 
 static void purge(void) {
   struct purge round = {.now_ms = (uint32_t)os_now_coarse_ms() + 1, .calls_left = SIZE_MAX};

@@ -7,7 +7,7 @@
 static struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64};
 static uint64_t random_state[MODEL_THREADS_MAX];
 
-/* ---- the table of live samples ---------------------------------------------------------------------------------- */
+/* ---- the table of live samples --------------------------------------------------------------- */
 
 /* Two addresses whose places are the same. */
 static uintptr_t first_address, second_address;
@@ -65,7 +65,7 @@ static void check_both(void) {
 static const struct model_mutant add_mutants[] = {
     {"a place claimed in two steps", {{"claim", "cas", "keys", MODEL_SPLIT, 0}}}};
 
-/* ---- the tables of stacks ---------------------------------------------------------------------------------------- */
+/* ---- the tables of stacks -------------------------------------------------------------------- */
 
 static const uintptr_t stack[] = {0x1111, 0x2222, 0x3333}, other_stack[] = {0x1111, 0x4444};
 static uint32_t found_site[MODEL_THREADS_MAX];

@@ -1,4 +1,5 @@
-/* src/ranges/range.c and src/ranges/range_cache.c: ranges that are freed, merged, found again and given back to the system. */
+/* src/ranges/range.c and src/ranges/range_cache.c: ranges that are freed, merged, found again and
+ * given back to the system. */
 #include "config/options.h"
 #include "os.h"
 #include "os/os.h"
@@ -55,7 +56,7 @@ static const struct model_mutant every_lock_mutant[] = {
     {"the lock without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}}};
 
-/* ---- neighbours are freed and merge, and somebody wants one ---------------------------------------------------- */
+/* ---- neighbours are freed and merge, and somebody wants one ---------------------------------- */
 
 static void free_left(void) { range_give(left, 0, mine()); }
 static void free_right(void) {
@@ -76,7 +77,7 @@ static void check_merged(void) {
   }
 }
 
-/* ---- one grows into its neighbour while that is freed, and wanted ---------------------------------------------- */
+/* ---- one grows into its neighbour while that is freed, and wanted ---------------------------- */
 
 static bool is_extended;
 static void extend_left(void) { is_extended = range_extend(left, 2 * GRANULES, mine()); }
@@ -91,7 +92,7 @@ static void check_extended(void) {
   require_dirty(right, is_free ? GRANULES : 0);
 }
 
-/* ---- a round of purging --------------------------------------------------------------------------------------- */
+/* ---- a round of purging ---------------------------------------------------------------------- */
 
 /* Nobody has what the system takes the pages of: the record would be written to meanwhile. */
 static void look_at_purge(uintptr_t address, size_t bytes) {
@@ -125,7 +126,7 @@ static void check_purged(void) {
                 sizes.mapped_bytes);
 }
 
-/* ---- two threads free one Large block ------------------------------------------------------------------------------ */
+/* ---- two threads free one Large block -------------------------------------------------------- */
 
 static uintptr_t block;
 static uint32_t block_granules;
@@ -155,7 +156,7 @@ static void check_freed_once(void) {
 static const struct model_mutant twice_mutants[] = {
     {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}};
 
-/* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
+/* ---- the cache: kept by one thread, found by another, given back by a third ------------------ */
 
 enum { CLASS = SLAB_CLASS_COUNT - LARGE_GRANULES_MIN + GRANULES };
 
@@ -190,7 +191,7 @@ static void check_cache(void) {
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
 }
 
-/* ---- a thread's magazine: kept and taken by the thread, emptied by others ----------------------------------------- */
+/* ---- a thread's magazine: kept and taken by the thread, emptied by others -------------------- */
 
 static struct range_magazines *own, *other;
 static size_t far;

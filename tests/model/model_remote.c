@@ -1,11 +1,12 @@
-/* src/slab: remote frees, the 0 -> 1 edge of `queued`, draining and releasing (pairs 1 to 3 of docs/MEMORY_ORDER.md). */
+/* src/slab: remote frees, the 0 -> 1 edge of `queued`, draining and releasing (pairs 1 to 3 of
+ * docs/MEMORY_ORDER.md). */
 #include "slabs.h"
 
 static struct slab *slab, *second_slab;
 
 static void drain(void) { drain_owner(&one); }
 
-/* ---- two threads free blocks of one slab, its owner collects and drains ------------------------------------ */
+/* ---- two threads free blocks of one slab, its owner collects and drains ---------------------- */
 
 static void set_up_current_slab(void) {
   set_up_owners();
@@ -58,7 +59,7 @@ static const struct model_mutant edge_mutants[] = {
     {"drained but still queued", {{"pending_drain", "store", "queued", MODEL_NOTHING, 0}}},
     {"the bit in `ready_mask` not set", {{"pending_push", "or", "ready_mask", MODEL_NOTHING, 0}}}};
 
-/* ---- a slab of two bitmap words -------------------------------------------------------------------------------- */
+/* ---- a slab of two bitmap words -------------------------------------------------------------- */
 
 enum { CLASS_512 = 16, BLOCKS_512 = 128 };
 
@@ -92,7 +93,7 @@ static const struct model_mutant words_mutants[] = {
     {"`queued` cleared late", {{"pending_drain", "store", "queued", MODEL_WEAKEN, 0}}},
     {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}}};
 
-/* ---- two slabs of one queue ------------------------------------------------------------------------------------ */
+/* ---- two slabs of one queue ------------------------------------------------------------------ */
 
 static void set_up_two_slabs(void) {
   set_up_owners();
@@ -133,7 +134,7 @@ static const struct model_mutant queue_mutants[] = {
     {"taken in two steps", {{"pending_next", "exchange", "pending", MODEL_SPLIT, 0}}},
     {"what was queued since forgotten", {{"pending_next", "or", "ready_mask", MODEL_NOTHING, 0}}}};
 
-/* ---- the last blocks come while the owner releases the slab, and another owns it anew ------------------------ */
+/* ---- the last blocks come while the owner releases the slab, and another owns it anew -------- */
 
 static struct slab *again; /* the slab that thread 2 got from the pool */
 
@@ -146,7 +147,8 @@ static void set_up_release(void) {
   again = NULL;
 }
 
-/* Releases it if it can, takes a slab out of the pool for owner two and frees a block of that remotely. */
+/* Releases it if it can, takes a slab out of the pool for owner two and frees a block of that
+ * remotely. */
 static void release_and_own_again(void) {
   void *blocks[SLAB_BLOCKS];
   latch_take(&one);
@@ -185,7 +187,7 @@ static const struct model_mutant release_mutants[] = {
     {"an old `queued`", {{"slab_free_remote", "load", "queued", MODEL_WEAKEN, 0}}},
     {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}}};
 
-/* ---- the same, and the slab stays in the pool ------------------------------------------------------------------- */
+/* ---- the same, and the slab stays in the pool ------------------------------------------------ */
 
 static void release(void) {
   latch_take(&one);

@@ -1,4 +1,5 @@
-/* src/reclaim/helper.c and src/purge/purge.h: the helper thread sleeps until there is something to give back, and is not forgotten. */
+/* src/reclaim/helper.c and src/purge/purge.h: the helper thread sleeps until there is something to
+ * give back, and is not forgotten. */
 #include "config/options.h"
 #include "model.h"
 #include "os.h"

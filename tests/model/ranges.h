@@ -1,4 +1,5 @@
-/* ranges.h: the common parts of scenarios of ranges: counters and a row of takings for each thread, and the laws of the arenas. */
+/* ranges.h: the common parts of scenarios of ranges: counters and a row of takings for each thread,
+ * and the laws of the arenas. */
 #ifndef MODEL_RANGES_H
 #define MODEL_RANGES_H
 
@@ -8,7 +9,8 @@
 #include "ranges/range.h"
 
 static struct counters strays[MODEL_THREADS_MAX];
-/* The ranges that each thread took: a row for each, so that two who have the same range show as a race. */
+/* The ranges that each thread took: a row for each, so that two who have the same range show as a
+ * race. */
 static size_t taken[MODEL_THREADS_MAX];
 
 static inline struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }

@@ -1,5 +1,6 @@
-/* containers.cc: hakmem/hakmem.hpp does what its comments say, as C++11 with containers and as C++17 with std::pmr, too.
- * With an argument it frees a block with the size of another class, which must end it. */
+/* containers.cc: hakmem/hakmem.hpp does what its comments say, as C++11 with containers and as
+ * C++17 with std::pmr, too. With an argument it frees a block with the size of another class, which
+ * must end it. */
 #include <hakmem/hakmem.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/* heaps.cc: hakmem::heap and, as C++17, hakmem::heap_resource do what their comments say.  With an argument it frees a block
- * with the size of another class, which must end it. */
+/* heaps.cc: hakmem::heap and, as C++17, hakmem::heap_resource do what their comments say.  With an
+ * argument it frees a block with the size of another class, which must end it. */
 #include <hakmem/hakmem.hpp>
 
 #include <cstdint>

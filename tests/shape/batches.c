@@ -1,4 +1,5 @@
-/* Refills and flushes, the same in each run: a set of blocks grows and goes, in order or in no order. */
+/* Refills and flushes, the same in each run: a set of blocks grows and goes, in order or in no
+ * order. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

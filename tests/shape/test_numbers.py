@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GATES = Path(__file__).with_name("numbers.txt")
 SOURCES = (".c", ".h", ".def")
+COLUMNS = 100
 # What a newcomer reads; all other folders of src/ are optional parts.
 CORE = (
     "base",
@@ -50,6 +51,17 @@ def files(folder: str, *suffixes: str) -> list[Path]:
 def tokens(folder: str, *suffixes: str) -> int:
     """Names, numbers and signs: a size that no layout of lines changes."""
     return sum(len(TOKEN.findall(code(path))) for path in files(folder, *suffixes))
+
+
+def long_lines() -> int:
+    """Of C; tables (.def) and rows of macros have longer ones."""
+    paths = [
+        path
+        for folder in ("src", "include", "fortify", "replay")
+        for path in files(folder, ".c", ".h", ".hpp")
+    ]
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return sum(len(line) > COLUMNS and not line.endswith("\\") for line in lines)
 
 
 def table(path: str, row: str) -> int:
@@ -128,6 +140,7 @@ COUNTED: dict[str, Callable[[], int]] = {
     "tokens of fortify and replay": lambda: tokens("fortify", *SOURCES) + tokens("replay", *SOURCES),
     "tokens of python/hakmem": lambda: tokens("python/hakmem", ".py"),
     "tokens of tests": lambda: tokens("tests", ".c", ".h", ".cc", ".py", ".rs", ".sh"),
+    "lines above 100 columns": long_lines,
     "words of documentation": documentation_words,
     "stable counters": lambda: table("src/base/counters.def", r"^(?:COUNTER|TOTAL)\("),
     "ideas: words in the glossary": glossary_words,

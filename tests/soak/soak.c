@@ -1,13 +1,13 @@
 /* A mixed load that goes on for a long time, round after round; memory must not grow.
  *
  * A round: several generations of threads make random calls against a shadow model that they share
- * (shadow.h), so that blocks are handed over and outlive their threads; every thread is new, and their
- * number varies.  Meanwhile the process forks, and the child checks, frees and allocates.  Then all is
- * freed, by a thread that made none of it, and the process idles until no more memory goes back: what is
- * resident then is the round's sample.  The drift is what the samples of the second half rise from their first
- * to their last, by the median slope (Theil's): one sample that a busy machine spoiled does not move it.
- * (In the first half hakmem's own records are touched for the first time, which stay: fewer and fewer, with
- * every round.)
+ * (shadow.h), so that blocks are handed over and outlive their threads; every thread is new, and
+ * their number varies.  Meanwhile the process forks, and the child checks, frees and allocates.
+ * Then all is freed, by a thread that made none of it, and the process idles until no more memory
+ * goes back: what is resident then is the round's sample.  The drift is what the samples of the
+ * second half rise from their first to their last, by the median slope (Theil's): one sample that a
+ * busy machine spoiled does not move it. (In the first half hakmem's own records are touched for
+ * the first time, which stay: fewer and fewer, with every round.)
  *   argv[1] seconds, argv[2] seed.  Prints rounds, calls, forks, resident KiB and drift in KiB.
  * The test sets HAKMEM_DECAY_MS=50. */
 #include <dlfcn.h>
@@ -25,7 +25,8 @@ enum {
   CHILD_STEPS = 500
 };
 enum { SAMPLES_MAX = 100000, ROUNDS_MIN = 16, IDLE_WAITS_MAX = 50 };
-/* In a short run the records still grow in the second half; what leaks two bytes a call rises faster. */
+/* In a short run the records still grow in the second half; what leaks two bytes a call rises
+ * faster. */
 enum { ROUNDS_LONG = 100, DRIFT_MAX_KIB = 256, SHORT_DRIFT_MAX_KIB = 512 };
 
 static size_t samples_kib[SAMPLES_MAX]; /* not from malloc: it would grow what is measured */
@@ -73,10 +74,11 @@ static size_t play_round(size_t seed, uint64_t *random) {
 
 typedef size_t purge_function(bool force);
 
-/* Until nothing went back in three waits in a row.  What is old goes then, if no helper thread has done it, or has had no
- * processor; by hak_purge, as that takes nothing.  A block of 2 MiB that was taken and freed here kept up to 4 MiB: it was cut out of
- * a freed range, made all of that young again when it came back, and came every two decay times, which is the decay time while
- * a busy program wants back what has gone (src/reclaim/regret.h).  Such a sample looked like a leak. */
+/* Until nothing went back in three waits in a row.  What is old goes then, if no helper thread has
+ * done it, or has had no processor; by hak_purge, as that takes nothing.  A block of 2 MiB that was
+ * taken and freed here kept up to 4 MiB: it was cut out of a freed range, made all of that young
+ * again when it came back, and came every two decay times, which is the decay time while a busy
+ * program wants back what has gone (src/reclaim/regret.h).  Such a sample looked like a leak. */
 static void idle(purge_function *purge) {
   size_t least = SIZE_MAX;
   for (int still = 0, waits = 0; still < 3 && waits < IDLE_WAITS_MAX; waits++) {
@@ -93,7 +95,8 @@ static int compare_doubles(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/* Theil's median slope, from pairs that are half of the samples apart, times the samples' length. */
+/* Theil's median slope, from pairs that are half of the samples apart, times the samples'
+ * length. */
 static double drift_kib(const size_t *samples, size_t count) {
   static double rises[SAMPLES_MAX];
   size_t apart = count / 2, pairs = count - apart;

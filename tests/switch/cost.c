@@ -1,4 +1,5 @@
-/* Takes and gives blocks, each kind in functions of its own, for callgrind to count (test_cost.py). */
+/* Takes and gives blocks, each kind in functions of its own, for callgrind to count
+ * (test_cost.py). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

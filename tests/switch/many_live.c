@@ -1,5 +1,5 @@
-/* argv[1] live blocks of argv[2] bytes; what they cost beside a program without a profile is its.  Answers each line on
- * standard input; after the first it frees all but each hundredth. */
+/* argv[1] live blocks of argv[2] bytes; what they cost beside a program without a profile is its.
+ * Answers each line on standard input; after the first it frees all but each hundredth. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,9 +1,12 @@
-/* All at once that a profile must live with, while it is switched on and off from outside: threads that allocate and look at
- * what they wrote, exceptions, dlopen and dlclose, fork, signals, cancellation, threads that begin and end.
+/* All at once that a profile must live with, while it is switched on and off from outside: threads
+ * that allocate and look at what they wrote, exceptions, dlopen and dlclose, fork, signals,
+ * cancellation, threads that begin and end.
  *
- *   storm PLUGIN     answers each line on standard input with how often each of them was done; ends with the input
+ *   storm PLUGIN     answers each line on standard input with how often each of them was done;
+ *                    ends with the input
  *
- * Handlers that interrupt anything allocate nothing; that of a signal which its thread raises does, on a stack of its own. */
+ * Handlers that interrupt anything allocate nothing; that of a signal which its thread raises does,
+ * on a stack of its own. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -36,7 +39,7 @@ void did(unsigned deed) { done[deed].fetch_add(1, std::memory_order_relaxed); }
   _exit(1);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct Random {
   std::uint64_t state;
@@ -101,7 +104,7 @@ void *churn(void *number) {
   return nullptr;
 }
 
-/* ---- exceptions ---------------------------------------------------------------------------------------------------- */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 __attribute__((noinline)) std::size_t throw_from(unsigned depth, Random &random) {
   std::string text(random.below(300), 'x');
@@ -130,7 +133,7 @@ void *throw_exceptions(void *) {
   return nullptr;
 }
 
-/* ---- dlopen -------------------------------------------------------------------------------------------------------- */
+/* ---- dlopen ---------------------------------------------------------------------------------- */
 
 void *load_and_close(void *path) {
   std::vector<void *> blocks;
@@ -151,7 +154,7 @@ void *load_and_close(void *path) {
   return nullptr;
 }
 
-/* ---- fork ---------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 void *live_shortly(void *seed) {
   Random random{reinterpret_cast<std::uintptr_t>(seed) | 1};
@@ -189,7 +192,7 @@ void *fork_children(void *) {
   return nullptr;
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 void on_interruption(int) {
   int before = errno;
@@ -230,7 +233,7 @@ void *send_signals(void *threads) {
   return nullptr;
 }
 
-/* ---- cancellation, and threads that end ---------------------------------------------------------------------------- */
+/* ---- cancellation, and threads that end ------------------------------------------------------ */
 
 void free_all(void *held) {
   for (unsigned at = 0; at < 16; at++) std::free(static_cast<Held *>(held)[at].block);

@@ -1,9 +1,11 @@
 /* A program whose profile is switched from outside.
  *
- *   worker steps           on standard input: "take N BYTES", "give" (all), "pairs N BYTES", "fork" (this process waits for the
- *                          child, which goes on), "thread" (the next step is done by a new thread), "end"; each is answered by
- *                          a line
- *   worker threads N       N threads allocate and free, and look at what they wrote, until standard input ends
+ *   worker steps           on standard input: "take N BYTES", "give" (all), "pairs N BYTES",
+ *                          "fork" (this process waits for the child, which goes on), "thread"
+ *                          (the next step is done by a new thread), "end"; each is answered by a
+ *                          line
+ *   worker threads N       N threads allocate and free, and look at what they wrote, until
+ *                          standard input ends
  *   worker sleepers N      N threads allocate once, and again after each line */
 #include <pthread.h>
 #include <stdint.h>
@@ -24,7 +26,7 @@ static void fail(const char *what) {
   abort();
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void *do_step(void *line) {
   size_t count = 0, bytes = 0;
@@ -59,7 +61,7 @@ static void steps(void) {
   }
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct held {
   unsigned char *block;
@@ -113,7 +115,8 @@ static void *work_a_little(void *unused) {
   return unused;
 }
 
-/* When it is ready the first thread only waits: if it allocated yet, it might follow a switch, and then no other. */
+/* When it is ready the first thread only waits: if it allocated yet, it might follow a switch, and
+ * then no other. */
 static void read_without_malloc(void) {
   static char room[BUFSIZ];
   setvbuf(stdin, room, _IOFBF, sizeof room);
@@ -133,7 +136,7 @@ static void threads(unsigned count, void *(*body)(void *)) {
   free(made);
 }
 
-/* ---- sleepers -------------------------------------------------------------------------------------------------------- */
+/* ---- sleepers -------------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t news = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;

@@ -1,4 +1,5 @@
-/* child.h: a part of a test in a process of its own: with an untouched library, or because it dies. */
+/* child.h: a part of a test in a process of its own: with an untouched library, or because it
+ * dies. */
 #ifndef CHILD_H
 #define CHILD_H
 
@@ -88,8 +89,9 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   on_threads(1, body, argument, 0);
 }
 
-/* CHILD(name) { … } is such a body without an argument, BARE_TEST(name) { … } a test of one; CHILD_TEST(name) { … } is
- * a test of a body that the file's BEFORE(child) { … } precedes, in its process. */
+/* CHILD(name) { … } is such a body without an argument, BARE_TEST(name) { … } a test of one;
+ * CHILD_TEST(name) { … } is a test of a body that the file's BEFORE(child) { … } precedes, in its
+ * process. */
 #define CHILD(name) static void name(UNIT_UNUSED const void *unused)
 #define BARE_TEST(name)                             \
   CHILD(name);                                      \
@@ -106,8 +108,8 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   TEST(name) { assert_child_succeeds(name, NULL); } \
   static void name##_body(void)
 
-/* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child for each value,
- * which BEFORE(child) does not precede, as the value may have to be set first. */
+/* CHILD_TESTS(name, type, parameter, value, …) { … } is a test of a body with a parameter: a child
+ * for each value, which BEFORE(child) does not precede, as the value may have to be set first. */
 #define CHILD_TESTS(name, type, parameter, ...)                              \
   static void name##_with(type parameter);                                   \
   static void name(const void *value) { name##_with(*(type const *)value); } \
@@ -126,7 +128,8 @@ static inline bool is_stack(const char *text) {
   return true;
 }
 
-/* The body must end in abort after exactly one line, in which `parts` (NULL-terminated) occur, and a call stack at most. */
+/* The body must end in abort after exactly one line, in which `parts` (NULL-terminated) occur, and
+ * a call stack at most. */
 static inline void assert_child_reports(void (*body)(const void *), const void *argument,
                                         const char *const *parts) {
   struct child child = child_run(body, argument);

@@ -1,4 +1,5 @@
-/* fill.h: as many blocks of a size as memory holds, in a chain, so that the test needs no memory of its own. */
+/* fill.h: as many blocks of a size as memory holds, in a chain, so that the test needs no memory of
+ * its own. */
 #ifndef FILL_H
 #define FILL_H
 

@@ -68,7 +68,7 @@ static inline void require_laws(void) {
     REQUIRE(arena_is_valid(arena, EVERY_RANGE));
 }
 
-/* ---- for random runs ------------------------------------------------------------------------------------ */
+/* ---- for random runs ------------------------------------------------------------------------- */
 
 struct live {
   size_t granule, granules;
@@ -83,7 +83,7 @@ static inline struct live take_live(size_t granules, size_t alignment_granules, 
   return live;
 }
 
-/* ---- a thread that a fork cuts off ---------------------------------------------------------------------- */
+/* ---- a thread that a fork cuts off ----------------------------------------------------------- */
 
 static sem_t is_cut_off;
 

@@ -75,7 +75,7 @@ CHILD_TEST(blocked_by_latch) {
   REQUIRE(adopt());
 }
 
-/* ---- dormant owners -------------------------------------------------------------------------------- */
+/* ---- dormant owners -------------------------------------------------------------------------- */
 
 CHILD_TEST(sleep_and_wake) {
   struct slab *slab = full_slab(&other, CLASS_64);

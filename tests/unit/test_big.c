@@ -7,7 +7,8 @@ BEFORE(child) { start_library(); }
 
 #define MIB ((size_t)1 << 20)
 
-/* From the second request on the site is known to ask for this size, and what it frees is kept whole. */
+/* From the second request on the site is known to ask for this size, and what it frees is kept
+ * whole. */
 /* What was freed last is taken first, as far as it fits; the rest stays free. */
 CHILD_TEST(count_and_reuse) {
   hak_free(must_malloc(3 * MIB));

@@ -1,4 +1,5 @@
-/* src/ranges/big: very large blocks are cleared by giving their pages back: nobody writes zeros to what was never touched. */
+/* src/ranges/big: very large blocks are cleared by giving their pages back: nobody writes zeros to
+ * what was never touched. */
 #include "heaps.h"
 
 #define MIB ((size_t)1 << 20)

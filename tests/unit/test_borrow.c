@@ -50,8 +50,8 @@ CHILD_TEST(lend_from_one) {
   REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
 }
 
-/* What its owner freed is lent as well; what nobody has had stays the owner's. Before a slab is made dozens are asked, the
- * far ones if they idle. */
+/* What its owner freed is lent as well; what nobody has had stays the owner's. Before a slab is
+ * made dozens are asked, the far ones if they idle. */
 CHILD_TEST(leave_the_fresh) {
   static struct owner silent[20];
   for (unsigned index = 0; index < 20; index++) owner_register(&silent[index]);

@@ -1,4 +1,5 @@
-/* src/os/cgroup: the limits of a process's cgroups, in trees of files as kernels and containers show them. */
+/* src/os/cgroup: the limits of a process's cgroups, in trees of files as kernels and containers
+ * show them. */
 #include <string.h>
 #include "fake/os_fake.h"
 

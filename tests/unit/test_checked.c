@@ -45,8 +45,8 @@ CHILD_TEST(small_and_large_blocks_read_as_zero) {
   }
 }
 
-/* Another class's blocks have their ends where those of this class had their middle: no end is taken for
- * damaged, and blocks read as zero. */
+/* Another class's blocks have their ends where those of this class had their middle: no end is
+ * taken for damaged, and blocks read as zero. */
 CHILD_TEST(slabs_change_their_class) {
   enum { BLOCKS = 2000, FILL = 0xee };
   static unsigned char *blocks[BLOCKS];
@@ -129,7 +129,7 @@ CHILD_TEST(ranges_wait_and_go) {
   REQUIRE(heap_of_thread->quarantine->range_count == 0);
 }
 
-/* ---- realloc above 64 KiB ---------------------------------------------------------------------------------- */
+/* ---- realloc above 64 KiB -------------------------------------------------------------------- */
 
 static bool is_open(const char *byte) {
   char content;
@@ -140,7 +140,8 @@ static size_t capacity_for(const char *block, size_t size) {
   return round_up((uintptr_t)block + size + TRAILER_BYTES, os_page_bytes()) - (uintptr_t)block;
 }
 
-/* The block keeps its address and content, but not its former trailer; the page behind it is closed. */
+/* The block keeps its address and content, but not its former trailer; the page behind it is
+ * closed. */
 static void resize_in_place(char *block, size_t before, size_t size) {
   uint64_t opened = load_relaxed(&os_fake.calls[OS_CALL_OPEN_PAGES]);
   uint64_t closed = load_relaxed(&os_fake.calls[OS_CALL_CLOSE_PAGES]);
@@ -204,7 +205,8 @@ TEST(a_neighbour_tells) {
   assert_child_reports(overflow_beside_a_free, NULL, said);
 }
 
-/* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
+/* At the lower level the first frees of a thread look at what lies beside their blocks, and some of
+ * the later ones. */
 CHILD_TEST(checks_become_rare) {
   enum { FREES = 1000 * CHECK_PERIOD };
   hak_free(must_malloc(1));
@@ -223,7 +225,8 @@ BARE_TEST(checks_do_not_become_rare) {
     REQUIRE(quarantine_is_time_to_check(heap_of_thread->quarantine));
 }
 
-/* A block whose bit is clear and whose trailer is whole is being freed by another thread just now. */
+/* A block whose bit is clear and whose trailer is whole is being freed by another thread just
+ * now. */
 BARE_TEST(who_is_on_its_way_is_left_alone) {
   enum { BLOCKS = 1000, SIZE = 56, BLOCK_BYTES = 64 };
   static char *blocks[BLOCKS];

@@ -17,9 +17,10 @@ static void start(char *setting) {
   start_library();
 }
 
-/* ---- what is counted ------------------------------------------------------------------------------------ */
+/* ---- what is counted ------------------------------------------------------------------------- */
 
-/* Slots of a SuperSlab whose pages may be there: taken ones, and free ones that were not given back. */
+/* Slots of a SuperSlab whose pages may be there: taken ones, and free ones that were not given
+ * back. */
 static unsigned slots_held(const struct superslab *superslab) {
   return count_bits(slots_dirty(load_relaxed(&superslab->slots)));
 }
@@ -105,8 +106,9 @@ CHILD_TEST(count_refused_purges) {
   require_exact();
 }
 
-/* Many ranges that live ones keep apart, and a system that takes none back, neither pages nor addresses (locked
- * memory, an exhausted count of mappings): the round ends, and nothing is lost. */
+/* Many ranges that live ones keep apart, and a system that takes none back, neither pages nor
+ * addresses (locked memory, an exhausted count of mappings): the round ends, and nothing is
+ * lost. */
 CHILD_TEST(end_when_all_is_refused) {
   enum { PAIRS = 200 };
   static void *blocks[2 * PAIRS];
@@ -143,7 +145,7 @@ CHILD_TEST(count_when_refused) {
   }
 }
 
-/* ---- the hard limit --------------------------------------------------------------------------------------- */
+/* ---- the hard limit -------------------------------------------------------------------------- */
 
 CHILD_TEST(fill_to_the_hard_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
@@ -185,7 +187,8 @@ static void *allocate_on_a_thread(void *unused) {
   return unused;
 }
 
-/* Free memory waits in the pool and the sum is at the limit: a new thread gets its heap all the same. */
+/* Free memory waits in the pool and the sum is at the limit: a new thread gets its heap all the
+ * same. */
 CHILD_TEST(start_threads_at_the_limit) {
   start((char[]){"HAKMEM_LIMIT_HARD=64M"});
   struct link *chain = NULL;
@@ -195,7 +198,7 @@ CHILD_TEST(start_threads_at_the_limit) {
   require_exact();
 }
 
-/* ---- the soft limit ------------------------------------------------------------------------------------------ */
+/* ---- the soft limit -------------------------------------------------------------------------- */
 
 static void swing_by_48_mib(void) {
   enum { BLOCKS = 24 };
@@ -243,7 +246,7 @@ CHILD_TEST(stay_below_the_soft_limit) {
   REQUIRE(counted(COUNT_limit_soft_hits) == 0);
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const struct os_fake_file tree[] = {{"/proc/self/cgroup", "0::/job\n"},
                                            {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
@@ -344,7 +347,7 @@ CHILD_TEST(doubt_what_is_beyond_all) {
       "will be reached first\n");
 }
 
-/* ---- the cgroup ----------------------------------------------------------------------------------------------- */
+/* ---- the cgroup ------------------------------------------------------------------------------ */
 
 static char used_text[32];
 static const struct os_fake_file used_tree[] = {{"/proc/self/cgroup", "0::/job\n"},

@@ -1,8 +1,8 @@
 /* Many threads at once on the real system, with fixed seeds; meant for the thread sanitizer.
  *
- * Every block carries a pattern made from its address and size, checked by whoever frees it: a block
- * handed out twice, or touched by hakmem while live, shows here; a missing edge of synchronisation
- * shows in the sanitizer. */
+ * Every block carries a pattern made from its address and size, checked by whoever frees it: a
+ * block handed out twice, or touched by hakmem while live, shows here; a missing edge of
+ * synchronisation shows in the sanitizer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -25,7 +25,7 @@ BEFORE(all) {
   options.helper_thread = 0; /* it would read them meanwhile */
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct block {
   uint64_t size;
@@ -61,7 +61,7 @@ static size_t random_size(uint64_t *random) {
   return random_below(random, 512);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct worker {
   pthread_t thread;
@@ -85,7 +85,7 @@ static void run_threads(unsigned thread_count, unsigned iterations, void *(*body
 /* Iterations for everybody: all for one thread, fewer each for many. */
 static unsigned share(unsigned thread_count) { return iterations_of_one * 8 / (thread_count + 7); }
 
-/* ---- blocks that change hands ------------------------------------------------------------------------ */
+/* ---- blocks that change hands ---------------------------------------------------------------- */
 
 static ATOMIC(struct block *) exchange_slots[EXCHANGE_SLOTS];
 
@@ -105,14 +105,15 @@ static void *exchange_blocks(void *argument) {
   return NULL;
 }
 
-/* ---- Route P ------------------------------------------------------------------------------------------------ */
+/* ---- Route P --------------------------------------------------------------------------------- */
 
 enum { IDLE_BLOCKS = 4096, IDLE_ROUNDS = 25 };
 
 static struct block *idle_blocks[2][IDLE_BLOCKS];
 static pthread_barrier_t idle_barrier;
 
-/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and allocate the same class. */
+/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and
+ * allocate the same class. */
 static void *own_then_idle(void *argument) {
   struct worker *worker = argument;
   struct block *mine[IDLE_BLOCKS / 2];
@@ -153,7 +154,7 @@ TEST(route_p) {
   route_p = conditions;
 }
 
-/* ---- remote frees ------------------------------------------------------------------------------------ */
+/* ---- remote frees ---------------------------------------------------------------------------- */
 
 TEST(remote_frees) {
   for (unsigned thread_count = 1; thread_count <= THREADS_MAX; thread_count *= 2)
@@ -161,7 +162,7 @@ TEST(remote_frees) {
   free_exchanged();
 }
 
-/* ---- producers and consumers --------------------------------------------------------------------------- */
+/* ---- producers and consumers ----------------------------------------------------------------- */
 
 enum { QUEUE_SLOTS = 256 };
 static struct queue {
@@ -198,7 +199,7 @@ TEST(producers_and_consumers) {
     run_threads(thread_count, share(thread_count), produce_or_consume);
 }
 
-/* ---- threads that end ------------------------------------------------------------------------------------ */
+/* ---- threads that end ------------------------------------------------------------------------ */
 
 enum { WAVES = 40, BLOCKS_PER_LIFE = 400 };
 
@@ -223,7 +224,7 @@ TEST(heaps_are_taken_over) {
   assert_true(after.counters[COUNT_heaps_recycled] > before.counters[COUNT_heaps_recycled]);
 }
 
-/* ---- purging, resizing and looking on meanwhile ---------------------------------------------------------------- */
+/* ---- purging, resizing and looking on meanwhile ---------------------------------------------- */
 
 static void resize_blocks(struct worker *worker) {
   struct block *block = make_block(64);
@@ -249,7 +250,8 @@ static void purge_and_look(struct worker *worker) {
     if (!hak_owns(block)) abort();
     free_block(block);
     glibc_figures_take(&figures);
-    /* Seldom: it reads of other threads what the figures do, and then writes text for most of the time. */
+    /* Seldom: it reads of other threads what the figures do, and then writes text for most of the
+     * time. */
     if (iteration % 8 == 0 && hak_stats_json(json, sizeof json) >= sizeof json) abort();
   }
 }
@@ -279,7 +281,7 @@ TEST(purge_meanwhile) {
   set_decay(defaults.decay_ms);
 }
 
-/* ---- neighbours in the pools ---------------------------------------------------------------------------- */
+/* ---- neighbours in the pools ----------------------------------------------------------------- */
 
 enum { CHURN_BLOCKS = 96 };
 

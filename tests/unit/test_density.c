@@ -34,7 +34,8 @@ CHILD_TEST(judge_after_some_looks) {
   REQUIRE(density_is_low());
 }
 
-/* A program that touches a third or a half of its blocks has not got sparse ones; but who has got some may fill them up as far. */
+/* A program that touches a third or a half of its blocks has not got sparse ones; but who has got
+ * some may fill them up as far. */
 CHILD_TEST(stay_as_it_is_between) {
   size_t granule = set_up();
   come_back(granule, DENSITY_PARTS * 2 / 3);

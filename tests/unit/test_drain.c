@@ -1,4 +1,5 @@
-/* src/slab/adopt: an owner's own visit to its slabs is bounded, and finds wholly free ones without a walk. */
+/* src/slab/adopt: an owner's own visit to its slabs is bounded, and finds wholly free ones without
+ * a walk. */
 #include "owners.h"
 
 enum { SLABS = 600, VISITED = 512 };

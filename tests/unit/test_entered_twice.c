@@ -1,5 +1,5 @@
-/* A thread that comes to a latch or a lock which it has itself: a signal handler has interrupted it there and forks, or calls
- * malloc; or its child of vfork was killed there. */
+/* A thread that comes to a latch or a lock which it has itself: a signal handler has interrupted it
+ * there and forks, or calls malloc; or its child of vfork was killed there. */
 #include "owners.h"
 
 static struct lock lock = {.rank = LOCK_RANK_RANGES};
@@ -33,7 +33,8 @@ BARE_TEST(fork_with_a_lock) {
   lock_give(&lock);
 }
 
-/* A thread forks that has never asked for its number, in a child of a fork: the inherited number is not its own. */
+/* A thread forks that has never asked for its number, in a child of a fork: the inherited number is
+ * not its own. */
 BARE_TEST(fork_without_a_number) {
   uint32_t number = thread_number();
   thread_number_forget();            /* after the first fork */

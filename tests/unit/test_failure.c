@@ -1,8 +1,8 @@
-/* Every call to the operating system refused: one at a time, all from some call on, one kind of them,
- * and at random; each time so that nothing of it was done, and so that half of it was.
+/* Every call to the operating system refused: one at a time, all from some call on, one kind of
+ * them, and at random; each time so that nothing of it was done, and so that half of it was.
  *
- * Each run is a process of its own, so that it begins with an untouched library: the calls that set it
- * up are refused like all others. */
+ * Each run is a process of its own, so that it begins with an untouched library: the calls that set
+ * it up are refused like all others. */
 #include <sys/mman.h>
 
 #include "observe/snapshot.h"
@@ -111,7 +111,8 @@ TEST(one_call_refused) {
 
 TEST(all_calls_refused_from_one_on) {
   uint64_t call = 1;
-  /* Two neighbours differ in one call, which one_call_refused has; 3 is odd: both ways come in turns. */
+  /* Two neighbours differ in one call, which one_call_refused has; 3 is odd: both ways come in
+   * turns. */
   while (stands(MODE_DEFAULT, call, UINT64_MAX)) call += getenv("ALL") ? 1 : 3;
   assert_true(call >= 20 && call <= CALLS_MAX);
 }
@@ -121,7 +122,7 @@ TEST(some_calls_refused) {
     stands(first % MODE_COUNT, first, first + first % 7);
 }
 
-/* ---- at random ------------------------------------------------------------------------------------- */
+/* ---- at random ------------------------------------------------------------------------------- */
 
 enum { RANDOM_RUNS = 60 };
 

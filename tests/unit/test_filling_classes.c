@@ -1,4 +1,5 @@
-/* Slab classes above 32 KiB: their blocks fill whole slabs, whose memory serves blocks of all other sizes. */
+/* Slab classes above 32 KiB: their blocks fill whole slabs, whose memory serves blocks of all other
+ * sizes. */
 #include "heaps.h"
 #include "map/size_class.h"
 
@@ -37,7 +38,8 @@ BARE_TEST(fill_their_slabs) {
   }
 }
 
-/* As programs touch blocks at the same places, neighbours begin at different lines of their first pages. */
+/* As programs touch blocks at the same places, neighbours begin at different lines of their first
+ * pages. */
 CHILD_TEST(begin_at_different_lines) {
   enum { PAGE_BYTES = 4096, LINE_BYTES = 64 };
   for (unsigned class = FIRST_CLASS; class < FITTED_CLASS_FIRST; class ++) {

@@ -1,4 +1,5 @@
-/* Fitted classes: when one is made, what it serves, and that blocks from before keep their class. */
+/* Fitted classes: when one is made, what it serves, and that blocks from before keep their
+ * class. */
 #include "cache/fitted.h"
 #include "heaps.h"
 
@@ -34,7 +35,8 @@ CHILD_TEST(made_when_most_requests_have_a_size) {
   REQUIRE(classes_made() == 3 && hak_good_size(1100) == 1104);
 }
 
-/* Sizes in turn: a batch may have a multiple of their number of blocks, so that always the same one misses. */
+/* Sizes in turn: a batch may have a multiple of their number of blocks, so that always the same one
+ * misses. */
 CHILD_TEST(not_made_without_a_majority_or_a_gain) {
   for (unsigned sizes = 3; sizes <= 6; sizes++)
     for (unsigned index = 0; index < 4 * MANY; index++) {

@@ -28,7 +28,7 @@ static void press(void) {
 
 static uint64_t map_calls(void) { return load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]); }
 
-/* ---- SuperSlabs ------------------------------------------------------------------------------------------ */
+/* ---- SuperSlabs ------------------------------------------------------------------------------ */
 
 static struct slab *slabs[SUPERSLABS * RUNS];
 static uintptr_t bases[SUPERSLABS];
@@ -55,7 +55,8 @@ static bool is_used(uintptr_t chunk) {
   return false;
 }
 
-/* Every other one has a foreign page: the others serve, then new ones; those are left alone for good. */
+/* Every other one has a foreign page: the others serve, then new ones; those are left alone for
+ * good. */
 CHILD_TEST(superslabs) {
   acquire_all(SUPERSLABS);
   release_all(SUPERSLABS);
@@ -87,7 +88,7 @@ CHILD_TEST(all_superslabs) {
   for (size_t index = 0; index < SUPERSLABS; index++) unmap_foreign(bases[index]);
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------ */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 static size_t take_and_touch(size_t granules) {
   size_t first = take(granules);
@@ -153,7 +154,8 @@ CHILD_TEST(many_pages_in_ranges) {
     unmap_foreign(granule_address(granule) + 3 * PAGE);
 }
 
-/* A chunk that was refused after it was mapped is given back once: a foreign mapping there then stays. */
+/* A chunk that was refused after it was mapped is given back once: a foreign mapping there then
+ * stays. */
 CHILD_TEST(refused_after_mapping) {
   size_t range = take_and_touch(1);
   uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));

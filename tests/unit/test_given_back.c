@@ -1,4 +1,5 @@
-/* totals.purged_bytes and refaulted_bytes: nothing is taken into use again that was not given back, whichever way it went, each page once. */
+/* totals.purged_bytes and refaulted_bytes: nothing is taken into use again that was not given back,
+ * whichever way it went, each page once. */
 #include "ranges.h"
 #include "slab/slab.h"
 
@@ -45,7 +46,8 @@ CHILD_TEST(remap) {
   REQUIRE(given() == 8 && used_again() == 8);
 }
 
-/* A range that the program has marked is mapped anew when it is freed; if the system refuses, when it is purged. */
+/* A range that the program has marked is mapped anew when it is freed; if the system refuses, when
+ * it is purged. */
 CHILD_TESTS(marked, bool, is_refused, false, true) {
   set_up();
   size_t granule = take(CHUNK_GRANULES), wall = take(1);

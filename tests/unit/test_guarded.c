@@ -33,7 +33,7 @@ static bool is_open(uintptr_t address) {
 
 static uintptr_t page_of(uintptr_t address) { return address / PAGE * PAGE; }
 
-/* ---- slots ------------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 CHILD_TEST(reuse_the_oldest) {
   uintptr_t pages[SLOTS];
@@ -87,7 +87,7 @@ CHILD_TEST(place_at_both_ends) {
   REQUIRE(!guarded_fits(1, 2 * PAGE));
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 CHILD_TEST(go_without_address_space) {
   options.guard = true;
@@ -135,7 +135,7 @@ TEST(work_refused) {
     assert_child_succeeds(work_refused, &call);
 }
 
-/* ---- what is said -------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 enum guarded_misuse {
   FREE_TWICE,
@@ -232,7 +232,7 @@ CHILD_TEST(tell_faults_apart) {
   REQUIRE(!guarded_report_fault(&(struct os_crash){.address = 8}));
 }
 
-/* ---- who gets one ----------------------------------------------------------------------------------------- */
+/* ---- who gets one ---------------------------------------------------------------------------- */
 
 CHILD_TEST(sample_every_miss) {
   options.guard = true;

@@ -124,7 +124,8 @@ CHILD_TEST(leave_a_request) {
   REQUIRE(load_relaxed(&profile_state.purges_done) == 7);
 }
 
-/* Other threads' magazines would stay closed; and what the guest's filter refuses the process may do. */
+/* Other threads' magazines would stay closed; and what the guest's filter refuses the process may
+ * do. */
 CHILD_TEST(leave_the_magazines_of_others) {
   start_library();
   struct range_magazines *own = range_magazines_make();

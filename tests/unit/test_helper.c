@@ -22,7 +22,8 @@ CHILD_TEST(let_the_helper_do_it) {
   REQUIRE(look().purged_bytes - purged >= 20 * MIB);
 }
 
-/* By itself only in a program that has threads and has used memory; in a forked child a little later. */
+/* By itself only in a program that has threads and has used memory; in a forked child a little
+ * later. */
 BARE_TEST(start_when_worth) {
   os_fake.is_multi_threaded = false;
   start_library();

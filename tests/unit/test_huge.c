@@ -1,5 +1,6 @@
-/* map/huge.h where the kernel gives huge pages unasked or when asked: a part of one is never given back without telling the kernel, which
- * would bring it back; what may have them is counted as a whole; elsewhere nothing is asked. */
+/* map/huge.h where the kernel gives huge pages unasked or when asked: a part of one is never given
+ * back without telling the kernel, which would bring it back; what may have them is counted as a
+ * whole; elsewhere nothing is asked. */
 #include "map/huge.h"
 
 #include "base/counters.h"
@@ -95,7 +96,8 @@ static unsigned huge_blocks(unsigned first, unsigned end) {
   return count;
 }
 
-/* A heap that grows again has them again, also where it had given back parts of them; how often does not count. */
+/* A heap that grows again has them again, also where it had given back parts of them; how often
+ * does not count. */
 CHILD_TESTS(grows_again, enum os_huge_mode, mode, OS_HUGE_ALWAYS, OS_HUGE_ON_REQUEST) {
   start_alone(mode);
   fill();
@@ -127,7 +129,8 @@ CHILD_TEST(slow_ones) {
   REQUIRE(huge_blocks(SLOW, BLOCKS) >= BLOCKS - SLOW - PER_CHUNK);
 }
 
-/* Beside a helper thread no call touches one: it has small pages, until the helper has made the next chunk. */
+/* Beside a helper thread no call touches one: it has small pages, until the helper has made the
+ * next chunk. */
 CHILD_TEST(left_to_the_helper) {
   enum { ALONE = BLOCKS / 4 * 3, UNTIL = BLOCKS / 8 * 7, PER_CHUNK = CHUNK_BYTES / BLOCK_BYTES };
   start_alone(OS_HUGE_ON_REQUEST);

@@ -38,7 +38,8 @@ CHILD_TEST(give_while_it_frees) {
   REQUIRE(look().dirty_free_bytes <= 24 * MIB);
 }
 
-/* Nor need it be more than the budget: with few blocks left, the program is likely to free those, too, and to sleep. */
+/* Nor need it be more than the budget: with few blocks left, the program is likely to free those,
+ * too, and to sleep. */
 CHILD_TESTS(give_nearly_all, unsigned, count, FEW, MANY) {
   begin();
   options.big_cache_bytes = 128 * MIB;
@@ -84,7 +85,8 @@ static void give_all_and_wait(void) {
   REQUIRE(heap_waits(heap_of_thread));
 }
 
-/* Its frees look at the clock until nothing is left to wait for: memory that went, or is in slabs in use, is not. */
+/* Its frees look at the clock until nothing is left to wait for: memory that went, or is in slabs
+ * in use, is not. */
 CHILD_TEST(wait_no_longer_than_it_is_old) {
   give_all_and_wait();
   for (unsigned turn = 0; turn < 3000; turn++, os_fake_advance_ms(1))
@@ -92,7 +94,8 @@ CHILD_TEST(wait_no_longer_than_it_is_old) {
   REQUIRE(!heap_is_diverted(heap_of_thread));
 }
 
-/* A hundredth of its time: when it begins to wait, of the little that it has run, not of the time since the machine's start. */
+/* A hundredth of its time: when it begins to wait, of the little that it has run, not of the time
+ * since the machine's start. */
 CHILD_TEST(wait_at_little_cost) {
   begin();
   os_fake_advance_ms(86400000);
@@ -124,7 +127,7 @@ CHILD_TEST(leave_others_alone) {
   REQUIRE(purged_since(before) == 0);
 }
 
-/* ---- bursts of large blocks ------------------------------------------------------------------------------ */
+/* ---- bursts of large blocks ------------------------------------------------------------------ */
 
 enum { BURSTS = 30, VECTORS = 50, VECTOR_STEP = 20000, VECTOR_BYTES = 3000000, SETTLED_MS = 3000 };
 #define BURST_BYTES (64 * MIB)
@@ -167,7 +170,8 @@ struct bursts {
   unsigned between, after; /* pairs of small requests: after each burst; in each ms at the end */
 };
 
-/* The last burst's memory goes: at once, or, where what went before was taken again at once, by age, although no slow path comes. */
+/* The last burst's memory goes: at once, or, where what went before was taken again at once, by
+ * age, although no slow path comes. */
 CHILD_TESTS(settle, struct bursts, bursts, {true, 0, 1}, {false, 0, 1}, {true, 100, 1},
             {false, 100, 1}, {true, 0, 1000}, {false, 0, 1000}, {true, 100, 10}, {false, 100, 10}) {
   os_fake.is_multi_threaded = false;
@@ -181,7 +185,7 @@ CHILD_TESTS(settle, struct bursts, bursts, {true, 0, 1}, {false, 0, 1}, {true, 1
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
 }
 
-/* ---- pages ------------------------------------------------------------------------------------------------ */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 enum { MIXED_MOST = 2000000, SMALLEST = 16, TOUCHED_EVERY_BYTES = 4096 };
 
@@ -247,8 +251,8 @@ static void require_few(size_t most_bytes) {
   REQUIRE(slabs_resident_bytes() <= most_bytes);
 }
 
-/* All are freed, in no order, and nothing comes after the last one.  What is still in magazines then keeps a page for each block,
- * however large it is: 16 MiB, and a little more. */
+/* All are freed, in no order, and nothing comes after the last one.  What is still in magazines
+ * then keeps a page for each block, however large it is: 16 MiB, and a little more. */
 static void leave_few_pages(const void *argument) {
   const struct mixture *mixture = argument;
   fprintf(stderr, "%u blocks, pages of %zu bytes: ", mixture->count, mixture->page_bytes);

@@ -1,4 +1,5 @@
-/* src/heap/kinds: the kind of each block, and that only the magazines' own kind takes the fast path of free. */
+/* src/heap/kinds: the kind of each block, and that only the magazines' own kind takes the fast path
+ * of free. */
 #include "heap/kinds.h"
 
 #include "cache/divert.h"

@@ -79,7 +79,8 @@ CHILD_TEST(change_threads) {
   REQUIRE(snapshot.mapped_bytes < (uint64_t)32 << 20);
 }
 
-/* Ranges of different sizes, mostly untouched, are not cut out of each other, once that is known. */
+/* Ranges of different sizes, mostly untouched, are not cut out of each other, once that is
+ * known. */
 CHILD_TEST(stay_whole) {
   enum { BLOCKS = 40, ROUNDS = 40 };
   uint64_t hits = 0;

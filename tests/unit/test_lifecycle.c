@@ -45,12 +45,13 @@ CHILD_TEST(reuse_orphans) {
   REQUIRE(look().slab_bytes_out == 0);
 }
 
-/* ---- after the heap is gone ------------------------------------------------------------------------ */
+/* ---- after the heap is gone ------------------------------------------------------------------ */
 
 static pthread_key_t late_key;
 static unsigned late_calls;
 
-/* Runs in every round of destructors, those after hakmem's own included, as C++ and libraries do. */
+/* Runs in every round of destructors, those after hakmem's own included, as C++ and libraries
+ * do. */
 static void allocate_late(void *block) {
   hak_free(block);
   void *next = must_malloc(100);
@@ -82,7 +83,8 @@ static void *take_one(void *block) {
   return NULL;
 }
 
-/* A thread that waits keeps its live blocks only: its caches are empty, and another thread goes on in its slab. */
+/* A thread that waits keeps its live blocks only: its caches are empty, and another thread goes on
+ * in its slab. */
 CHILD_TEST(offer_what_is_free) {
   hak_thread_idle(); /* without a heap */
   void *kept = must_malloc(1024), *freed = must_malloc(1024);
@@ -107,7 +109,7 @@ CHILD_TEST(borrow) {
   caches_park(second);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static pthread_barrier_t barrier;
 
@@ -146,7 +148,8 @@ static void *have_a_heap(void *unused) {
   return unused;
 }
 
-/* Each heap that is parked costs copies of its pages: a call of the child parks few, however many the parent had. */
+/* Each heap that is parked costs copies of its pages: a call of the child parks few, however many
+ * the parent had. */
 CHILD_TEST(park_few_in_a_call) {
   enum { THREADS = 40 };
   heaps_at_fork();
@@ -175,7 +178,8 @@ CHILD_TEST(park_few_in_a_call) {
   for (unsigned index = 0; index < THREADS; index++) pthread_join(threads[index], NULL);
 }
 
-/* What a child finds that was made without handlers while another thread adopted from this one's heap. */
+/* What a child finds that was made without handlers while another thread adopted from this one's
+ * heap. */
 CHILD_TEST(leave_a_heap_that_another_was_changing) {
   heaps_at_fork();
   void *block = must_malloc(64);
@@ -187,7 +191,8 @@ CHILD_TEST(leave_a_heap_that_another_was_changing) {
   hak_free(block);
 }
 
-/* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before another asks. */
+/* A window that moves while another thread maps a chunk of it would leave that one outside: it has
+ * its place before another asks. */
 BARE_TEST(place_the_window_before_others_come) {
   os_fake.occupied_places = 3;
   REQUIRE(library_ready() && load_relaxed(&window.granule_count));

@@ -1,4 +1,5 @@
-/* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit (vm.overcommit_memory=2). */
+/* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to
+ * overcommit (vm.overcommit_memory=2). */
 #include "fill.h"
 #include "workload.h"
 
@@ -15,7 +16,7 @@ static void require_every_size_fills(size_t least_bytes) {
   }
 }
 
-/* ---- the address space ------------------------------------------------------------------------------ */
+/* ---- the address space ----------------------------------------------------------------------- */
 
 CHILD_TESTS(address_space_limit, size_t, limit, 64 * MIB, 256 * MIB) {
   os_fake.address_space_limit_bytes = limit;
@@ -23,7 +24,7 @@ CHILD_TESTS(address_space_limit, size_t, limit, 64 * MIB, 256 * MIB) {
   REQUIRE(load_relaxed(&os_fake.address_bytes) <= limit);
 }
 
-/* ---- strict overcommit -------------------------------------------------------------------------------- */
+/* ---- strict overcommit ----------------------------------------------------------------------- */
 
 CHILD_TEST(strict_overcommit) {
   const size_t limit = 64 * MIB;
@@ -38,7 +39,7 @@ CHILD_TEST(strict_overcommit) {
   workload_run(&load);
 }
 
-/* ---- asking in vain ------------------------------------------------------------------------------------- */
+/* ---- asking in vain -------------------------------------------------------------------------- */
 
 /* A program that goes on asking must not eat up hakmem's own memory by that. */
 CHILD_TEST(asking_in_vain_costs_nothing) {
@@ -54,7 +55,7 @@ CHILD_TEST(asking_in_vain_costs_nothing) {
   empty(&chain);
 }
 
-/* ---- places that are taken -------------------------------------------------------------------------------- */
+/* ---- places that are taken ------------------------------------------------------------------- */
 
 CHILD_TEST(somebody_else_in_the_window) {
   struct workload load = {.must_succeed = true};

@@ -25,7 +25,8 @@ CHILD_TEST(note_what_is_asked_for) {
   REQUIRE(life->thread_id == thread_number());
 }
 
-/* Another thread may never end its writing: its place is passed over, and all others hold whole lives. */
+/* Another thread may never end its writing: its place is passed over, and all others hold whole
+ * lives. */
 static void *note_many(void *first) {
   for (uint64_t value = 1; value <= NOTED; value++) note((uintptr_t)first + value);
   return NULL;

@@ -59,7 +59,7 @@ CHILD_TEST(reset) {
   REQUIRE(!lock_reset_in_child(&heaps));
 }
 
-/* ---- real-time threads -------------------------------------------------------------------------------- */
+/* ---- real-time threads ----------------------------------------------------------------------- */
 
 /* On one processor a thread of lower priority holds what one of real-time priority waits for,
  * while a third, of a priority in between, never sleeps: the kernel lets such a thread run for
@@ -170,10 +170,11 @@ BARE_TEST(wake_in_a_confined_program) {
   }
 }
 
-/* ---- many that wait ------------------------------------------------------------------------------------ */
+/* ---- many that wait -------------------------------------------------------------------------- */
 
-/* Each thread that waits costs a processor its look at the word: thousands, who look every 50 ms, all of them. A word that the kernel hands
- * over is nearly always held by a thread that does not run. */
+/* Each thread that waits costs a processor its look at the word: thousands, who look every 50 ms,
+ * all of them. A word that the kernel hands over is nearly always held by a thread that does not
+ * run. */
 enum { LONG_MS = 2000, LOOKS_MAX = 30 }; /* every 50 ms: 80, with a sleep after each */
 
 static long sleeps;

@@ -1,5 +1,5 @@
-/* src/profile/sampler.c, src/heap/sampling.c: small blocks are counted in lots before they are handed out, which changes
- * neither what is to be expected of them nor what is known exactly. */
+/* src/profile/sampler.c, src/heap/sampling.c: small blocks are counted in lots before they are
+ * handed out, which changes neither what is to be expected of them nor what is known exactly. */
 #include "profile/sampler.h"
 
 #include "heap/sampling.h"
@@ -8,7 +8,7 @@
 BEFORE(child) { start_library(); }
 enum { CLASS_64 = 4, CLASS_1K = 20, CLASS_4K = 28 };
 
-/* ---- exact counts ------------------------------------------------------------------------------------------------- */
+/* ---- exact counts ---------------------------------------------------------------------------- */
 
 /* After each request, and when lots were dropped; a heap has at most one of a class. */
 CHILD_TEST(count_each) {
@@ -40,9 +40,10 @@ CHILD_TEST(count_each) {
   }
 }
 
-/* ---- bias --------------------------------------------------------------------------------------------------------- */
+/* ---- bias ------------------------------------------------------------------------------------ */
 
-/* Whoever looked only where it knows that a lot has no sample, and dropped that for a new R, would draw twice for those. */
+/* Whoever looked only where it knows that a lot has no sample, and dropped that for a new R, would
+ * draw twice for those. */
 CHILD_TEST(drop_lots_blindly) {
   enum { TURNS = 12000, BLOCKS = 500, R = 256 << 10 };
   switch_on(R);
@@ -55,7 +56,8 @@ CHILD_TEST(drop_lots_blindly) {
   REQUIRE_NEAR(estimate_sites(false).blocks, (double)(TURNS * BLOCKS), 0.03);
 }
 
-/* A class of which there are seldom blocks has its lot for long; one of which there are many does not draw for it. */
+/* A class of which there are seldom blocks has its lot for long; one of which there are many does
+ * not draw for it. */
 CHILD_TEST(seldom_and_often) {
   enum { TURNS = 60000, OFTEN = 20 };
   switch_on(4096);
@@ -68,7 +70,7 @@ CHILD_TEST(seldom_and_often) {
   REQUIRE_NEAR(estimate_sites(false).blocks, (double)TURNS * (OFTEN + 1), 0.03);
 }
 
-/* ---- the sampler alone --------------------------------------------------------------------------------------------- */
+/* ---- the sampler alone ----------------------------------------------------------------------- */
 
 /* Of lots of any length each block is a sample with its probability. */
 TEST(lots_of_any_length) {

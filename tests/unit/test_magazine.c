@@ -110,7 +110,7 @@ CHILD_TEST(shrink_when_idle) {
   require_laws();
 }
 
-/* ---- flushes of blocks in no order ---------------------------------------------------------------- */
+/* ---- flushes of blocks in no order ----------------------------------------------------------- */
 
 enum { SCATTERED_BYTES = 2048, SCATTERED_STEP = 67 }; /* a slab has half as many */
 
@@ -182,7 +182,7 @@ CHILD_TEST(grow_with_the_class) {
   REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 256);
 }
 
-/* ---- other threads' blocks ------------------------------------------------------------------------------------- */
+/* ---- other threads' blocks ------------------------------------------------------------------- */
 
 static void *make_many_blocks(void *size) {
   take(*(size_t *)size, MANY);
@@ -198,7 +198,8 @@ CHILD_TEST(keep_what_others_took) {
   REQUIRE(hak_malloc(size) == blocks[2] && hak_malloc(size) == blocks[1]);
 }
 
-/* In order, and with each block in another word than the one before: a flush sends neighbours home in one step. */
+/* In order, and with each block in another word than the one before: a flush sends neighbours home
+ * in one step. */
 CHILD_TESTS(send_home, unsigned, step, 1, 61) {
   size_t size = 512;
   start_library();

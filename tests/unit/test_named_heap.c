@@ -1,4 +1,5 @@
-/* src/named: records, slabs and ranges of heaps that the program makes; and src/heap/in_named.c, what it does with them. */
+/* src/named: records, slabs and ranges of heaps that the program makes; and src/heap/in_named.c,
+ * what it does with them. */
 #include "named/named_heap.h"
 #include "named/named_samples.h"
 
@@ -33,7 +34,7 @@ static uint64_t slabs_of(const struct hak_heap *heap) {
   return slabs;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Numbers beyond the first rows of the directory; records are used again. */
 CHILD_TEST(records) {
@@ -51,7 +52,8 @@ CHILD_TEST(records) {
   REQUIRE(make(NULL)->owner.number == MANY + 1);
 }
 
-/* Pages of records that are not used go back, and a late look finds no heap; they are counted again when heaps need them. */
+/* Pages of records that are not used go back, and a late look finds no heap; they are counted again
+ * when heaps need them. */
 CHILD_TEST(records_go_back) {
   static struct hak_heap *heaps[MANY];
   hak_free(take(make("first"), 64));
@@ -73,9 +75,10 @@ CHILD_TEST(records_go_back) {
   REQUIRE(look().metadata_bytes == most);
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* No heap adopts its slabs, and it takes none with others' blocks: after its end all of them are free. */
+/* No heap adopts its slabs, and it takes none with others' blocks: after its end all of them are
+ * free. */
 CHILD_TEST(apart) {
   struct hak_heap *heap = make("apart");
   void *others[MANY];
@@ -159,11 +162,12 @@ CHILD_TEST(without_memory) {
   REQUIRE(hak_heap_destroy(heap));
 }
 
-/* ---- lanes ---------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 enum { ANOTHER = 12345 }; /* a thread that is not here */
 
-/* The block of a thread that meets another at the latch: it lies apart, and is the heap's in every other way. */
+/* The block of a thread that meets another at the latch: it lies apart, and is the heap's in every
+ * other way. */
 static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
   store_relaxed(&heap->owner.latch, ANOTHER);
   *block = hak_heap_malloc(heap, 64);
@@ -198,7 +202,8 @@ CHILD_TEST(lanes) {
   REQUIRE(!named_next(&number));
 }
 
-/* A lane takes over what the heap has of the class, and a thread that has read before whose the block is frees it all the same. */
+/* A lane takes over what the heap has of the class, and a thread that has read before whose the
+ * block is frees it all the same. */
 CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
   struct hak_heap *heap = make("met");
   for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
@@ -244,7 +249,7 @@ CHILD_TEST(cut_off_lane) {
   REQUIRE(hak_heap_destroy(heap));
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static struct hak_heap *part_of(void *block) {
   return named_of_live_entry(owner_map_entry((uintptr_t)block));
@@ -264,7 +269,8 @@ CHILD_TEST(cut_off_samples) {
   REQUIRE(load_relaxed(&heap->freed_remotely) == 1 && !part_of(other)->owner.bytes_out);
 }
 
-/* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
+/* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and
+ * another stands for it. */
 CHILD_TEST(cut_off) {
   struct hak_heap *heap = make("cut off");
   void *block = take(heap, 64), *range = take(heap, 200000), *last = take(heap, 200000);

@@ -1,5 +1,6 @@
-/* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a limit with realloc, a fork with a
- * fork, a free with another thread's of the same block, realloc with what is no block. */
+/* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a
+ * limit with realloc, a fork with a fork, a free with another thread's of the same block, realloc
+ * with what is no block. */
 #include "heap/in_named.h"
 #include "named/named_ranges.h"
 #include "profiles.h"
@@ -84,7 +85,8 @@ CHILD_TEST(cut_off_twice) {
   hak_free(second);
 }
 
-/* Of two threads that free a block the first has let the slab go, and it is a thread's heap's by now. */
+/* Of two threads that free a block the first has let the slab go, and it is a thread's heap's by
+ * now. */
 REPORT_TEST(freed_too_late, "hakmem: double free of 0x") {
   hak_heap *heap = hak_heap_new("early");
   void *block = hak_heap_malloc(heap, 64);
@@ -95,7 +97,8 @@ REPORT_TEST(freed_too_late, "hakmem: double free of 0x") {
   heap_named_free_slab(block, entry, MADE_BY_MALLOC);
 }
 
-/* A block that another thread frees while it changes hands, as it was its own before, is not the heap's, and its lists stay whole. */
+/* A block that another thread frees while it changes hands, as it was its own before, is not the
+ * heap's, and its lists stay whole. */
 CHILD_TEST(freed_between) {
   struct hak_heap *heap = hak_heap_new("whole");
   void *own = hak_heap_malloc(heap, MIDDLE), *freed = must_malloc((size_t)3 << 20);

@@ -1,4 +1,5 @@
-/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where a thread, or a fork, comes between. */
+/* src/heap/in_named.c and src/checked/checked.c: blocks of named heaps in hardened mode, where a
+ * thread, or a fork, comes between. */
 #include "checked/checked.h"
 #include "hardened/live.h"
 #include "hardened/wipe.h"
@@ -31,7 +32,7 @@ static size_t block_bytes_of(const char *block) {
   return class_bytes(map_slab_class(owner_map_entry((uintptr_t)block)));
 }
 
-/* ---- overflows ------------------------------------------------------------------------------------------------------ */
+/* ---- overflows ------------------------------------------------------------------------------- */
 
 /* The owner's latch is another's: the block is looked at all the same. */
 REPORT_TEST(remote_free, "hakmem: overflow seen at free of 0x",
@@ -66,7 +67,7 @@ CHILD_TEST(several_at_once) {
   REQUIRE(hak_heap_destroy(heap));
 }
 
-/* ---- double frees --------------------------------------------------------------------------------------------------- */
+/* ---- double frees ---------------------------------------------------------------------------- */
 
 /* Another thread frees it: it has cleared the bit, and is anywhere on its way. */
 static void free_halfway(char *block, bool is_wiped) {
@@ -113,9 +114,10 @@ TEST(double_frees) {
 
 CHILD_TEST(freed_too_late_is_kept) { freed_too_late(""); }
 
-/* ---- beside --------------------------------------------------------------------------------------------------------- */
+/* ---- beside ---------------------------------------------------------------------------------- */
 
-/* A thread that looks at free blocks from beside has the first ones for a moment: others are given, and they come later. */
+/* A thread that looks at free blocks from beside has the first ones for a moment: others are given,
+ * and they come later. */
 CHILD_TEST(looked_at) {
   enum { LOOKED_AT = 5 };
   uintptr_t blocks[LOOKED_AT];
@@ -136,7 +138,8 @@ CHILD_TEST(looked_at) {
   REQUIRE(hak_heap_destroy(heap));
 }
 
-/* Who has a heap's latch names no frames: a thread that loads a library, for which that waits, may wait for the heap. */
+/* Who has a heap's latch names no frames: a thread that loads a library, for which that waits, may
+ * wait for the heap. */
 CHILD_TEST(no_stack_under_the_latch) {
   be_hardened(1);
   start_library();
@@ -148,10 +151,10 @@ CHILD_TEST(no_stack_under_the_latch) {
   REQUIRE(misuse_may_walk());
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* Threads that were freeing blocks without the latch are not there any more: the heap can be emptied, without a word, and its memory
- * reads as zero. */
+/* Threads that were freeing blocks without the latch are not there any more: the heap can be
+ * emptied, without a word, and its memory reads as zero. */
 CHILD_TEST(left_by_a_fork) {
   char *blocks[4];
   hak_heap *heap = start(2);
@@ -165,7 +168,8 @@ CHILD_TEST(left_by_a_fork) {
   for (unsigned index = 0; index < MANY; index++) must_malloc(SIZE);
 }
 
-/* Another thread had the latch: what it was taking is nobody's, what lives is freed one by one, and checked. */
+/* Another thread had the latch: what it was taking is nobody's, what lives is freed one by one, and
+ * checked. */
 REPORT_TEST(cut_off, "hakmem: overflow seen at free of 0x", "first at offset 100") {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *other = take(heap, SIZE);

@@ -43,7 +43,8 @@ TEST(share) {
   for (unsigned at = 0; at < HELD; at++) passed[at] = NULL;
 }
 
-/* What a thread does with a heap of its own, beside what others do with theirs and with the shared one. */
+/* What a thread does with a heap of its own, beside what others do with theirs and with the shared
+ * one. */
 static void *make_and_destroy(void *seed) {
   enum { BLOCKS = 60, HEAPS = 60 };
   uint64_t random = (uintptr_t)seed;

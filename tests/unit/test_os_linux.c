@@ -25,7 +25,8 @@ static unsigned char *free_place(size_t bytes) {
   return place;
 }
 
-/* A filter may have been there before the program was; a confined process makes no call to find out. */
+/* A filter may have been there before the program was; a confined process makes no call to find
+ * out. */
 CHILD(check_under_a_filter) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -189,7 +190,7 @@ TEST(holes) {
   os_unmap(pages, PAGES);
 }
 
-/* ---- pages that are closed ------------------------------------------------------------------------- */
+/* ---- pages that are closed ------------------------------------------------------------------- */
 
 static void require_closed(const unsigned char *page, bool is_closed) {
   REQUIRE(os_read_safely(&(char){0}, page, 1) != is_closed);
@@ -243,7 +244,7 @@ CHILD_TEST(keep_closed_in_child) {
   require_child_succeeded(child);
 }
 
-/* ---- code --------------------------------------------------------------------------------------------- */
+/* ---- code ------------------------------------------------------------------------------------ */
 
 TEST(places) {
   struct os_place place;
@@ -330,7 +331,7 @@ TEST(time) {
   assert_true(os_now_coarse_ms() - before_ms >= 10); /* a tick or two behind */
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static ATOMIC(uint32_t) word;
 
@@ -367,7 +368,7 @@ TEST(real_time) {
   assert_null(failed);
 }
 
-/* ---- no key left ----------------------------------------------------------------------------------- */
+/* ---- no key left ----------------------------------------------------------------------------- */
 
 static pthread_key_t first_key;
 

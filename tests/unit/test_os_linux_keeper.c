@@ -1,4 +1,5 @@
-/* src/os/os_linux_keeper: a killed process's memory is there as long as the tool wants, and nothing else of it is. */
+/* src/os/os_linux_keeper: a killed process's memory is there as long as the tool wants, and nothing
+ * else of it is. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

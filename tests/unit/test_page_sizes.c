@@ -1,5 +1,5 @@
-/* The whole library where pages have 16 or 64 KiB, as on some aarch64 machines.  The fake operating system
- * ends the process at a call that is not made of whole pages. */
+/* The whole library where pages have 16 or 64 KiB, as on some aarch64 machines.  The fake operating
+ * system ends the process at a call that is not made of whole pages. */
 #include "observe/snapshot.h"
 #include "unit.h"
 #include "workload.h"
@@ -59,7 +59,8 @@ static void run_hardened(const void *argument) {
   }
 }
 
-/* Blocks whose entries in the owner map fill less than a page, one and several; each has small ones beside it, which stay. */
+/* Blocks whose entries in the owner map fill less than a page, one and several; each has small ones
+ * beside it, which stay. */
 static void run_huge(const void *argument) {
   const struct machine *machine = argument;
   const size_t mib = 1 << 20, sizes[] = {255 * mib, 257 * mib, 300 * mib, 1100 * mib, 5000 * mib};

@@ -11,7 +11,7 @@ BEFORE(child) { start_library(); }
 #define FOREIGN "hakmem: foreign ", " of 0x", ": neither hakmem's nor libc's (class none)"
 #define INVALID "hakmem: invalid ", " of 0x", ": no block lives there (class none)"
 
-/* ---- by tier ------------------------------------------------------------------------------------- */
+/* ---- by tier --------------------------------------------------------------------------------- */
 
 struct pointer_misuse {
   size_t size;
@@ -60,7 +60,7 @@ TEST(double) {
               ": the block of 3207168 bytes is free already", "(big class 0)");
 }
 
-/* ---- no block at all ------------------------------------------------------------------------------- */
+/* ---- no block at all ------------------------------------------------------------------------- */
 
 REPORT_TEST(free_the_stack, FOREIGN) {
   int here = 0;
@@ -87,9 +87,10 @@ REPORT_TEST(free_own_records, INVALID) {
   hak_free((void *)chunk_address(0)); /* the first chunk holds metadata */
 }
 
-/* ---- the C library's blocks --------------------------------------------------------------------------- */
+/* ---- the C library's blocks ------------------------------------------------------------------ */
 
-/* What glibc keeps around a block: the size before, the own size with its flags, and after the block the next chunk's header. */
+/* What glibc keeps around a block: the size before, the own size with its flags, and after the
+ * block the next chunk's header. */
 struct libc_chunk {
   _Alignas(16) uint64_t before;
   uint64_t size_and_flags;
@@ -130,7 +131,7 @@ REPORT_TEST(go_without_another_malloc, FOREIGN) {
   hak_free(chunk.block);
 }
 
-/* ---- hak_owns ------------------------------------------------------------------------------------------- */
+/* ---- hak_owns -------------------------------------------------------------------------------- */
 
 CHILD_TEST(tell_what_is_ours) {
   static const size_t sizes[] = {1, 100, 5000, 100000, 3 * MIB};

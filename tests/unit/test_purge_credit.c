@@ -1,4 +1,5 @@
-/* src/purge/purge_credit.c: what may go back early is earned by time, and lost by what was wanted again. */
+/* src/purge/purge_credit.c: what may go back early is earned by time, and lost by what was wanted
+ * again. */
 #include "purge/purge_credit.h"
 
 #include "base/counters.h"

@@ -1,4 +1,5 @@
-/* src/cache/quarantine: what waits in the quarantine of a program with one thread goes on waiting when a burst has ended. */
+/* src/cache/quarantine: what waits in the quarantine of a program with one thread goes on waiting
+ * when a burst has ended. */
 #include "cache/quarantine.h"
 
 #include "heaps.h"

@@ -1,4 +1,5 @@
-/* src/ranges/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
+/* src/ranges/range: split, merge, alignment, resizing, purge; and a long random run against a
+ * model. */
 #include "ranges/range.h"
 
 #include "ranges.h"
@@ -12,7 +13,7 @@ static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
   return purge.purged_bytes;
 }
 
-/* ---- split and merge -------------------------------------------------------------------------------- */
+/* ---- split and merge ------------------------------------------------------------------------- */
 
 CHILD_TEST(split_and_merge) {
   size_t a = take(4), b = take(4), c = take(4), end = take(1);
@@ -75,7 +76,7 @@ CHILD_TEST(alignment) {
   }
 }
 
-/* ---- resizing ------------------------------------------------------------------------------------------ */
+/* ---- resizing -------------------------------------------------------------------------------- */
 
 CHILD_TEST(extend_and_shrink) {
   size_t a = take(4), b = take(8), end = take(1);
@@ -107,7 +108,7 @@ CHILD_TEST(extend_over_old_pages) {
   REQUIRE(!range_info(a)->is_zero); /* the neighbour's pages are not */
 }
 
-/* ---- purge ------------------------------------------------------------------------------------------------ */
+/* ---- purge ----------------------------------------------------------------------------------- */
 
 CHILD_TEST(purge_by_age) {
   size_t a = take(4), wall = take(1), b = take(4), end = take(1);
@@ -162,7 +163,8 @@ CHILD_TEST(freed_since_the_round_began) {
   REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES && purge.work_remains);
 }
 
-/* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's where it merges. */
+/* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's
+ * where it merges. */
 CHILD_TEST(ages_in_order) {
   size_t ranges[6];
   for (unsigned index = 0; index < 6; index++) {
@@ -242,7 +244,7 @@ CHILD_TEST(moved_pages) {
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1);
 }
 
-/* ---- arenas ------------------------------------------------------------------------------------------------- */
+/* ---- arenas ---------------------------------------------------------------------------------- */
 
 CHILD_TEST(other_homes) {
   size_t a = take_from(8, 1, 0);
@@ -264,7 +266,7 @@ CHILD_TEST(refused) {
   }
 }
 
-/* ---- a model ---------------------------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 300, STEPS = 60000 };
 
@@ -339,11 +341,12 @@ CHILD_TEST(model) {
   REQUIRE(sizes.mapped_bytes == sizes.dirty_bytes + sizes.clean_bytes);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 enum { LONG_GRANULES = 8 * GRANULES_PER_CHUNK };
 
-/* Its last granule's record, which is written under the arena's lock, lies in a page that may not be written. */
+/* Its last granule's record, which is written under the arena's lock, lies in a page that may not
+ * be written. */
 static void *give_until_stopped(void *granule) {
   give((size_t)granule);
   return NULL;
@@ -369,7 +372,8 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
   return 0;
 }
 
-/* At a hard limit the pages of what is freed go at once; the system has lost some when it was to map them anew. */
+/* At a hard limit the pages of what is freed go at once; the system has lost some when it was to
+ * map them anew. */
 CHILD_TEST(lose_at_the_limit) {
   limits.hard_bytes = UINT64_MAX;
   size_t range = take(16);

@@ -1,4 +1,5 @@
-/* src/ranges/range_cache: freed Large ranges found again by class and call site, by every thread. */
+/* src/ranges/range_cache: freed Large ranges found again by class and call site, by every
+ * thread. */
 #include "ranges/range_cache.h"
 
 #include "ranges.h"

@@ -1,4 +1,5 @@
-/* src/ranges/range_cut: the records of a huge range do not grow with it, and it is cut, merged, grown and given back as any other. */
+/* src/ranges/range_cut: the records of a huge range do not grow with it, and it is cut, merged,
+ * grown and given back as any other. */
 #include "ranges/arena.h"
 
 #include "config/options.h"
@@ -27,7 +28,7 @@ static void refuse_records(bool are_refused) {
   limits.hard_bytes = are_refused ? load_relaxed(&totals.committed_bytes) : 0;
 }
 
-/* ---- what is known -------------------------------------------------------------------------------------- */
+/* ---- what is known --------------------------------------------------------------------------- */
 
 static uint64_t records_of(size_t granules) {
   uint64_t before = metadata_bytes();
@@ -79,7 +80,7 @@ CHILD_TEST(known_behind_a_freed_block) {
     REQUIRE(range_covering(at, SIZE_MAX) == younger);
 }
 
-/* ---- cutting ----------------------------------------------------------------------------------------------- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 /* Parts of it serve other requests, and it is whole again afterwards. */
 CHILD_TEST(cut_and_merge) {
@@ -137,7 +138,7 @@ CHILD_TEST(cut_refused) {
   REQUIRE(take(WHOLE - inside) == first + inside && *bytes_of(first) == 7);
 }
 
-/* ---- growing ------------------------------------------------------------------------------------------------ */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 /* Into a huge neighbour, of which the rest stays as it was. */
 CHILD_TEST(extend_into) {
@@ -161,14 +162,14 @@ CHILD_TEST(extend_into) {
   REQUIRE(take(WHOLE - inside) == right + inside && range_info(right + inside)->is_zero);
 }
 
-/* ---- giving back ---------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 static uint64_t refaulted_granules(void) {
   return load_relaxed(&totals.refaulted_bytes) / GRANULE_BYTES;
 }
 
-/* Purged memory counts once when it is used again, and untouched memory does not. A long part that is
- * cut off is purged at once. */
+/* Purged memory counts once when it is used again, and untouched memory does not. A long part that
+ * is cut off is purged at once. */
 CHILD_TEST(used_again) {
   size_t first = take(WHOLE), cut = WHOLE - inside;
   REQUIRE(range_shrink(first, inside, &counters) && refaulted_granules() == 0);
@@ -210,7 +211,7 @@ CHILD_TEST(old_heads_are_forgotten) {
   }
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 BARE_TEST(every_byte_is_known) {
   struct object object;
@@ -263,7 +264,7 @@ BARE_TEST(resize) {
   REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
 }
 
-/* ---- a model ----------------------------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 enum { LIVE_MAX = 40, STEPS = 20000, MARKS = 16 };
 

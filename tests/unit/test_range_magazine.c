@@ -9,7 +9,8 @@
 #include "ranges/large.h"
 #include "report/report.h"
 
-/* Before the process grows: the cache and the own magazines; those of others, but not for each little growth. */
+/* Before the process grows: the cache and the own magazines; those of others, but not for each
+ * little growth. */
 CHILD_TEST(merge_before_growth) {
   struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
   for (unsigned turn = 0; turn < 2; turn++) {
@@ -22,7 +23,7 @@ CHILD_TEST(merge_before_growth) {
   }
 }
 
-/* ---- magazines ---------------------------------------------------------------------------------------------------- */
+/* ---- magazines ------------------------------------------------------------------------------- */
 
 CHILD_TEST(keep_in_a_magazine) {
   os_fake.is_multi_threaded = false; /* so the barrier, which is refused, is not asked for */
@@ -39,7 +40,8 @@ CHILD_TEST(keep_in_a_magazine) {
   REQUIRE(load_relaxed(&own->bytes) == 0 && load_relaxed(&range_magazines_have_barrier));
 }
 
-/* Where ends count, a range is taken for blocks that end where it did.  What was kept before is found by a round. */
+/* Where ends count, a range is taken for blocks that end where it did.  What was kept before is
+ * found by a round. */
 CHILD_TEST(keep_by_ends) {
   struct purge everything = PURGE_EVERYTHING;
   struct range_magazines *own = range_magazines_make();
@@ -79,8 +81,8 @@ CHILD_TEST(leave_alone_what_is_in_use) {
   REQUIRE(dirty_granules() == GRANULES && load_relaxed(&own->bytes) == 0);
 }
 
-/* A program that is confined since its threads were told that they need no barrier: one of them may be entering as it always did,
- * and what it has stored may not be seen yet. */
+/* A program that is confined since its threads were told that they need no barrier: one of them may
+ * be entering as it always did, and what it has stored may not be seen yet. */
 CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
@@ -98,7 +100,8 @@ CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
   REQUIRE(dirty_granules() == GRANULES);
 }
 
-/* A child of vfork is its parent's thread; if it is killed while it empties magazines, its parent goes on with them. */
+/* A child of vfork is its parent's thread; if it is killed while it empties magazines, its parent
+ * goes on with them. */
 CHILD_TEST(go_on_after_a_child_of_vfork) {
   struct purge everything = PURGE_EVERYTHING;
   struct range_magazines *own = range_magazines_make();
@@ -129,7 +132,8 @@ static bool purge_step(void) {
   return step.is_cut;
 }
 
-/* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
+/* More than are closed at once: a round of all comes to all, a step to some, and the next goes
+ * on. */
 CHILD_TEST(empty_many) {
   enum { MANY = 100 };
   struct purge everything = PURGE_EVERYTHING;
@@ -143,7 +147,8 @@ CHILD_TEST(empty_many) {
   REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
 }
 
-/* The pages of these records, but for the first and the last, which hold others, too.  They may lie in two chunks. */
+/* The pages of these records, but for the first and the last, which hold others, too.  They may lie
+ * in two chunks. */
 static bool protect(struct range_magazines **all, unsigned count, int protection) {
   uintptr_t page_bytes = os_page_bytes(), first = round_down((uintptr_t)all[0], page_bytes),
             last = round_down((uintptr_t)all[count - 1], page_bytes);
@@ -157,7 +162,8 @@ static bool protect(struct range_magazines **all, unsigned count, int protection
   return pages;
 }
 
-/* Threads that have freed a Large block once, and have none now, are not even looked at: their pages are closed meanwhile. */
+/* Threads that have freed a Large block once, and have none now, are not even looked at: their
+ * pages are closed meanwhile. */
 CHILD_TEST(pass_by_those_that_hold_nothing) {
   enum { MANY = 200 };
   struct range_magazines *all[MANY];
@@ -186,7 +192,8 @@ CHILD_TEST(pass_by_those_that_hold_nothing) {
   REQUIRE(dirty_granules() == (MANY + 3) * GRANULES && range_magazines_bytes() == 0);
 }
 
-/* A round without bounds comes to all, wherever others have stopped, and however many calls it has done before. */
+/* A round without bounds comes to all, wherever others have stopped, and however many calls it has
+ * done before. */
 CHILD_TEST(empty_all_from_the_middle) {
   enum { MANY = 200 };
   struct purge everything = PURGE_EVERYTHING;
@@ -201,7 +208,8 @@ CHILD_TEST(empty_all_from_the_middle) {
   REQUIRE(range_magazines_bytes() == 0 && !everything.is_cut && !everything.work_remains);
 }
 
-/* Of a round in parts the first finds what is too young, the last one nothing of the kind: there is something left. */
+/* Of a round in parts the first finds what is too young, the last one nothing of the kind: there is
+ * something left. */
 CHILD_TEST(tell_of_what_the_first_part_left) {
   enum { OLD = 10, YOUNG = 64, AGE_MS = 1000 };
   for (unsigned index = 0; index < OLD; index++) make_with_one(AGE_MS);
@@ -222,7 +230,7 @@ CHILD_TEST(tell_of_what_the_first_part_left) {
   REQUIRE(range_magazines_bytes() == 0);
 }
 
-/* ---- as malloc and free come by --------------------------------------------------------------------------------- */
+/* ---- as malloc and free come by -------------------------------------------------------------- */
 
 BARE_TEST(serve_whoever_asks) {
   start_library();
@@ -233,7 +241,8 @@ BARE_TEST(serve_whoever_asks) {
   REQUIRE(must_malloc(200000) == block && counted(COUNT_large_allocs) == allocs);
 }
 
-/* A program with one thread whose requests all come from its magazines gives back by age all the same. */
+/* A program with one thread whose requests all come from its magazines gives back by age all the
+ * same. */
 BARE_TEST(give_back_without_a_slow_path) {
   enum { BLOCKS = 24, TURNS = 40 }; /* too little to be excess */
   void *blocks[BLOCKS];
@@ -261,7 +270,8 @@ BARE_TEST(keep_nothing_once_called) {
   REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
 }
 
-/* A call is answered once, by any slow path, and the divert ends with the next free of a small block. */
+/* A call is answered once, by any slow path, and the divert ends with the next free of a small
+ * block. */
 BARE_TEST(answer_a_call) {
   start_library();
   const struct magazine *magazine = &heap_of_thread->magazines[class_of_size(64)];
@@ -291,7 +301,8 @@ BARE_TEST(serve_after_a_thread_ended) {
   REQUIRE(must_malloc(200000) == block);
 }
 
-/* Blocks of one class that are cached, side by side, become one of another before the process grows. */
+/* Blocks of one class that are cached, side by side, become one of another before the process
+ * grows. */
 BARE_TEST(merge_for_another_class) {
   enum { BLOCKS = 64, TURNS = 8 };
   void *blocks[BLOCKS];
@@ -359,7 +370,7 @@ BARE_TEST(free_at_once) {
   REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static void *purge_until_stopped(void *unused) {
   struct purge everything = PURGE_EVERYTHING;

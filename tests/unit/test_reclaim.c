@@ -208,8 +208,8 @@ CHILD_TESTS(one_step, bool, is_multi_threaded, false, true) {
 }
 
 /* One free block that is far larger than a step, and ranges that the process grows by while others
- * are free. A program with one thread that frees its only block gives all of it back, as it may sleep
- * from then on. */
+ * are free. A program with one thread that frees its only block gives all of it back, as it may
+ * sleep from then on. */
 CHILD_TESTS(part, bool, is_multi_threaded, false, true) {
   os_fake.is_multi_threaded = is_multi_threaded;
   begin();
@@ -227,7 +227,7 @@ CHILD_TESTS(part, bool, is_multi_threaded, false, true) {
   REQUIRE(dirty_free_bytes() <= 300 * MIB);
 }
 
-/* ---- the rest of the work comes with the next slow paths, whatever else is in the way --------- */
+/* ---- the rest of the work comes with the next slow paths, whatever else is in the way -------- */
 
 enum {
   CLASS_64 = 4,

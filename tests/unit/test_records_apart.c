@@ -1,4 +1,5 @@
-/* A block that is written beyond its ends never reaches a record: on the real system (src/map/metadata, window). */
+/* A block that is written beyond its ends never reaches a record: on the real system
+ * (src/map/metadata, window). */
 #include "child.h"
 #include "hakmem/hakmem.h"
 #include "map/window.h"
@@ -30,7 +31,8 @@ static enum kind kind_of(size_t chunk) {
   return os_read_safely(&byte, middle, 1) ? RECORDS : NOTHING;
 }
 
-/* Every way from a data chunk to its neighbour: the first bytes, those 64 KiB on, and pages in between. */
+/* Every way from a data chunk to its neighbour: the first bytes, those 64 KiB on, and pages in
+ * between. */
 static void try_to_reach(uintptr_t edge, int direction) {
   for (uintptr_t distance = 0; distance <= FAR_BYTES; distance += 4096)
     for (uintptr_t byte = 0; byte < NEAR_BYTES; byte += 15) {
@@ -73,7 +75,8 @@ CHILD_TEST(underrun_of_the_first) {
   try_to_reach((uintptr_t)block - (uintptr_t)block % CHUNK_BYTES, -1);
 }
 
-/* The maps lie apart from all of it, and what no chunk of ours has reached in them cannot be written. */
+/* The maps lie apart from all of it, and what no chunk of ours has reached in them cannot be
+ * written. */
 CHILD_TEST(maps_lie_apart) {
   allocate();
   signal(SIGSEGV, leave);

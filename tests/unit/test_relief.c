@@ -26,7 +26,8 @@ static unsigned cached(size_t size) {
   return magazine_count(&heap_of_thread->magazines[class_of_size(size)]);
 }
 
-/* What the magazine holds pins nearly all slabs.  Another class gets them after one SuperSlab more: until then the first serves. */
+/* What the magazine holds pins nearly all slabs.  Another class gets them after one SuperSlab more:
+ * until then the first serves. */
 CHILD_TEST(give_up_what_rests) {
   start_library();
   fill_and_free();

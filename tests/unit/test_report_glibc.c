@@ -56,7 +56,7 @@ CHILD_TEST(count_what_another_thread_frees) {
   require(CLASS_96, 0);
 }
 
-/* ---- class_figures ------------------------------------------------------------------------------------- */
+/* ---- class_figures --------------------------------------------------------------------------- */
 
 static const struct class_counters *class_figures_of(unsigned class) {
   return &load_relaxed(&heap_of_thread->class_counters)[class];

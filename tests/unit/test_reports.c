@@ -11,7 +11,7 @@ static char report[REPORT_BYTES];
 
 BEFORE(child) { start_library(); }
 
-/* ---- a strict reader of JSON: returns where the value ends, NULL when it is none ------------------ */
+/* ---- a strict reader of JSON: returns where the value ends, NULL when it is none ------------- */
 
 static const char *json_value(const char *at);
 

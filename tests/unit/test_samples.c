@@ -52,7 +52,8 @@ CHILD_TEST(halve) {
           load_relaxed(&profile_state.live_samples) == 1); /* none is thinned out any more */
 }
 
-/* No call walks through the table, the one that finds it full neither: as many coins are thrown as there are places for its address. */
+/* No call walks through the table, the one that finds it full neither: as many coins are thrown as
+ * there are places for its address. */
 CHILD_TEST(halve_in_pieces) {
   enum { MANY = 400000, MOST = SAMPLE_LEVELS * 16 + 8 };
   for (unsigned number = 0; number < MANY; number++) {
@@ -63,7 +64,8 @@ CHILD_TEST(halve_in_pieces) {
   REQUIRE(load_relaxed(&profile_state.halvings) > 0);
 }
 
-/* Nothing that a thread leaves undone keeps others from halving: one that a fork has cut off, or a child of vfork that was killed. */
+/* Nothing that a thread leaves undone keeps others from halving: one that a fork has cut off, or a
+ * child of vfork that was killed. */
 CHILD_TEST(halve_beside_one_that_was_cut_off) {
   struct sample_segment *segment;
   REQUIRE(add(0));

@@ -1,4 +1,5 @@
-/* src/heap/sampling.c, src/cache/divert.c and src/profile: samples of whole programs stand for what those did. */
+/* src/heap/sampling.c, src/cache/divert.c and src/profile: samples of whole programs stand for what
+ * those did. */
 #include "heap/sampling.h"
 
 #include "profile/control.h"
@@ -7,7 +8,7 @@
 
 BEFORE(child) { start_library(); }
 
-/* ---- bias ------------------------------------------------------------------------------------------------------- */
+/* ---- bias ------------------------------------------------------------------------------------ */
 
 enum { KEPT = 20000, TURNS = 10 };
 #define PERIOD UINT64_C(64)
@@ -16,8 +17,8 @@ static void *kept[KEPT];
 
 enum { TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN };
 
-/* A block that lasts and one that does not, of the same class, in turns: of those that miss their magazine all are the one
- * kind's, whichever comes first at a new depth. */
+/* A block that lasts and one that does not, of the same class, in turns: of those that miss their
+ * magazine all are the one kind's, whichever comes first at a new depth. */
 static void leak_once(int pattern, void **lasting) {
   void *temporary = NULL;
   if (pattern != LASTING_FIRST) temporary = must_malloc(64);
@@ -44,7 +45,8 @@ CHILD_TESTS(leaks, int, pattern, TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN) {
   REQUIRE_NEAR(estimate_sites(true).blocks, 2 * count, 0.01);
 }
 
-/* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it must not be one. */
+/* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it
+ * must not be one. */
 CHILD_TEST(miss_only) {
   unsigned misses[2] = {0, 0};
   for (unsigned index = 0; index < KEPT; index++) {
@@ -59,7 +61,8 @@ CHILD_TEST(miss_only) {
   REQUIRE(misses[0] > 100 && misses[1] == 0);
 }
 
-/* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact count. */
+/* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact
+ * count. */
 CHILD_TEST(all_sizes) {
   enum { ROUNDS = 1500000 };
   uint64_t random = 11;
@@ -80,7 +83,8 @@ CHILD_TEST(all_sizes) {
   REQUIRE_NEAR(found.blocks, blocks, 0.01);
 }
 
-/* Chains of realloc, into Large and Big sizes: each step frees the block before, wherever it stays. */
+/* Chains of realloc, into Large and Big sizes: each step frees the block before, wherever it
+ * stays. */
 CHILD_TEST(grow) {
   enum { ROUNDS = 3000 };
   uint64_t random = 12;
@@ -101,7 +105,7 @@ CHILD_TEST(grow) {
           freed.blocks < made.blocks * 1.000001);
 }
 
-/* ---- exact counts ------------------------------------------------------------------------------------------------ */
+/* ---- exact counts ---------------------------------------------------------------------------- */
 
 CHILD_TEST(count_all) {
   enum { CLASS_64 = 4, CLASS_4K = 28, CLASS_LARGE = SLAB_CLASS_COUNT + 1, COUNT = 5000 };
@@ -128,7 +132,7 @@ CHILD_TEST(count_all) {
   REQUIRE(!heap_of_thread->sampler.countdown && !load_relaxed(&heap_of_thread->armed));
 }
 
-/* ---- blocks that are samples ---------------------------------------------------------------------------------------- */
+/* ---- blocks that are samples ----------------------------------------------------------------- */
 
 /* With R = 64 nearly all are. */
 CHILD_TEST(are_blocks) {
@@ -196,7 +200,7 @@ BARE_TEST(hardened) {
   REQUIRE(estimate_live(0).samples == 0);
 }
 
-/* ---- the control record ---------------------------------------------------------------------------------------------- */
+/* ---- the control record ---------------------------------------------------------------------- */
 
 CHILD_TEST(obey_lease) {
   store_relaxed(&profile_control.lease_ms, os_now_coarse_ms() + 1000);
@@ -275,7 +279,8 @@ static double samples_in(unsigned seconds) {
   return (double)(load_relaxed(&profile_state.samples) - before);
 }
 
-/* Towards the wanted rate, and what it may cost: a tool may ask for ten times as much, until the program asks for itself. */
+/* Towards the wanted rate, and what it may cost: a tool may ask for ten times as much, until the
+ * program asks for itself. */
 CHILD_TEST(adapt) {
   switch_on(0);
   hak_free(must_malloc(100));

@@ -1,4 +1,5 @@
-/* src/profile/sampler: forked children draw other samples than their parent, and than each other, confined or not. */
+/* src/profile/sampler: forked children draw other samples than their parent, and than each other,
+ * confined or not. */
 #include "profile/sampler.h"
 
 #include "child.h"

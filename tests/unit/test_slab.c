@@ -124,7 +124,7 @@ CHILD_TEST(lists) {
   REQUIRE(slabs[1]->previous == slabs[3] && bin->partial_count == 2);
 }
 
-/* ---- faults -------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static void free_twice(const void *argument) {
   const char *how = argument;
@@ -172,7 +172,7 @@ TEST(pointers_into_a_slab) {
     assert_child_reports(index_of, &offsets[index], behind);
 }
 
-/* ---- a model --------------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 enum { STEPS = 40000 };
 

@@ -34,7 +34,7 @@ static enum slot_state state_of(const struct slab *slab) {
   return is_unused ? SLOT_UNUSED : load_relaxed(&slab->state);
 }
 
-/* ---- stages -------------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 CHILD_TEST(stages) {
   struct slab *first = acquire_slab(CLASS_64, POOL_ALL, &counters);
@@ -65,7 +65,7 @@ CHILD_TEST(a_class_keeps_a_few) {
   REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters) == slabs[EMPTY_KEPT]);
 }
 
-/* ---- shape ------------------------------------------------------------------------------------------ */
+/* ---- shape ----------------------------------------------------------------------------------- */
 
 CHILD_TEST(shapes_and_places) {
   enum { SLABS = 400 };
@@ -105,7 +105,8 @@ CHILD_TEST(wide_bitmaps) {
   }
 }
 
-/* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
+/* slab_block_index has no division: it must be right for every byte of every class, and beyond both
+ * ends. */
 CHILD_TEST(index_of_every_byte) {
   for (unsigned class = 0; class < FITTED_CLASS_FIRST; class ++) {
     const struct slab *slab = acquire_slab(class, POOL_ALL, &counters);
@@ -121,7 +122,7 @@ CHILD_TEST(index_of_every_byte) {
   }
 }
 
-/* ---- the LRU and purge by age -------------------------------------------------------------------------- */
+/* ---- the LRU and purge by age ---------------------------------------------------------------- */
 
 /* A SuperSlab full of slabs, written to and released. */
 static struct slab *use_and_release(unsigned class) {
@@ -219,7 +220,7 @@ CHILD_TEST(lru_budget) {
   REQUIRE(dirty_of(slabs[3 * SLOTS_PER_SUPERSLAB - 1]) == 0);
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 CHILD_TESTS(give_addresses, bool, is_strict, false, true) {
   os_fake.is_overcommit_strict = is_strict;

@@ -1,4 +1,5 @@
-/* src/map/size_class: where blocks of a slab begin, told by one multiplication without the index: as the index tells it. */
+/* src/map/size_class: where blocks of a slab begin, told by one multiplication without the index:
+ * as the index tells it. */
 #include "map/size_class.h"
 
 #include "unit.h"

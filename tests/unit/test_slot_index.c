@@ -6,7 +6,8 @@
 
 enum { PLACES = 9, ROUNDS = 20000 };
 
-/* Neighbours in a word, in the word above, in another gibibyte, another tree, another piece of the table. */
+/* Neighbours in a word, in the word above, in another gibibyte, another tree, another piece of the
+ * table. */
 static const size_t chunks[PLACES] = {0, 7, 8, 63, 64, 700, 4095, 4096, 70000};
 static ATOMIC(uint64_t) slots[PLACES];
 
@@ -51,7 +52,8 @@ static uint64_t random_slots(uint64_t *random) {
   }
 }
 
-/* The first place of the kind, as the index finds it; searches that are led astray mend what led them. */
+/* The first place of the kind, as the index finds it; searches that are led astray mend what led
+ * them. */
 static unsigned find(unsigned kind) {
   size_t chunk;
   while ((chunk = slot_index_find(kind)) != NO_CHUNK) {

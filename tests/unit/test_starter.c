@@ -88,7 +88,8 @@ static void *outgrow(void *first) {
   return NULL;
 }
 
-/* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
+/* Who asks for more has the shared slab from then on, its first blocks and those of others in
+ * it. */
 CHILD_TEST(take_the_shared_slab_along) {
   void *first = NULL;
   start_library();
@@ -112,7 +113,8 @@ static void *take(void *block_for) {
   return NULL;
 }
 
-/* Classes that fit requests of threads' starts would cost each thread a slab; and a counter in a shared line would be slow. */
+/* Classes that fit requests of threads' starts would cost each thread a slab; and a counter in a
+ * shared line would be slow. */
 CHILD_TESTS(share_slabs_and_no_line, size_t, size, 0, 1, 48, 80, 130, 224, 300, 700, 9000, 60000) {
   void *one = (void *)size, *other = one;
   start_library();
@@ -175,8 +177,8 @@ CHILD_TEST(send_the_first_home) {
   REQUIRE(counted(COUNT_remote_freed_blocks) >= 1 && hak_malloc(64) != block);
 }
 
-/* A thread that only frees has a heap after more calls: a free must not be the call that gets it one, or a block of a shared slab would
- * stay with it. */
+/* A thread that only frees has a heap after more calls: a free must not be the call that gets it
+ * one, or a block of a shared slab would stay with it. */
 static void *free_many(void *blocks) {
   for (unsigned index = 0; index <= MOST_FREES; index++) {
     REQUIRE(heap_is_real(heap_of_thread) == false);
@@ -256,7 +258,8 @@ static void *allocate_and_free(void *unused) {
   return unused;
 }
 
-/* What comes back is used by the next one: nothing piles up, even when the heap that all take over has slabs of its own. */
+/* What comes back is used by the next one: nothing piles up, even when the heap that all take over
+ * has slabs of its own. */
 CHILD_TEST(reuse) {
   start_library();
   for (unsigned round = 0; round < 20; round++) on_a_thread(allocate_and_free, NULL);

@@ -141,7 +141,8 @@ static void grow(unsigned class, unsigned slabs) {
   }
 }
 
-/* Of a class with many slabs, whose blocks are small, each fresh one gets its pages at once; a slab that was in use has them. */
+/* Of a class with many slabs, whose blocks are small, each fresh one gets its pages at once; a slab
+ * that was in use has them. */
 CHILD_TEST(populate_what_grows) {
   enum { MANY = 32 };
   grow(CLASS_64, MANY);

@@ -1,4 +1,5 @@
-/* src/heap/tracing.c and src/profile/trace_ring.c: a recording says what the program did, and the program does what it did before. */
+/* src/heap/tracing.c and src/profile/trace_ring.c: a recording says what the program did, and the
+ * program does what it did before. */
 #include "heap/tracing.h"
 
 #include "cache/divert.h"
@@ -13,7 +14,7 @@ static void trace(uint64_t lease_ms) {
 }
 static void trace_on(void) { trace(UINT64_MAX); }
 
-/* ---- a reader, as the tool is ------------------------------------------------------------------------------------ */
+/* ---- a reader, as the tool is ---------------------------------------------------------------- */
 
 struct event {
   enum trace_operation operation;
@@ -102,7 +103,7 @@ static void require_event(enum trace_operation operation, const void *block, uin
   REQUIRE(event.size == size && event.alignment == alignment);
 }
 
-/* ---- each way to a block ------------------------------------------------------------------------------------------ */
+/* ---- each way to a block --------------------------------------------------------------------- */
 
 static void begin(void) {
   start_library();
@@ -179,7 +180,7 @@ CHILD_TEST(grow) {
   }
 }
 
-/* ---- whole programs ------------------------------------------------------------------------------------------------ */
+/* ---- whole programs -------------------------------------------------------------------------- */
 
 static struct event shadow[LIVE];
 
@@ -242,7 +243,7 @@ static void *in_a_thread(void *unused) {
   return unused;
 }
 
-/* ---- on and off ----------------------------------------------------------------------------------------------------- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 CHILD_TEST(off) {
   begin();
@@ -292,7 +293,8 @@ CHILD_TEST(lease) {
   REQUIRE(!tracing_sees(heap_of_thread) && heap_of_thread->ring->purged_bytes);
 }
 
-/* Nobody reads: the ring keeps its first words, and counts the rest; another thread that has it since is named later. */
+/* Nobody reads: the ring keeps its first words, and counts the rest; another thread that has it
+ * since is named later. */
 CHILD_TEST(full) {
   begin();
   for (unsigned step = 0; step < TRACE_RING_WORDS; step++) hak_free(must_malloc(64));

@@ -1,11 +1,13 @@
-/* src/stack/unwind_table and what it feeds: records that compilers write, and any bytes in their place. */
+/* src/stack/unwind_table and what it feeds: records that compilers write, and any bytes in their
+ * place. */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "stack/unwind_table.h"
 #include "unit.h"
 
-/* A module of two functions: a header with a sorted table, a common record, two records.  Offsets are from its start. */
+/* A module of two functions: a header with a sorted table, a common record, two records.  Offsets
+ * are from its start. */
 enum {
   HEADER = 0,
   COMMON = 64,
@@ -48,7 +50,8 @@ static void put_record(size_t at, size_t function, const unsigned char *program,
 
 static void make_module(void) {
   static const unsigned char header[] = {1, 0x1b, 0x03, 0x3b};
-  /* version 1, "zR", units 1 and -8, return address; addresses relative, 4 bytes; end = sp + 8, return address below it */
+  /* version 1, "zR", units 1 and -8, return address; addresses relative, 4 bytes; end = sp + 8,
+   * return address below it */
   static const unsigned char common[] = {1, 'z',  'R',  0,  1, 0x78,      PC,
                                          1, 0x1b, 0x0c, SP, 8, 0x80 | PC, 1};
   /* after 1: push fp; after 4: fp is the frame pointer; after 20: as at 1, remembered */
@@ -136,7 +139,8 @@ TEST(check) {
   assert_int_equal(unwind_table_check(&module, module.tables_begin - 1), 0);
 }
 
-/* Any bytes: something is said or not, and nothing is read beyond the module, which ends with its page. */
+/* Any bytes: something is said or not, and nothing is read beyond the module, which ends with its
+ * page. */
 TEST(any_bytes) {
   uint64_t random = 1;
   unsigned long found = 0;

@@ -1,4 +1,5 @@
-/* src/heap/use.c: whose blocks a thread's malloc gives, in what state that leaves its heap, and who counts. */
+/* src/heap/use.c: whose blocks a thread's malloc gives, in what state that leaves its heap, and who
+ * counts. */
 #include "heap/use.h"
 
 #include "cache/divert.h"
@@ -75,7 +76,7 @@ CHILD_TEST(move_beside_profile) {
   }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static struct hak_heap *shared;
 
@@ -109,7 +110,7 @@ CHILD_TEST(without_memory) {
   REQUIRE(hak_heap_destroy(heap));
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* Other threads' uses are gone; one's own goes on, in what stands for a heap that was cut off. */
 CHILD_TESTS(fork_in_use, bool, is_cut, false, true) {
@@ -140,7 +141,7 @@ CHILD_TEST(parked_half_armed) {
   }
 }
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------------- */
+/* ---- mistakes -------------------------------------------------------------------------------- */
 
 #define SAID "hakmem: invalid hak_heap_use of 0x", ": the heap was destroyed"
 

@@ -44,7 +44,8 @@ CHILD_TEST(a_place_that_others_took_is_left) {
   memset((void *)chunk_address(0), 1, CHUNK_BYTES); /* it is there */
 }
 
-/* A draw that ends at an occupied place is no verdict: until a chunk exists the next attempt draws again. */
+/* A draw that ends at an occupied place is no verdict: until a chunk exists the next attempt draws
+ * again. */
 CHILD_TEST(draw_again) {
   REQUIRE(window_init(64 * GIB));
   uintptr_t drawn = window.base;
@@ -141,7 +142,7 @@ CHILD_TEST(operators_are_diverted) {
   REQUIRE(!raised);
 }
 
-/* ---- others in it ------------------------------------------------------------------------------------------- */
+/* ---- others in it ---------------------------------------------------------------------------- */
 
 #define TIB (1024 * GIB)
 
@@ -188,7 +189,8 @@ CHILD_TESTS(pass_walls_under_strict_overcommit, uint64_t, window_bytes, WALLED_B
   pass_walls_with(window_bytes);
 }
 
-/* Half of all addresses lie above any base that is drawn, or a window of any size has as much again to be drawn in. */
+/* Half of all addresses lie above any base that is drawn, or a window of any size has as much again
+ * to be drawn in. */
 CHILD_TEST(draw_low) {
   uintptr_t end = os_user_address_end(), highest = 0;
   const uint64_t sizes[] = {GIB, 64 * GIB, TIB};
@@ -228,7 +230,8 @@ CHILD_TEST(use_all_of_it) {
   REQUIRE(grow(1, 0) == NO_CHUNK && seen > 10);
 }
 
-/* The map of owners has no place to grow: the part that it covers can be used, the rest is refused without a wait. */
+/* The map of owners has no place to grow: the part that it covers can be used, the rest is refused
+ * without a wait. */
 CHILD_TEST(maps_walled_in) {
   REQUIRE(window_init(64 << 20));
   uintptr_t map_end = (uintptr_t)window.owner_map + 32 * GRANULES_PER_CHUNK * sizeof(uint32_t);
@@ -242,8 +245,8 @@ CHILD_TEST(maps_walled_in) {
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
 }
 
-/* The new part of either map may be refused: the next call tries again, for what is not there. What is there stays, as the system may
- * refuse to take it back, too. */
+/* The new part of either map may be refused: the next call tries again, for what is not there. What
+ * is there stays, as the system may refuse to take it back, too. */
 CHILD_TEST(maps_refused) {
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
@@ -323,7 +326,8 @@ CHILD_TEST(guards_of_threads) {
     }
 }
 
-/* Threads pass walls together: the maps grow under them. What one that no longer runs has reserved is no wall. */
+/* Threads pass walls together: the maps grow under them. What one that no longer runs has reserved
+ * is no wall. */
 CHILD_TEST(pass_walls_together) {
   REQUIRE(window_init(64 << 20) && grow(1, 0) == 0); /* it cannot move any more */
   os_fake.preempted_ms = 40;
@@ -345,7 +349,7 @@ CHILD_TEST(pass_walls_together) {
     }
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool can_be_read(uintptr_t address) {
   char byte;

@@ -32,7 +32,8 @@ static void assert_found(uintptr_t block, size_t block_bytes, size_t at) {
   *byte = 0;
 }
 
-/* What was left as it was is no concern of whoever looks.  The smallest class has no room for a trailer. */
+/* What was left as it was is no concern of whoever looks.  The smallest class has no room for a
+ * trailer. */
 static void look_at_all(uint64_t level) {
   options.harden = level;
   for (unsigned class = 1; class_bytes(class) <= STEPPED_MAX_BYTES; class ++)

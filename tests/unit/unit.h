@@ -1,5 +1,5 @@
-/* unit.h: what every unit test includes: cmocka, and tests that register themselves.  A program is one source; its tests
- * run in the order of their lines. */
+/* unit.h: what every unit test includes: cmocka, and tests that register themselves.  A program is
+ * one source; its tests run in the order of their lines. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -23,12 +23,13 @@ static struct {
 } unit;
 
 #define UNIT_UNUSED __attribute__((unused))
-/* Before main, in the order of the lines: compilers choose the order of constructors without a priority. */
+/* Before main, in the order of the lines: compilers choose the order of constructors without a
+ * priority. */
 #define UNIT_REGISTER(name) \
   __attribute__((constructor(UNIT_FIRST_PRIORITY + __LINE__))) static void name(void)
 
-/* BEFORE(all) { … }, BEFORE(each) { … } and AFTER(all) { … } are the file's set-up and tear-down, BEFORE(child) { … } that
- * of a test in a process of its own (child.h). */
+/* BEFORE(all) { … }, BEFORE(each) { … } and AFTER(all) { … } are the file's set-up and tear-down,
+ * BEFORE(child) { … } that of a test in a process of its own (child.h). */
 #define UNIT_FIXTURE(when)                        \
   static void when(void);                         \
   UNIT_REGISTER(set_##when) { unit.when = when; } \

@@ -1,5 +1,6 @@
-/* workload.h: a program in small that touches every tier and most of the operating system's contract, and that bears any refusal: a request
- * fails with NULL and ENOMEM, and nothing that lives is changed. Each check that fails ends the process. */
+/* workload.h: a program in small that touches every tier and most of the operating system's
+ * contract, and that bears any refusal: a request fails with NULL and ENOMEM, and nothing that
+ * lives is changed. Each check that fails ends the process. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 

@@ -1,4 +1,5 @@
-/* archive.c: linked with libhakmem.a, frees a block twice; the report's stacks begin here, not in hakmem. */
+/* archive.c: linked with libhakmem.a, frees a block twice; the report's stacks begin here, not in
+ * hakmem. */
 #include <stdlib.h>
 
 void *make(void);

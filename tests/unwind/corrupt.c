@@ -1,4 +1,5 @@
-/* corrupt.c: registers and stacks that hold anything.  Nothing may crash, and a stack whose way is lost must not be called complete.
+/* corrupt.c: registers and stacks that hold anything.  Nothing may crash, and a stack whose way is
+ * lost must not be called complete.
  *
  * Built with frame pointers, on x86-64. */
 #include <signal.h>
@@ -31,8 +32,8 @@ static unsigned long random_next(void) {
   return state ^= state << 17;
 }
 
-/* What is found where nothing is right: numbers, and addresses of the stack, the code, the data, of nothing, of the last and
- * the first word of a mapping. */
+/* What is found where nothing is right: numbers, and addresses of the stack, the code, the data, of
+ * nothing, of the last and the first word of a mapping. */
 static unsigned long anything(const char *map) {
   static char data[64];
   unsigned long number = random_next(), choice = number % 11, small = number >> 32 & 0xfff;

@@ -1,9 +1,11 @@
-/* elsewhere.c: where the dynamic linker does not tell of modules: the frames of those that were there at load are found, none is
- * made up; a stack whose start is reached is complete, and no other is.
+/* elsewhere.c: where the dynamic linker does not tell of modules: the frames of those that were
+ * there at load are found, none is made up; a stack whose start is reached is complete, and no
+ * other is.
  *
- * With a library between them (THROUGH: tests/unwind/through.c), prints how many of the frames of six calls in the program were
- * found, and how many stacks were complete: of a signal handler, whose signal the C library has sent from where it has no tables, of
- * a thread, of a C11 thread, and of the process. */
+ * With a library between them (THROUGH: tests/unwind/through.c), prints how many of the frames of
+ * six calls in the program were found, and how many stacks were complete: of a signal handler,
+ * whose signal the C library has sent from where it has no tables, of a thread, of a C11 thread,
+ * and of the process. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
-/* every_instruction.c: a stretch of code is run instruction by instruction (the processor's trap flag); at each the handler's stack
- * is unwound, which leads through the interrupted frame wherever it was: in a prologue, in the PLT, in the dynamic linker's
- * resolver, in the C library's assembly, and in the unwinder itself, which is so called while it writes what it found.
+/* every_instruction.c: a stretch of code is run instruction by instruction (the processor's trap
+ * flag); at each the handler's stack is unwound, which leads through the interrupted frame wherever
+ * it was: in a prologue, in the PLT, in the dynamic linker's resolver, in the C library's assembly,
+ * and in the unwinder itself, which is so called while it writes what it found.
  *
- * Prints how many stacks there were, and how many of them were not as backtrace had them or not complete. */
+ * Prints how many stacks there were, and how many of them were not as backtrace had them or not
+ * complete. */
 #include <signal.h>
 #include <string.h>
 #include <wchar.h>
@@ -21,7 +23,8 @@ static void on_trap(int signal) {
   if (different++ < 3) stacks_print(&stacks, "different");
 }
 
-/* Not the compilers' built-in functions: clang's tables do not tell that a word lies on the stack between push and pop. */
+/* Not the compilers' built-in functions: clang's tables do not tell that a word lies on the stack
+ * between push and pop. */
 void set_trap_flag(void);
 void clear_trap_flag(void);
 #define CHANGE_FLAGS(name, how)           \

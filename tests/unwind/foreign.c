@@ -1,7 +1,9 @@
-/* foreign.c: memory beside a thread's stack that is none of it: stacks that the program makes, and unmaps while the thread runs.
- * What was read of them once must not be taken for the thread's own, nor the first thread's stack for anybody's.
+/* foreign.c: memory beside a thread's stack that is none of it: stacks that the program makes, and
+ * unmaps while the thread runs. What was read of them once must not be taken for the thread's own,
+ * nor the first thread's stack for anybody's.
  *
- * x86-64.  Prints how many stacks were taken; ends with 77 where the place that it needs is taken. */
+ * x86-64.  Prints how many stacks were taken; ends with 77 where the place that it needs is
+ * taken. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@ static void look(void) {
   seen++;
 }
 
-/* ---- a stack that the program makes -------------------------------------------------------------------------------- */
+/* ---- a stack that the program makes ---------------------------------------------------------- */
 
 static ucontext_t outside, inside;
 static unsigned long wrong_frame;
@@ -44,7 +46,8 @@ static void run_on(char *stack, size_t bytes, unsigned long frame) {
   swapcontext(&outside, &inside);
 }
 
-/* Two below one another, right below `top`; the upper one is unmapped before the lower one's frame pointer leads there. */
+/* Two below one another, right below `top`; the upper one is unmapped before the lower one's frame
+ * pointer leads there. */
 static void go_below(char *top) {
   char *upper = top - MADE_BYTES, *lower = upper - MADE_BYTES;
   run_on(upper, MADE_BYTES, 0);
@@ -62,7 +65,7 @@ static char *map_at(char *place, size_t bytes) {
   return mapped;
 }
 
-/* ---- threads whose stacks have no guard ------------------------------------------------------------------------------ */
+/* ---- threads whose stacks have no guard ------------------------------------------------------ */
 
 static char *stack;
 
@@ -117,7 +120,7 @@ static void above(void) {
   run_thread(above_body);
 }
 
-/* ---- the first thread, whose data lies in no stack --------------------------------------------------------------------- */
+/* ---- the first thread, whose data lies in no stack ------------------------------------------- */
 
 static __thread int own_data;
 

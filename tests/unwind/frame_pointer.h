@@ -1,5 +1,5 @@
-/* frame_pointer.h: code that no table describes, with any number in the frame pointer: as in a function that computes with
- * it.  x86-64; for one source of a program. */
+/* frame_pointer.h: code that no table describes, with any number in the frame pointer: as in a
+ * function that computes with it.  x86-64; for one source of a program. */
 #ifndef UNWIND_FRAME_POINTER_H
 #define UNWIND_FRAME_POINTER_H
 

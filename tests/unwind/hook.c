@@ -1,7 +1,8 @@
-/* hook.c: preloaded into any program, compares unwind_stack with backtrace at one in HOOK_EVERY calls of malloc.
+/* hook.c: preloaded into any program, compares unwind_stack with backtrace at one in HOOK_EVERY
+ * calls of malloc.
  *
- * At the end of each process it adds a line to the file HOOK_REPORT: stacks, different ones, incomplete ones; with HOOK_PRINT
- * it prints the stacks as well. */
+ * At the end of each process it adds a line to the file HOOK_REPORT: stacks, different ones,
+ * incomplete ones; with HOOK_PRINT it prints the stacks as well. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,8 @@ static __thread bool is_busy __attribute__((tls_model("initial-exec")));
 static unsigned long calls, seen, different, incomplete, every = 1;
 static bool prints;
 
-/* backtrace also sees the frames of this library, which unwind_stack leaves out: up to the first that it has. */
+/* backtrace also sees the frames of this library, which unwind_stack leaves out: up to the first
+ * that it has. */
 static void leave_out_own(void) {
   size_t own = 0;
   while (own < stacks->their_count && (uintptr_t)stacks->theirs[own] != stacks->ours[0]) own++;

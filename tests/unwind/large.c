@@ -1,5 +1,5 @@
-/* large.c: 1,024 functions that call each other at random, and a mebibyte of constants.  Each stack begins with the callers that the
- * functions themselves have noted, as far as it goes.
+/* large.c: 1,024 functions that call each other at random, and a mebibyte of constants.  Each stack
+ * begins with the callers that the functions themselves have noted, as far as it goes.
  *
  * Prints how many stacks were incomplete, and how many complete; in the end all are. */
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* plugin.c: a library that is loaded, called and unloaded again (reload.c).  Made several times with frames of another size,
- * FRAME_BYTES, and the same length of code, so that each lies where the one before lay, with another rule. */
+/* plugin.c: a library that is loaded, called and unloaded again (reload.c).  Made several times
+ * with frames of another size, FRAME_BYTES, and the same length of code, so that each lies where
+ * the one before lay, with another rule. */
 
 __attribute__((visibility("default"))) int plugin_call(int (*top)(void), int depth);
 

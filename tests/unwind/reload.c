@@ -1,7 +1,8 @@
-/* reload.c: one thread loads libraries (the arguments) in turn, unwinds inside them and unloads them, while others unwind.
+/* reload.c: one thread loads libraries (the arguments) in turn, unwinds inside them and unloads
+ * them, while others unwind.
  *
- * A library comes to lie where another lay.  Prints how many stacks were compared, and how many times the place was taken by
- * another library with the same address of the function. */
+ * A library comes to lie where another lay.  Prints how many stacks were compared, and how many
+ * times the place was taken by another library with the same address of the function. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* silent.c: which system calls unwinding makes: none on a thread's own stack once that is known, only futex on one that the program
- * made.  Any other call ends the process (SIGSYS). */
+/* silent.c: which system calls unwinding makes: none on a thread's own stack once that is known,
+ * only futex on one that the program made.  Any other call ends the process (SIGSYS). */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

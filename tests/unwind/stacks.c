@@ -1,4 +1,5 @@
-/* stacks.c: every kind of stack that a C program can have; each is unwound at its top and compared with backtrace.
+/* stacks.c: every kind of stack that a C program can have; each is unwound at its top and compared
+ * with backtrace.
  *
  * Prints how many were compared. */
 #include <alloca.h>
@@ -20,7 +21,7 @@ static void *map_stack(size_t bytes) {
   return stack == MAP_FAILED ? NULL : stack;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static const char *where = "main";
 static void here(void) { compare(where); }
@@ -60,7 +61,7 @@ __attribute__((noinline)) static void large_frame(void) {
   if (!block[99999]) abort();
 }
 
-/* ---- through the C library ------------------------------------------------------------------------------------- */
+/* ---- through the C library ------------------------------------------------------------------- */
 
 static int compare_numbers(const void *left, const void *right) {
   here();
@@ -82,7 +83,7 @@ static void callbacks(void) {
   while (tree) tdelete(*(void **)tree, &tree, compare_numbers);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *thread_body(void *argument) {
   (void)argument;
@@ -117,7 +118,7 @@ static void *deep_body(void *argument) {
   return NULL;
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void on_signal(int signal) {
   (void)signal;
@@ -167,7 +168,7 @@ static void signals(void) {
   sigaltstack(&stack, NULL);
 }
 
-/* ---- stacks that the program makes ---------------------------------------------------------------------------------- */
+/* ---- stacks that the program makes ----------------------------------------------------------- */
 
 static ucontext_t outside, inside;
 
@@ -197,7 +198,7 @@ static void *contexts_body(void *argument) {
   return argument;
 }
 
-/* ---- the process ------------------------------------------------------------------------------------------------------ */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static void at_exit(void) { compare("an exit handler"); }
 __attribute__((constructor)) static void at_start(void) {

@@ -1,4 +1,5 @@
-/* Leaks from twelve sites in known shares, among many blocks that live shortly.  See ../README.md. */
+/* Leaks from twelve sites in known shares, among many blocks that live shortly.  See
+ * ../README.md. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

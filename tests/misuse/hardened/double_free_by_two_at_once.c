@@ -1,5 +1,5 @@
-/* [HEAP]: two threads free the same block, of a heap of that name, at the same moment, again and again: each time one of
- * them is told so, and of nothing else.  Run with HAKMEM_ON_MISUSE=warn. */
+/* [HEAP]: two threads free the same block, of a heap of that name, at the same moment, again and
+ * again: each time one of them is told so, and of nothing else.  Run with HAKMEM_ON_MISUSE=warn. */
 #include <sched.h>
 #include <stdatomic.h>
 

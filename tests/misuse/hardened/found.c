@@ -54,7 +54,7 @@ WAY(double_free_of_nothing) {
 
 WAY(free_sized_by_one) { free_sized(take(100), 99); }
 
-/* ---- inaccessible pages ---------------------------------------------------------------------------------- */
+/* ---- inaccessible pages ---------------------------------------------------------------------- */
 
 WAY(crash_behind_large) { write_at(take(100000), 100000 + 64, 1); }
 

@@ -1,4 +1,5 @@
-/* Nothing wrong: all sizes, resized, aligned, cleared, of several threads; and malloc(0), an address of its own. */
+/* Nothing wrong: all sizes, resized, aligned, cleared, of several threads; and malloc(0), an
+ * address of its own. */
 #include "concurrency/threads.h"
 
 static void *work(void *unused) {

@@ -1,4 +1,5 @@
-/* stray_write SIZE OFFSET [HEAP]: one byte, so far from the begin of a block of that size, changes; then the block is freed. */
+/* stray_write SIZE OFFSET [HEAP]: one byte, so far from the begin of a block of that size, changes;
+ * then the block is freed. */
 #include <stdlib.h>
 
 #include "hakmem/hakmem.h"

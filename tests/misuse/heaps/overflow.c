@@ -1,4 +1,5 @@
-/* overflow WAY SIZE BYTE: writes one byte past a block of a heap that the program has made, and does what lets it be seen. */
+/* overflow WAY SIZE BYTE: writes one byte past a block of a heap that the program has made, and
+ * does what lets it be seen. */
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
 #include "misuse/hide.h"

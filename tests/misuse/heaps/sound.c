@@ -1,4 +1,5 @@
-/* A correct program with heaps of its own, in hardened mode: each block ends where it was asked to, and nothing is said. */
+/* A correct program with heaps of its own, in hardened mode: each block ends where it was asked to,
+ * and nothing is said. */
 #include "api/check.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"

@@ -1,5 +1,5 @@
-/* legal PATTERN: what looks like a block freed twice in a row, and is not.  Says nothing; ends with status 0, or 1 where
- * two holders have one block at a time. */
+/* legal PATTERN: what looks like a block freed twice in a row, and is not.  Says nothing; ends with
+ * status 0, or 1 where two holders have one block at a time. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -18,7 +18,8 @@ WAY(lifo) {
     for (int i = 0; i < SIZES; i++) free(hide(malloc(sizes[i])));
 }
 
-/* Down to an empty magazine and up again, in both orders, with what was popped left in its slots. */
+/* Down to an empty magazine and up again, in both orders, with what was popped left in its
+ * slots. */
 WAY(popped_slots) {
   enum { MOST = 64 };
   void *blocks[MOST];
@@ -44,7 +45,8 @@ WAY(after_realloc) {
     }
 }
 
-/* Slabs change their class: a block lies where one of another class did, whose address an older slot still has. */
+/* Slabs change their class: a block lies where one of another class did, whose address an older
+ * slot still has. */
 WAY(other_class) {
   static const size_t small[] = {8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
   enum { KINDS = sizeof small / sizeof *small };
@@ -60,7 +62,8 @@ WAY(other_class) {
     }
 }
 
-/* Threads that replace blocks of all sizes and hand them to each other: each block is its holder's alone. */
+/* Threads that replace blocks of all sizes and hand them to each other: each block is its holder's
+ * alone. */
 struct block {
   uint64_t size, word;
 };

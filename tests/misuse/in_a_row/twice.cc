@@ -97,7 +97,8 @@ void twice_without_heap() {
   pthread_join(thread, nullptr);
 }
 
-/* The thread's caches fall idle, and a slow path of free finds them so: which of the many frees that is, is not known from here. */
+/* The thread's caches fall idle, and a slow path of free finds them so: which of the many frees
+ * that is, is not known from here. */
 void twice_when_caches_are_emptied(unsigned count) {
   void *block = malloc(bytes);
   for (unsigned i = 0; i < count; i++) others[i] = malloc(bytes);
@@ -139,7 +140,8 @@ void with_churn_between() {
   free(hide(block));
 }
 
-/* Somebody else has got it: the free by its old holder goes unnoticed, that of its new one does not. */
+/* Somebody else has got it: the free by its old holder goes unnoticed, that of its new one does
+ * not. */
 void of_its_new_holder() {
   void *block = malloc(bytes);
   free(hide(block));

@@ -1,5 +1,6 @@
-/* A program that replaces operator new and delete by malloc and free, but not the sized and the array forms: those
- * come from whoever else has them.  NEW_ONLY: nor delete, which is to free what new has made larger than it was asked to. */
+/* A program that replaces operator new and delete by malloc and free, but not the sized and the
+ * array forms: those come from whoever else has them.  NEW_ONLY: nor delete, which is to free what
+ * new has made larger than it was asked to. */
 #include <stdlib.h>
 
 #include <new>

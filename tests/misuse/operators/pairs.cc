@@ -1,4 +1,5 @@
-/* pairs MAKER FREER SIZE [heap]: makes a block in one way and frees it in another; while a heap is in use. */
+/* pairs MAKER FREER SIZE [heap]: makes a block in one way and frees it in another; while a heap is
+ * in use. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* soon HOW BYTES: a free that the fast path believes, in a program that allocates a little; it is found when the first
- * block of another class is wanted.  Ends by _exit, so that nothing is found at the end. */
+/* soon HOW BYTES: a free that the fast path believes, in a program that allocates a little; it is
+ * found when the first block of another class is wanted.  Ends by _exit, so that nothing is found
+ * at the end. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Doubly freed blocks are told of, with the call stack, while other threads load and unload libraries, start threads and
- * allocate: nobody waits for ever. */
+/* Doubly freed blocks are told of, with the call stack, while other threads load and unload
+ * libraries, start threads and allocate: nobody waits for ever. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* calls.c: the functions that the sources call, because they are compiled with -fsanitize=thread and with
- * include/stdatomic.h: every plain access and every atomic operation, and where it stands. */
+/* calls.c: the functions that the sources call, because they are compiled with -fsanitize=thread
+ * and with include/stdatomic.h: every plain access and every atomic operation, and where it
+ * stands. */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,20 +1,21 @@
 /* checker.h: what the files of the checker share.
  *
- *   threads     coroutines; each stops before every atomic operation (a step), and one is chosen to go on
- *   search.c    schedules depth first, by source sets and sleep sets (P. A. Abdulla et al., "Optimal
- *               dynamic partial order reduction", 2014): orders that differ in independent steps only
- *               are run once
- *   memory.c    each atomic object has all values it ever had in a run.  A load may return any that is
- *               not older than what the thread knows of; acquire, release and seq say what it knows (the
- *               view semantics of J. Kang et al., "A promising semantics", 2017, without promises).
- *               Whatever a run writes is logged and taken back
+ *   threads     coroutines; each stops before every atomic operation (a step), and one is chosen
+ *               to go on
+ *   search.c    schedules depth first, by source sets and sleep sets (P. A. Abdulla et al.,
+ *               "Optimal dynamic partial order reduction", 2014): orders that differ in
+ *               independent steps only are run once
+ *   memory.c    each atomic object has all values it ever had in a run.  A load may return any
+ *               that is not older than what the thread knows of; acquire, release and seq say
+ *               what it knows (the view semantics of J. Kang et al., "A promising semantics",
+ *               2017, without promises). Whatever a run writes is logged and taken back
  *   races.c     plain accesses that no acquire orders, by vector clocks
  *   steps.c     what one atomic operation does
  *   calls.c     what the instrumented sources call
  *   main.c      each scenario and each broken variant in a process of its own
  *
- * Steps are numbered from 1; the `clock` of a step says which steps of each thread come before it whatever
- * the order of independent ones, itself included. */
+ * Steps are numbered from 1; the `clock` of a step says which steps of each thread come before it
+ * whatever the order of independent ones, itself included. */
 #ifndef CHECKER_H
 #define CHECKER_H
 
@@ -91,7 +92,8 @@ struct thread {
 };
 
 struct step {
-  /* Sets of threads: that can make a step here; that have to be tried here; that were; and whose turn here would lead to nothing new. */
+  /* Sets of threads: that can make a step here; that have to be tried here; that were; and whose
+   * turn here would lead to nothing new. */
   uint8_t enabled, backtrack, done, sleep;
   uint8_t thread;
   uint16_t choice, choices; /* of the values to be read, the newest being 0 */
@@ -100,7 +102,7 @@ struct step {
   uint64_t value, result; /* for the trace */
 };
 
-/* ---- main.c ----------------------------------------------------------------------------------------- */
+/* ---- main.c ---------------------------------------------------------------------------------- */
 
 extern const struct model_scenario *scenario;
 extern const struct model_mutant *mutant;
@@ -110,7 +112,7 @@ _Noreturn void violation(const char *what, const char *file, int line);
 /* The scenario is too large for the checker; ends the process. */
 _Noreturn void overflow(const char *what);
 
-/* ---- search.c --------------------------------------------------------------------------------------- */
+/* ---- search.c -------------------------------------------------------------------------------- */
 
 extern enum phase { OUTSIDE, RUNNING, CHECKING } phase;
 extern struct thread threads[THREADS + 1]; /* the last: the checker itself */
@@ -128,15 +130,16 @@ uint64_t visible(const struct operation *operation);
 _Noreturn void finish_thread(void);
 bool is_on_a_stack(const void *address);
 bool is_thread_local(const void *address);
-/* Orders the step that is being made after those that it depends on; `source` is what it has read. */
+/* Orders the step that is being made after those that it depends on; `source` is what it has
+ * read. */
 void note_step(struct step *step, struct thread *thread, const struct message *source);
 
-/* ---- steps.c ---------------------------------------------------------------------------------------- */
+/* ---- steps.c --------------------------------------------------------------------------------- */
 
 uint64_t make_step(void);
 uint64_t changed(const struct operation *operation, uint64_t old);
 
-/* ---- memory.c --------------------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------------- */
 
 extern struct location locations[LOCATIONS_MAX];
 extern unsigned location_count;
@@ -151,13 +154,14 @@ uint16_t location_of(void *address, unsigned size);
 struct message *message_at(const struct location *location, unsigned index);
 struct message *newest(const struct location *location);
 struct message *add_message(struct location *location, uint64_t value);
-/* What passes between threads: a reader learns, a writer tells, a read-modify-write passes on what it read (release sequences). */
+/* What passes between threads: a reader learns, a writer tells, a read-modify-write passes on what
+ * it read (release sequences). */
 void learn(struct thread *thread, const struct message *message);
 void tell(struct message *message, const struct thread *thread);
 void pass_on(struct message *message, const struct message *before);
 void join_clock(uint32_t *clock, const uint32_t *other);
 
-/* ---- races.c, calls.c --------------------------------------------------------------------------------- */
+/* ---- races.c, calls.c ------------------------------------------------------------------------ */
 
 extern struct model_site *site_now; /* the last atomic operation */
 void model_at(struct model_site *site);

@@ -1,4 +1,5 @@
-/* main.c: runs a program's scenarios and their broken variants; model_litmus has a main of its own. */
+/* main.c: runs a program's scenarios and their broken variants; model_litmus has a main of its
+ * own. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* model.h: a stateless model checker for the sources of src/.
  *
- * A scenario is a few threads that call real functions.  The checker runs it again and again, once for
- * each way in which the threads' atomic operations can follow each other and each value that a load may
- * return under the memory model of C, and asserts after each run.  How: docs/decisions/0016. */
+ * A scenario is a few threads that call real functions.  The checker runs it again and again, once
+ * for each way in which the threads' atomic operations can follow each other and each value that a
+ * load may return under the memory model of C, and asserts after each run.  How:
+ * docs/decisions/0016. */
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -20,8 +21,9 @@ enum model_action {
   MODEL_WRITE,      /* writes `value` instead */
 };
 
-/* A broken variant of the sources: operations found by the function they stand in, their name ("load",
- * "store", "exchange", "add", "sub", "or", "and", "cas") and a part of their object's text. */
+/* A broken variant of the sources: operations found by the function they stand in, their name
+ * ("load", "store", "exchange", "add", "sub", "or", "and", "cas") and a part of their object's
+ * text. */
 struct model_rule {
   const char *function, *operation, *object;
   enum model_action action;
@@ -56,7 +58,8 @@ struct model_result {
 bool model_run(const struct model_scenario *scenario, const struct model_mutant *mutant,
                struct model_result *result);
 
-/* SCENARIO("name", .set_up = …, .threads = …, …); is one of the program's, which main runs in the order of the lines. */
+/* SCENARIO("name", .set_up = …, .threads = …, …); is one of the program's, which main runs in the
+ * order of the lines. */
 #define SCENARIO(title, ...) MODEL_SCENARIO(__LINE__, title, __VA_ARGS__)
 #define MODEL_SCENARIO(line, ...) MODEL_SCENARIO_OF(line, __VA_ARGS__)
 #define MODEL_SCENARIO_OF(line, title, ...)                                          \

@@ -12,7 +12,7 @@
 
 struct model_os model_os = {.now_ns = UINT64_C(1000000) * 1000000000};
 
-/* ---- memory: what a run maps stays for the next ones; the checker takes back what was written ------------ */
+/* ---- memory: what a run maps stays for the next ones; the checker takes back what was written  */
 
 enum { CHUNKS_MAX = 64, PAGE_BYTES = 4096 };
 static void *chunks[CHUNKS_MAX];
@@ -114,7 +114,7 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
   *place = (struct os_place){0};
 }
 
-/* ---- process, time, waiting -------------------------------------------------------------------------------- */
+/* ---- process, time, waiting ------------------------------------------------------------------ */
 
 uint64_t os_data_limit(void) { return UINT64_MAX; }
 bool os_overcommit_is_strict(void) { return false; }
@@ -192,7 +192,7 @@ void os_mark_copies(void (*settle)(void)) { (void)settle; }
 void os_note_copy(void) {}
 void os_call_settle(void) {}
 
-/* ---- the rest -------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static char said[512];
 

@@ -7,7 +7,8 @@
 
 #include "checker.h"
 
-/* The second: of one scenario, unless ALL=1.  Every broken variant is found within a third of them. */
+/* The second: of one scenario, unless ALL=1.  Every broken variant is found within a third of
+ * them. */
 enum { OUTCOMES_MAX = 1 << 16, SCHEDULES_QUICK_MAX = 40000 };
 
 struct thread threads[THREADS + 1]; /* the last: the checker itself */
@@ -54,7 +55,8 @@ static void switch_to(int to) {
   }
 }
 
-/* A check runs on the process's own: to undo what it wrote there would be to change its callers' frames. */
+/* A check runs on the process's own: to undo what it wrote there would be to change its callers'
+ * frames. */
 bool is_on_a_stack(const void *address) {
   uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
   if (phase == CHECKING && (uintptr_t)address - frame < STACK_BYTES) return true;
@@ -94,8 +96,8 @@ static bool is_before(unsigned step, const uint32_t *clock) {
   return clock[steps[step].thread] >= step;
 }
 
-/* Steps between `first` and `last` that need not come after `first`, and then `last`: whose threads may
- * begin when they are run at the place of `first`. */
+/* Steps between `first` and `last` that need not come after `first`, and then `last`: whose threads
+ * may begin when they are run at the place of `first`. */
 static uint8_t initials(unsigned first, unsigned last) {
   uint8_t found = 0, seen = 0;
   for (unsigned number = first + 1; number <= last; number++) {
@@ -209,7 +211,8 @@ static void end_run(void) {
 
 static int lowest(unsigned set) { return __builtin_ctz(set); }
 
-/* All threads stand before a step (or are done): the one that goes on, or -1 at the end of the run. */
+/* All threads stand before a step (or are done): the one that goes on, or -1 at the end of the
+ * run. */
 static int choose(void) {
   uint8_t enabled = 0, alive = 0, asleep;
   for (unsigned index = 0; index < thread_count; index++) {

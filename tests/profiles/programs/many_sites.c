@@ -1,7 +1,7 @@
 /* 64 sites, each of which makes so many blocks as it is told.
  *
- *   many_sites      on standard input: "round BYTES N0 N1 … N63" (site k makes Nk blocks of BYTES), "give" (frees all); each is
- *                   answered by a line
+ *   many_sites      on standard input: "round BYTES N0 N1 … N63" (site k makes Nk blocks of
+ *                   BYTES), "give" (frees all); each is answered by a line
  *
  * First it prints where the sites are: 64 addresses, and the end. */
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* Programs whose allocations a careless sampler would misjudge, and what they really do.
  *
- *   patterns NAME      on standard input: "round N" (N times the pattern), "give" (frees what lasts), "fork" (the child goes
- *                      on; its parent does when it has ended), "end"; each is answered by a line, the truth
+ *   patterns NAME      on standard input: "round N" (N times the pattern), "give" (frees what
+ *                      lasts), "fork" (the child goes on; its parent does when it has ended),
+ *                      "end"; each is answered by a line, the truth
  *
- * First it prints where its sites are: a line "NAME BEGIN END" for each, then "ready".  The truth is for each site: live blocks
- * and bytes, and how many blocks and bytes were ever made there. */
+ * First it prints where its sites are: a line "NAME BEGIN END" for each, then "ready".  The truth
+ * is for each site: live blocks and bytes, and how many blocks and bytes were ever made there. */
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +24,7 @@ static void fail(const char *what) {
   abort();
 }
 
-/* ---- sites ------------------------------------------------------------------------------------------------------ */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
 enum { LASTING, TEMPORARY, THIRD, SITES };
 static struct truth { atomic_long live_blocks, live_bytes, made_blocks, made_bytes; } truths[SITES];
@@ -77,7 +78,7 @@ SITE_FUNCTION(temporary) void *grow_temporary(void *block, size_t bytes) {
   return block;
 }
 
-/* ---- what lasts until it is given back ------------------------------------------------------------------------- */
+/* ---- what lasts until it is given back ------------------------------------------------------- */
 
 static struct lasting {
   void *block;
@@ -103,7 +104,7 @@ static size_t random_below(size_t bound) {
   return (size_t)(random_state >> 33) % bound;
 }
 
-/* ---- the patterns ---------------------------------------------------------------------------------------------- */
+/* ---- the patterns ---------------------------------------------------------------------------- */
 
 /* A block that lasts and one that does not, of one class, in three orders. */
 static void temporary_first(size_t times) {
@@ -128,7 +129,8 @@ static void held_between(size_t times) {
   }
 }
 
-/* What a realloc makes lives in place of what it was given; where that stays what it is, nothing was made. */
+/* What a realloc makes lives in place of what it was given; where that stays what it is, nothing
+ * was made. */
 static void chain(size_t first, size_t last, int is_lasting) {
   int site = is_lasting ? LASTING : TEMPORARY;
   void *block = is_lasting ? make_lasting(first) : make_temporary(first);
@@ -192,7 +194,7 @@ static void bursts(size_t times) {
   for (size_t block = 0; block < times / 20; block++) keep(THIRD, make_third(2000));
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static pthread_t start(void *(*body)(void *), void *argument) {
   pthread_t thread;
@@ -242,7 +244,7 @@ static void threads_that_end(size_t times) {
 
 static void forks(size_t times) { temporary_first(times); }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static const struct pattern {
   const char *name;

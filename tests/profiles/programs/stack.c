@@ -1,4 +1,5 @@
-/* Prints the return addresses of a stack, innermost first, as a sampler would keep them, and waits. */
+/* Prints the return addresses of a stack, innermost first, as a sampler would keep them, and
+ * waits. */
 #include <execinfo.h>
 #include <stdio.h>
 

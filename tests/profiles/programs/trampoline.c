@@ -1,5 +1,6 @@
-/* Leaks blocks of 1 MiB through code that was made while the program runs, as CPython's for profilers: it has neither
- * tables nor a frame pointer.  The caller's frame pointer is a number like any other. */
+/* Leaks blocks of 1 MiB through code that was made while the program runs, as CPython's for
+ * profilers: it has neither tables nor a frame pointer.  The caller's frame pointer is a number
+ * like any other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* One function that asks for memory in two lines: 64 rounds, and as many more as each line of standard input says. */
+/* One function that asks for memory in two lines: 64 rounds, and as many more as each line of
+ * standard input says. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* asked: blocks of all sizes, each asked for by a function of its own.  Prints "NAME ADDRESS SIZE", then "ready". */
+/* asked: blocks of all sizes, each asked for by a function of its own.  Prints "NAME ADDRESS SIZE",
+ * then "ready". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

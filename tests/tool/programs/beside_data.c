@@ -1,4 +1,5 @@
-/* Maps memory right after its own data, as the kernel may place an arena after those of a library. */
+/* Maps memory right after its own data, as the kernel may place an arena after those of a
+ * library. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <string.h>

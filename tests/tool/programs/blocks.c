@@ -1,5 +1,6 @@
-/* blocks [-r] [-w TIB] SIZE:COUNT ...: begun, allocated (COUNT blocks of each SIZE), freed (every second one; -r:
- * by another thread), aborted.  -w: each size meets others' memory, so many TiB of it behind what hakmem has. */
+/* blocks [-r] [-w TIB] SIZE:COUNT ...: begun, allocated (COUNT blocks of each SIZE), freed (every
+ * second one; -r: by another thread), aborted.  -w: each size meets others' memory, so many TiB of
+ * it behind what hakmem has. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -22,7 +23,8 @@ static int list_count;
 static size_t wall_bytes;
 static uintptr_t highest;
 
-/* Where nothing is behind the highest block; what is more than a few chunks long there is a wall already. */
+/* Where nothing is behind the highest block; what is more than a few chunks long there is a wall
+ * already. */
 static void build_wall(void) {
   const uintptr_t chunk_bytes = 1 << 21, first = (highest | (chunk_bytes - 1)) + 1;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;

@@ -1,5 +1,5 @@
-/* Frees 100 MB of small blocks, keeps so much live that a program with one thread waits with giving them back, and goes on
- * with a few calls, most of which hit a magazine. */
+/* Frees 100 MB of small blocks, keeps so much live that a program with one thread waits with giving
+ * them back, and goes on with a few calls, most of which hit a magazine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

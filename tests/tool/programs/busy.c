@@ -1,5 +1,6 @@
-/* Threads that allocate, free, and free each other's blocks, for the seconds given. If their number is given each makes FEW blocks, which
- * one ring of a trace has room for, and waits; then all are cancelled. */
+/* Threads that allocate, free, and free each other's blocks, for the seconds given. If their number
+ * is given each makes FEW blocks, which one ring of a trace has room for, and waits; then all are
+ * cancelled. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

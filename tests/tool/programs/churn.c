@@ -1,5 +1,5 @@
-/* churn THREADS BLOCKS SIZE: each thread has so many blocks all the time, and never stops replacing them;
- * every other one is freed by another thread. */
+/* churn THREADS BLOCKS SIZE: each thread has so many blocks all the time, and never stops replacing
+ * them; every other one is freed by another thread. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

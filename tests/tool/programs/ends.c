@@ -1,5 +1,5 @@
-/* Keeps 8 MiB of one site and ends at once, in the way that its argument says; "held" first holds 64 MiB of another site
- * until a line comes on standard input, and gives them back. */
+/* Keeps 8 MiB of one site and ends at once, in the way that its argument says; "held" first holds
+ * 64 MiB of another site until a line comes on standard input, and gives them back. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-/* Keeps a part of its memory, frees slabs, Large and Big blocks, and goes on with small requests. */
+/* Keeps a part of its memory, frees slabs, Large and Big blocks, and goes on with small
+ * requests. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Frees blocks of all kinds and sizes, in turns, own ones and another thread's, while it may be profiled.  Prints "ready", goes on
- * until it is ended. */
+/* Frees blocks of all kinds and sizes, in turns, own ones and another thread's, while it may be
+ * profiled.  Prints "ready", goes on until it is ended. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

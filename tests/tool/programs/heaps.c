@@ -1,5 +1,6 @@
-/* heaps.c: three heaps of the program's own and a name for a thread's, in steps.  The line after "made" has addresses: of a live
- * block and a freed one of a slab, and of a live range, all of the first heap; and of a block of the thread's. */
+/* heaps.c: three heaps of the program's own and a name for a thread's, in steps.  The line after
+ * "made" has addresses: of a live block and a freed one of a slab, and of a live range, all of the
+ * first heap; and of a block of the thread's. */
 #include <stdio.h>
 #include <stdlib.h>
 

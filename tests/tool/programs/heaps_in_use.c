@@ -1,6 +1,6 @@
-/* heaps_in_use.c: threads whose malloc gives blocks of a heap of the program's own, in steps; then the heap ends, and another of
- * its name has its record, with more blocks than it had.  Arguments: files for the library's own reports, as text and as JSON, while
- * the threads use it. */
+/* heaps_in_use.c: threads whose malloc gives blocks of a heap of the program's own, in steps; then
+ * the heap ends, and another of its name has its record, with more blocks than it had.  Arguments:
+ * files for the library's own reports, as text and as JSON, while the threads use it. */
 #include <fcntl.h>
 #include <pthread.h>
 

@@ -1,5 +1,6 @@
-/* A block of 200 GiB, which three pages of are used; the only pointer to a small block lies in its middle.  Prints what
- * `known` wants to know: the block, the address in its middle, the small block, one that is lost. */
+/* A block of 200 GiB, which three pages of are used; the only pointer to a small block lies in its
+ * middle.  Prints what `known` wants to know: the block, the address in its middle, the small
+ * block, one that is lost. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

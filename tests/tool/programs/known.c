@@ -1,4 +1,5 @@
-/* Memory of every kind, in amounts that the test knows; then waits for its end. Prints one line "name bytes" per kind and "ready". */
+/* Memory of every kind, in amounts that the test knows; then waits for its end. Prints one line
+ * "name bytes" per kind and "ready". */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ static void make_untouched(void) {
   for (size_t at = 0; at < READ_ONLY_BYTES; at += 4096) sink = read_only[at];
 }
 
-/* A Large block is kept whole for the next of its class; a Big one is free to be split and merged. */
+/* A Large block is kept whole for the next of its class; a Big one is free to be split and
+ * merged. */
 static void make_freed(void) {
   void *once = written(FREED_RANGE_BYTES);
   free(written(FREED_LARGE_BYTES));
@@ -81,7 +83,8 @@ static void make_other(void) {
   memset(shared, 1, SHARED_BYTES);
 }
 
-/* Blocks that stay in this thread's magazine: nothing is asked for afterwards that it would give them up for. */
+/* Blocks that stay in this thread's magazine: nothing is asked for afterwards that it would give
+ * them up for. */
 static void make_cached(void) {
   void *blocks[CACHED_COUNT];
   for (int i = 0; i < CACHED_COUNT; i++) blocks[i] = written(CACHED_BYTES);

@@ -2,12 +2,12 @@
  *
  *   leak      loses each block
  *   answer    frees each block at once: most of the traffic
- *   session   keeps each block for a while, and frees the oldest for each new one: it has as many always, but all of them are
- *             older than what a profile sees at first
+ *   session   keeps each block for a while, and frees the oldest for each new one: it has as
+ *             many always, but all of them are older than what a profile sees at first
  *   collect   with the argument "collect": keeps each block, and knows where; instead of `leak`
  *
- * By the clock: what is due is made up for, so that a loaded machine changes nothing.  Prints "ready" and goes on until it
- * is ended. */
+ * By the clock: what is due is made up for, so that a loaded machine changes nothing.  Prints
+ * "ready" and goes on until it is ended. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Takes 1 MiB blocks until it gets no more, but for the argument's number of them at most; then waits for its end. */
+/* Takes 1 MiB blocks until it gets no more, but for the argument's number of them at most; then
+ * waits for its end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

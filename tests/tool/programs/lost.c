@@ -1,5 +1,6 @@
-/* lost: blocks that the program can still reach, each kind by other means, and blocks that it cannot, each kind of a size
- * of its own.  Prints "NAME SIZE COUNT" of the lost ones, then "ready". */
+/* lost: blocks that the program can still reach, each kind by other means, and blocks that it
+ * cannot, each kind of a size of its own.  Prints "NAME SIZE COUNT" of the lost ones, then
+ * "ready". */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>

@@ -1,9 +1,11 @@
-/* server: a heap that changes all the time, part of which is lost.  Prints "ready" and goes on until it is ended.
+/* server: a heap that changes all the time, part of which is lost.  Prints "ready" and goes on
+ * until it is ended.
  *
  *   server LOST LIVE
  *
- * Nothing points to the LOST blocks.  The LIVE ones are in a list; `serve` moves one from its first third to its beginning all
- * the time, so that a scan may find the list cut there, and take what comes after that for unreachable. */
+ * Nothing points to the LOST blocks.  The LIVE ones are in a list; `serve` moves one from its first
+ * third to its beginning all the time, so that a scan may find the list cut there, and take what
+ * comes after that for unreachable. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

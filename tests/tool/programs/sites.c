@@ -1,5 +1,5 @@
-/* Two sites: one keeps what it allocates, the other frees it.  Prints "ready", goes on until it is ended; with an argument it
- * ends by itself after so many milliseconds. */
+/* Two sites: one keeps what it allocates, the other frees it.  Prints "ready", goes on until it is
+ * ended; with an argument it ends by itself after so many milliseconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* sites.c under a filter of system calls that ends the process at any but those of every malloc, and its own. */
+/* sites.c under a filter of system calls that ends the process at any but those of every malloc,
+ * and its own. */
 #define main run_sites
 #include "sites.c"
 #undef main

@@ -1,4 +1,5 @@
-/* sparse: terabytes of addresses, in which one page has a pointer; and lost blocks.  Never dump it. */
+/* sparse: terabytes of addresses, in which one page has a pointer; and lost blocks.  Never dump
+ * it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* traced: known blocks at known sizes, for hakmem trace.  Two threads; what one allocates the other frees, HANDED of 3,000 bytes;
- * KEPT of 700 stay; one grows in place and by moves to GROWN bytes. */
+/* traced: known blocks at known sizes, for hakmem trace.  Two threads; what one allocates the
+ * other frees, HANDED of 3,000 bytes; KEPT of 700 stay; one grows in place and by moves to GROWN
+ * bytes. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* two [on]: allocates 1000 blocks of 1,000 bytes, says so and waits unless told to go on, frees one that the C library has
- * allocated, and ends.  BOTH: that has allocated one before, too. */
+/* two [on]: allocates 1000 blocks of 1,000 bytes, says so and waits unless told to go on, frees one
+ * that the C library has allocated, and ends.  BOTH: that has allocated one before, too. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* stdatomic.h: the compiler's own, except that each operation says first where it stands.
  *
- * The folder of this file comes first in the include path of the sources that are model checked, so the
- * real base/atomic.h, and all of src/, is compiled unchanged.  What an operation does is decided in
- * calls.c: the sources are compiled with -fsanitize=thread, which turns every access to memory into a
- * call, and the functions called are the model's. */
+ * The folder of this file comes first in the include path of the sources that are model checked, so
+ * the real base/atomic.h, and all of src/, is compiled unchanged.  What an operation does is
+ * decided in calls.c: the sources are compiled with -fsanitize=thread, which turns every access to
+ * memory into a call, and the functions called are the model's. */
 #ifndef MODEL_STDATOMIC_H
 #define MODEL_STDATOMIC_H
 
