@@ -26,8 +26,8 @@ RESIDENT size_t range_take_kind(enum range_kind kind, const struct range_request
 enum { ISOLATE_PROBES = 64 };
 
 /* For an extracted range without addresses, in which a foreign mapping lies: halves that are free
- * are UNMAPPED again, the others are halved. NOLINTNEXTLINE(misc-no-recursion): by halves,
- * ISOLATE_PROBES at most */
+ * are UNMAPPED again, the others are halved.
+ * NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   size_t part = granules / 2;
   if (!part || !*probes || !range_prepare_cut(first, first + part)) {
