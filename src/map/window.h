@@ -25,7 +25,8 @@
 #include "map/size_class.h"
 
 #define CHUNK_SHIFT 21
-#define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
+/* 2 MiB: a SuperSlab, or a piece of a range arena. */
+#define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT)
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
 /* An entry's lowest byte: seven bits of class, and one that makes it no class of a magazine: free

@@ -43,8 +43,8 @@ struct profile_site {
   ATOMIC(uint32_t) freed_samples;
   struct profile_weights allocated;
   struct profile_weights freed;
-  ATOMIC(uint32_t) lifetimes
-      [SITE_LIFETIMES]; /* freed samples that lived 2^(i-1) ms up to 2^i ms; the last: longer */
+  /* freed samples that lived 2^(i-1) ms up to 2^i ms; the last: longer */
+  ATOMIC(uint32_t) lifetimes[SITE_LIFETIMES];
 };
 
 struct site_segment {
