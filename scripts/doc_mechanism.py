@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-SRC = Path(__file__).resolve().parent.parent / "src"
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+# Packages of the tool; each imports itself and lower ones, from low to high.
+ROOMS = "base layout target census profile blocks trace launch doctor views commands".split()
 # The bounds that a page lists, by the first name of their declaration.
 REFILL = """GLANCES_MAX FRESH_BATCH_BYTES PENDING_BUDGET_SLABS ENDED_PROBES ROUTE_P_PROBES route_p PROBES
 SLABS_TO_POPULATE""".split()
@@ -146,6 +149,32 @@ def limits(names: list[str]) -> str:
     return table("limit | of", [limit(name) for name in names])
 
 
+# ---- sequentially consistent operations; rooms of the tool -----------------------------------------------
+
+
+def seq_operations() -> str:
+    """Objects by name, each with the functions that have such an operation on it."""
+    found: dict[str, set[str]] = {}
+    function = ""
+    for line in text().splitlines():
+        if head := re.match(r"[A-Za-z][\w\s*]*?\b(\w+)\(", line):
+            function = head[1]
+        for name in re.findall(r"\w_seq\((?:&(?:\w+(?:\[\w+\])*(?:->|\.))*)?(\w+)", line):
+            found.setdefault(name, set()).add(function)
+    del found["object"]  # of the operations' own definitions
+    rows = [(f"`{name}`", ", ".join(f"`{one}`" for one in sorted(found[name]))) for name in sorted(found)]
+    return table("object | functions with a seq operation on it", rows)
+
+
+def rooms() -> str:
+    rows = []
+    for room in ROOMS:
+        modules = sorted((ROOT / "python" / "hakmem" / room).glob("*.py"))
+        holds = ast.get_docstring(ast.parse(modules[0].read_text())) or ""
+        rows.append((f"`{room}`", " ".join(holds.split()), ", ".join(path.stem for path in modules[1:])))
+    return table("room | holds | modules", rows)
+
+
 PARTS = {
     "supply ladder": rungs,
     "request ladder": requests,
@@ -155,4 +184,6 @@ PARTS = {
     "limits of a free": lambda: limits(FREE),
     "limits of ranges": lambda: limits(RANGES),
     "limits of a round": lambda: limits(ROUND),
+    "seq operations": seq_operations,
+    "rooms": rooms,
 }

@@ -121,7 +121,7 @@ def policy_constants() -> int:
 def atomics() -> list[str]:
     """The files of all, from the page that test_memory_order.py compares with the declarations."""
     page = (ROOT / "docs/MEMORY_ORDER.md").read_text()
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| `([\w/.]+)` \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| `(\w+/[\w.]+)` \|", page, re.MULTILINE)
     return [file for names, file in rows for _ in names.split(", ")]
 
 

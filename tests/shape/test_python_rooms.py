@@ -8,21 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from doc_mechanism import ROOMS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hakmem"
-ROOMS = (
-    "base",
-    "layout",
-    "target",
-    "census",
-    "profile",
-    "blocks",
-    "trace",
-    "launch",
-    "doctor",
-    "views",
-    "commands",
-)  # low to high
 TOP = {"__init__", "__main__", "cli", "entry"}  # may import every room
 LINES_MAX = 400
 
