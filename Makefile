@@ -46,8 +46,8 @@ tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 tools-library tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
 
-# First of all, so that what is missing is named at once.  A first look goes on without what only root could install:
-# such a test says what it lacks.
+# First of all, so that what is missing is named at once.  A first look goes on without what only
+# root could install: such a test says what it lacks.
 tools-tests:
 	@scripts/install-tools build $(if $(QUICK),--optional quick,test kernels)
 

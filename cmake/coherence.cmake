@@ -1,4 +1,5 @@
-# lab/coherence: src/ as the product has it, but each access to memory is a call; not the part that talks to the system (docs/decisions/0050).
+# lab/coherence: src/ as the product has it, but each access to memory is a call; not the part that
+# talks to the system (docs/decisions/0050).
 set(coherence_dir ${PROJECT_SOURCE_DIR}/lab/coherence)
 set(seen_sources ${hakmem_sources} ${coherence_dir}/heap.c)
 list(FILTER seen_sources EXCLUDE REGEX "/src/(api|observe)/")

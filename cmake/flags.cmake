@@ -14,15 +14,17 @@ endif()
 set(not_builtin malloc calloc realloc free aligned_alloc posix_memalign memalign)
 list(TRANSFORM not_builtin PREPEND "-fno-builtin-")
 
-# Ubuntu's compilers add checks that nobody asked for.  They would come before the fast paths, make a small process touch more
-# of the library than its first piece (cmake/first.ld), and call what is not there yet when a process starts.
+# Ubuntu's compilers add checks that nobody asked for.  They would come before the fast paths, make
+# a small process touch more of the library than its first piece (cmake/first.ld), and call what is
+# not there yet when a process starts.
 set(without_added_checks -fno-stack-protector -U_FORTIFY_SOURCE)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   list(APPEND without_added_checks -fno-stack-clash-protection -fcf-protection=none)
 endif()
 
-# With -z now the indirection through the PLT buys nothing.  x86-64's linker turns a call through the table of addresses that
-# stays inside the library into a direct one; aarch64's does not, and there most calls stay inside.
+# With -z now the indirection through the PLT buys nothing.  x86-64's linker turns a call through
+# the table of addresses that stays inside the library into a direct one; aarch64's does not, and
+# there most calls stay inside.
 set(without_plt -fno-plt)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(without_plt "")

@@ -1,5 +1,6 @@
-# libhakmem-fortify.so: bounds of heap blocks, checked in the C library's functions.  It is preloaded before
-# libhakmem.so (hakmem run --harden), and finds it at run time.  It replaces glibc's functions by glibc's rules.
+# libhakmem-fortify.so: bounds of heap blocks, checked in the C library's functions.  It is
+# preloaded before libhakmem.so (hakmem run --harden), and finds it at run time.  It replaces
+# glibc's functions by glibc's rules.
 include(CheckSymbolExists)
 check_symbol_exists(__GLIBC__ features.h HAK_IS_GLIBC)
 if(NOT HAK_IS_GLIBC)

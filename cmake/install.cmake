@@ -1,5 +1,5 @@
-# What is installed: libraries, header files, hakmem.pc and the CMake package.  scripts/install adds the man pages.
-# A project that contains hakmem installs none of it, and builds only what it links.
+# What is installed: libraries, header files, hakmem.pc and the CMake package.  scripts/install adds
+# the man pages. A project that contains hakmem installs none of it, and builds only what it links.
 if(NOT HAKMEM_INSTALL)
   set_property(DIRECTORY PROPERTY EXCLUDE_FROM_ALL ON)
   return()

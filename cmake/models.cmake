@@ -1,5 +1,7 @@
-# The model checker and its programs: each tests/model/model_<concept>.c is one (docs/decisions/0016).
-#   libhakmem_model.a   src/ without a system below it, compiled so that every access to memory is a call
+# The model checker and its programs: each tests/model/model_<concept>.c is one
+# (docs/decisions/0016).
+#   libhakmem_model.a   src/ without a system below it, compiled so that every access to memory is a
+#                       call
 #   model_<concept>     scenarios, and broken variants of the sources that they must find
 # It reads how gcc instruments, and switches stacks as x86-64's glibc lets it.
 if(HAK_SANITIZE OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
@@ -8,8 +10,8 @@ endif()
 
 set(model_dir ${PROJECT_SOURCE_DIR}/tests/model)
 
-# hakmem_instrumented: the sources and the scenarios.  <stdatomic.h> is that of the checker, and the first
-# that is included: it also stands for the processor's `pause`.
+# hakmem_instrumented: the sources and the scenarios.  <stdatomic.h> is that of the checker, and the
+# first that is included: it also stands for the processor's `pause`.
 add_library(hakmem_instrumented INTERFACE)
 target_link_libraries(hakmem_instrumented INTERFACE hakmem_flags)
 target_include_directories(hakmem_instrumented SYSTEM INTERFACE ${model_dir}/checker/include)

@@ -1,9 +1,10 @@
-# wheel/libhakmem.so, wheel/libhakmem-fortify.so and wheel/hakmem-replay: the objects of libhakmem.so, linked for glibc 2.28 and newer (manylinux_2_28), whatever
-# this machine has.  Which of a symbol's versions an object gets is decided by the file that it is linked with, so it is linked with
-# files that have the names and versions of glibc 2.28 and nothing else (glibc-2.28.txt).  There threads and dlsym were libraries of
-# their own; newer ones keep empty files of these names.  docs/decisions/0041.
-# musl has no versions, but another name where wheels for it are installed.
-# `scripts/wheel` builds the target `hakmem_wheel`; nothing else does.
+# wheel/libhakmem.so, wheel/libhakmem-fortify.so and wheel/hakmem-replay: the objects of
+# libhakmem.so, linked for glibc 2.28 and newer (manylinux_2_28), whatever this machine has.  Which
+# of a symbol's versions an object gets is decided by the file that it is linked with, so it is
+# linked with files that have the names and versions of glibc 2.28 and nothing else
+# (glibc-2.28.txt).  There threads and dlsym were libraries of their own; newer ones keep empty
+# files of these names.  docs/decisions/0041. musl has no versions, but another name where wheels
+# for it are installed. `scripts/wheel` builds the target `hakmem_wheel`; nothing else does.
 set(glibc_table ${PROJECT_SOURCE_DIR}/cmake/glibc-2.28.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${glibc_table})
 set(glibc_machine ${CMAKE_SYSTEM_PROCESSOR})
@@ -83,8 +84,8 @@ function(links_with_oldest target of)
     LINKER:-soname,${soname}
     LINKER:--strip-debug # paths of this machine would be in the build id
     -nostdlib)
-  # All of the files are needed, those with weak references alone too: a program without threads may load some later.
-  # As one option: CMake would make -lc of a path to libc.so.6.
+  # All of the files are needed, those with weak references alone too: a program without threads may
+  # load some later. As one option: CMake would make -lc of a path to libc.so.6.
   list(JOIN files "," files)
   target_link_libraries(${target} PRIVATE
     -Wl,--push-state,--no-as-needed,${files},--pop-state ${glibc_nonshared} -lgcc)

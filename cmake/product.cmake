@@ -3,8 +3,9 @@
 #   hakmem::static   the archive
 # Both names are those that find_package(hakmem) gives, too (cmake/install.cmake).
 
-# The number of the binary interface, as in libhakmem.so.0.  It rises when programs that are linked with the library have to
-# be linked anew (tests/shape/test_abi.py); what is only added raises the version.
+# The number of the binary interface, as in libhakmem.so.0.  It rises when programs that are linked
+# with the library have to be linked anew (tests/shape/test_abi.py); what is only added raises the
+# version.
 set(hakmem_soversion 0)
 
 set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
@@ -15,9 +16,10 @@ add_library(hakmem SHARED ${shared_sources})
 target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_INTERFACE:hakmem_flags>)
 
 # The archive holds one object with hidden symbols made local: a program gets all of the library or
-# nothing (its constructor included), and none of its internal names.  A symbol that is asked for without a version
-# (src/base/compiler.h) has a name that only GNU's linker knows: here, where the program's linker looks, its own.
-# The base of all USDT probes is one symbol, in a section that the linker takes from the first object that has it.
+# nothing (its constructor included), and none of its internal names.  A symbol that is asked for
+# without a version (src/base/compiler.h) has a name that only GNU's linker knows: here, where the
+# program's linker looks, its own. The base of all USDT probes is one symbol, in a section that the
+# linker takes from the first object that has it.
 set(objects_of_archive $<TARGET_OBJECTS:hakmem_objects>)
 set(whole_object ${PROJECT_BINARY_DIR}/hakmem-whole.o)
 add_custom_command(OUTPUT ${whole_object}

@@ -1,4 +1,5 @@
-# hakmem-replay: what `hakmem replay` runs, on whatever malloc is preloaded.  It links the C library alone.
+# hakmem-replay: what `hakmem replay` runs, on whatever malloc is preloaded.  It links the C library
+# alone.
 add_executable(hakmem_replay ${PROJECT_SOURCE_DIR}/replay/replay.c)
 set_target_properties(hakmem_replay PROPERTIES OUTPUT_NAME hakmem-replay)
 target_compile_options(hakmem_replay PRIVATE ${warnings} -fPIE)

@@ -9,8 +9,8 @@ set(shared_sources ${hakmem_sources})
 list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl|load)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
-# The linker keeps this order. First what processes run that have threads or live for seconds, so that it lies together after what
-# all run (cmake/first.ld).
+# The linker keeps this order. First what processes run that have threads or live for seconds, so
+# that it lies together after what all run (cmake/first.ld).
 set(sources_of_long_lived ${hakmem_sources})
 list(FILTER sources_of_long_lived INCLUDE REGEX "/src/(cache|named|pool|purge|ranges|reclaim|slab)/")
 list(REMOVE_ITEM hakmem_sources ${sources_of_long_lived})

@@ -1,4 +1,5 @@
-# Libraries that only tests link, the fuzz targets (tests/fuzz), and the C unit tests: each tests/unit/test_<concept>.c is one program.
+# Libraries that only tests link, the fuzz targets (tests/fuzz), and the C unit tests: each
+# tests/unit/test_<concept>.c is one program.
 #   libhakmem_core.a   the product under its hak_* names only
 #   libhakmem_fake.a   the same on the fake operating system (tests/fake)
 set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$>)
@@ -13,7 +14,8 @@ target_include_directories(hakmem_fake PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 
 enable_testing()
 
-# Fuzz targets: with libFuzzer in a tree of their own, else with a replay of their corpus and of made inputs.
+# Fuzz targets: with libFuzzer in a tree of their own, else with a replay of their corpus and of
+# made inputs.
 set(fuzz_inputs_of_sequence 75)
 set(fuzz_inputs_of_options 1000)
 foreach(target sequence options)
@@ -47,10 +49,12 @@ endif()
 # Real threads, time and system calls.
 set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_keeper test_records_apart test_siblings)
 
-# Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
+# Where threads meet.  Those that fork first and start threads in the child are beyond the
+# sanitizer.
 set(worth_a_thread_sanitizer test_concurrency test_lock test_named_heap_threads)
 
-# The thread sanitizer sees a race in the first rounds or not at all, and makes each forty times as long.
+# The thread sanitizer sees a race in the first rounds or not at all, and makes each forty times as
+# long.
 set(rounds 25000)
 if(HAK_SANITIZE STREQUAL "thread")
   set(rounds 5000)
@@ -77,7 +81,8 @@ foreach(source ${unit_tests})
   endif()
 endforeach()
 
-# A test that is called TARGET.WAY runs the program once more.  Here with every block that can be guarded guarded, and the ticker beside it.
+# A test that is called TARGET.WAY runs the program once more.  Here with every block that can be
+# guarded guarded, and the ticker beside it.
 add_test(NAME test_concurrency.guarded COMMAND test_concurrency ${rounds})
 set_tests_properties(test_concurrency.guarded PROPERTIES ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
 

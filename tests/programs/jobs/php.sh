@@ -1,2 +1,3 @@
-# php-cli php-bcmath php-curl php-gd php-gmp php-intl php-mbstring php-mysql php-pgsql php-soap php-sqlite3 php-xml php-zip
+# php-cli php-bcmath php-curl php-gd php-gmp php-intl php-mbstring php-mysql php-pgsql php-soap
+# php-sqlite3 php-xml php-zip
 $ON php -r '$a=[];for($i=0;$i<300000;$i++){$a[]=str_repeat(chr(65+$i%26),$i%200);if($i%3==0)unset($a[intdiv($i,2)]);}echo count($a)," ",md5(implode($a)),"\n"; echo md5(serialize($a)),"\n";' && USE_ZEND_ALLOC=0 $ON php -r '$a=[];for($i=0;$i<100000;$i++){$a["k$i"]=["x"=>$i];} echo count($a);' && $ON php -m && $ON php -r 'echo json_encode([mb_strtoupper("a"), bcadd("1","2"), ctype_alpha("x"), iconv("UTF-8","UTF-16","a") !== false, (new SimpleXMLElement("<a><b/></a>"))->count()]);'
