@@ -4,6 +4,7 @@ The other platforms' wheels: test_all_wheels.py.  Other versions of glibc: test_
 
 import hashlib
 import json
+import os
 import platform
 import re
 import stat
@@ -60,6 +61,16 @@ def test_same_bytes_twice(wheel: Path, tmp_path: Path) -> None:
     assert again.name == wheel.name
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, again)]
     assert digests[0] == digests[1]
+
+
+@pytest.mark.long("4 seconds; configures a tree of its own")
+def test_a_compiler_may_guard_stacks_by_itself(root: Path, tmp_path: Path) -> None:
+    """As Ubuntu's, which also call checked functions: the oldest glibc's table has neither."""
+    tree = ["cmake", "-S", root, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
+    flags = os.environ | {"CFLAGS": "-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2"}
+    captured(tree, env=flags, check=True)
+    step = captured(["cmake", "--build", tmp_path, "--target", "hakmem_wheel_replay"], env=flags)
+    assert step.returncode == 0, step.stdout + step.stderr
 
 
 def test_no_symbol_of_a_newer_glibc(wheel: Path, tmp_path: Path) -> None:
