@@ -1,6 +1,6 @@
-"""The figures of docs/PERFORMANCE.md, from the data in docs/performance.
+"""The figures of docs/PERFORMANCE.md and README.md, from the data in docs/performance.
 
-The rest of that page has no figure that was measured: a new campaign changes the figures alone."""
+The rest of these pages has no figure that was measured: a new campaign changes the figures alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ DATA = ROOT / "docs" / "performance"
 TIME, MEMORY, IDLE = "Time per operation", "Peak resident memory, MiB", "RSS after idle"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
+ONE_ROUND = "**One round has no spread**: a difference of a tenth says nothing."
 
 Row = list[str]
 
@@ -155,8 +156,7 @@ def others() -> Iterator[str]:
 def document() -> str:
     """The generated part."""
     campaign = Campaign.read()
-    is_one = campaign.rounds == 1
-    spread = " **One round has no spread**: a difference of a tenth says nothing." if is_one else ""
+    spread = f" {ONE_ROUND}" if campaign.rounds == 1 else ""
     lines = [f"{campaign.notes[0]}{spread}", "", campaign.notes[1], ""]
     lines += targets(campaign)
     lines.append(
@@ -169,4 +169,38 @@ def document() -> str:
     return "\n".join(lines) + "\n"
 
 
-PARTS = {"campaign": document}
+def peers() -> str:
+    """For README.md: first where a peer is ahead."""
+    campaign = Campaign.read()
+    allocators = campaign.tables[TIME][0][1:-1]
+    lost, won = [], []
+    for table, measure in ((TIME, "time"), (MEMORY, "peak memory")):
+        for kind, *cells in campaign.means(table)[1:3]:  # real programs, made-up loads
+            of = dict(zip(allocators, map(float, cells), strict=False))
+            ours, (best, peer) = of.pop("hakmem"), min((mean, name) for name, mean in of.items())
+            said = f"{measure} of {kind} (hakmem {ours:.2f}, {peer} {best:.2f})"
+            (won if ours < best else lost).append(said)
+    (slow, time, faster), *_ = campaign.losses(TIME, TIME_BOUND)
+    (large, memory, leaner), *_ = campaign.losses(MEMORY, MEMORY_BOUND)
+    _, *idle_rows = campaign.tables[IDLE]
+    led = sum(mib(ours) < min(map(mib, others)) for _, ours, *others, _ in idle_rows)
+    targets = campaign.tables["Target"][1:]
+    spread = f"* {ONE_ROUND}" if campaign.rounds == 1 else ""
+    return f"""\
+* **A peer is ahead** in {listed(lost)}.
+  At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.
+  hakmem misses {len(campaign.missed())} of its {len(targets)} targets.
+* **hakmem is ahead** in {listed(won)},
+  and has the least memory after five idle seconds in {led} of {len(idle_rows)} loads.
+{spread}"""
+
+
+def mib(cell: str) -> float:
+    return float(cell.split()[0])
+
+
+def listed(items: list[str]) -> str:
+    return " and\n  ".join(filter(None, (",\n  ".join(items[:-1]), *items[-1:])))
+
+
+PARTS = {"campaign": document, "peers": peers}

@@ -132,7 +132,7 @@ def test_options_that_are_named_exist() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES_MAX
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
 
 
 def test_the_chart_has_the_figures_of_the_campaign(load_script: Callable[[str], ModuleType]) -> None:
@@ -159,25 +159,9 @@ def test_the_page_of_findings_has_the_figures_of_the_data(load_script: Callable[
 
 
 def test_the_readme_has_the_figures_of_the_data(load_script: Callable[[str], ModuleType]) -> None:
-    campaign = doc_performance.Campaign.read()
-    written = (ROOT / "README.md").read_text().partition("## Two commands")[0]
-    text = " ".join(re.sub(r"^```.*?^```$", "", written, flags=re.DOTALL | re.MULTILINE).split())
-    chart = load_script("chart")
-    means = chart.means(chart.FIGURES.read_text())
-    claims = [
-        f"{means['time, real programs'].rows} real programs and "
-        f"{means['time, made-up loads'].rows} made-up loads",
-        f"misses {len(campaign.missed())} of its {len(campaign.tables['Target']) - 1} targets",
-    ]
-    time = means["time, real programs"].of
-    if (first := min(time, key=lambda name: time[name])) != "hakmem":
-        claims.append(re.sub(r"(?<=[a-z])(?=\d)", " ", first) + " is faster in real programs")
-    if campaign.rounds == 1:
-        claims.append("in one round: a difference of a tenth says nothing")
-    for claim in claims:
-        assert claim in text
-        text = text.replace(claim, "")
-    assert not measured_figures(text)
+    """What is measured stands in the part that is made from docs/performance, or in output of commands."""
+    by_hand = load_script("docs").MARKED.sub("", (ROOT / "README.md").read_text())
+    assert not measured_figures(re.sub(r"^```.*?^```$", "", by_hand, flags=re.DOTALL | re.MULTILINE))
 
 
 def measured_figures(text: str) -> list[str]:
