@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+from doc_tables import arguments, table
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -41,24 +42,11 @@ def sentence(comment: str) -> str:
     return " ".join(re.sub(r"^/\*|\*/$|\n \*", " ", comment.strip()).split()).removesuffix(".")
 
 
-def table(head: str, rows: Iterable[Iterable[str]]) -> str:
-    """`head` has the cells of the first line, with | between them."""
-    count = head.count("|") + 1
-    lines = [head, "---".join("|" * (count + 1)), *(" | ".join(row) for row in rows)]
-    return "\n".join(line if line.startswith("|") else f"| {line} |" for line in lines)
-
-
 def macro(name: str, row: str) -> list[list[str]]:
     """The arguments of each row of a table macro, the comment in front of it first."""
     lines = one(rf"^#define {name}\b.*?[^\\]$")[0].replace("\\\n", "\n")
     found = re.findall(rf"(/\*.*?\*/)?\s*{row}\((.*?)\)\s*$", lines, re.MULTILINE | re.DOTALL)
     return [[sentence(comment), *arguments(inner)] for comment, inner in found]
-
-
-def arguments(inner: str) -> list[str]:
-    """Commas divide, except within parentheses or quotes."""
-    words = re.findall(r'"(?:\\.|[^"\\])*"|(?:[^,"()]|\((?:[^()]|\([^()]*\))*\))+', inner)
-    return [word.strip() for word in words if word.strip()]
 
 
 # ---- ladders and kinds ---------------------------------------------------------------------------------

@@ -7,13 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from doc_tables import arguments, table
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "config" / "options.def"
-
-TABLE_HEAD = """
-| option | default | values | effect |
-|---|---|---|---|
-"""
 
 
 @dataclass(frozen=True)
@@ -29,10 +26,10 @@ class Option:
     def name(self) -> str:
         return f"HAKMEM_{self.field.upper()}"
 
-    def row(self) -> str:
+    def row(self) -> tuple[str, ...]:
         values = {"FLAG": "0 or 1", "TEXT": "text"}.get(self.kind, f"{self.minimum} to {self.maximum}")
         default = "none" if self.default == '""' else self.default
-        return f"| `{self.name}` | {default} | {values} | {self.sentence} |"
+        return f"`{self.name}`", default, values, self.sentence
 
 
 def groups() -> list[tuple[str, list[Option]]]:
@@ -41,8 +38,8 @@ def groups() -> list[tuple[str, list[Option]]]:
     for line in TABLE.read_text().splitlines():
         if heading := re.fullmatch(r"/\* (.*) \*/", line):
             found.append((heading[1], []))
-        elif row := re.match(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), (".*")\)$', line):
-            kind, field, default, minimum, maximum, sentence = row.groups()
+        elif row := re.match(r"OPTION\((.*)\)$", line):
+            kind, field, default, minimum, maximum, sentence = arguments(row[1])
             option = Option(kind, field, default, minimum, maximum, ast.literal_eval(sentence))
             found[-1][1].append(option)
     return found
@@ -54,11 +51,11 @@ def options() -> list[Option]:
 
 def tables() -> str:
     """A table for each group."""
-    parts = []
-    for heading, group in groups():
-        parts.append(f"\n## {heading[0].upper()}{heading[1:]}\n{TABLE_HEAD}")
-        parts.extend(f"{option.row()}\n" for option in group)
-    return "".join(parts)
+    head = "option | default | values | effect"
+    return "\n".join(
+        f"\n## {heading[0].upper()}{heading[1:]}\n\n{table(head, [option.row() for option in group])}"
+        for heading, group in groups()
+    )
 
 
 PARTS = {"options": tables}

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
+from doc_tables import arguments, table  # noqa: E402
 from hakmem.census import catalogue  # noqa: E402
 
 TABLES = (ROOT / "src/base/counters.def", ROOT / "src/observe/records.def")
@@ -23,15 +24,8 @@ class Figure:
     meaning: str
     role: str = "counter"
 
-    def row(self) -> str:
-        return f"| `{self.name}` | {self.unit} | {self.role} | {self.meaning} |"
-
-
-def arguments(line: str) -> list[str]:
-    """The arguments between the parentheses of NAME(...): words and quoted texts."""
-    inner = line[line.index("(") + 1 : line.rindex(")")]
-    words = re.findall(r'"(?:\\.|[^"\\])*"|[^,\s][^,]*', inner)
-    return [ast.literal_eval(word) if word.startswith('"') else word.strip() for word in words]
+    def row(self) -> tuple[str, ...]:
+        return f"`{self.name}`", self.unit, self.role, self.meaning
 
 
 def lines() -> list[str]:
@@ -39,7 +33,9 @@ def lines() -> list[str]:
 
 
 def lines_of(kind: str) -> list[list[str]]:
-    return [arguments(line) for line in lines() if line.startswith(f"{kind}(")]
+    """The arguments of each; texts without their quotes."""
+    rows = [arguments(found[1]) for line in lines() if (found := re.match(rf"{kind}\((.*)\)", line))]
+    return [[ast.literal_eval(word) if word.startswith('"') else word for word in row] for row in rows]
 
 
 def figures_of(kind: str) -> list[list[str]]:
@@ -82,25 +78,25 @@ def records() -> list[tuple[str, list[str]]]:
     return [(name, fields or [made_by_tables[name]]) for name, fields in found.items()]
 
 
-def table(figures: list[Figure]) -> str:
-    head = "| figure | unit | role | meaning |\n|---|---|---|---|\n"
-    return head + "".join(f"{figure.row()}\n" for figure in figures)
+def figures_table(figures: list[Figure]) -> str:
+    return table("figure | unit | role | meaning", [figure.row() for figure in figures])
 
 
 def figures_of_threads() -> str:
-    return "\n".join(f"### {heading}\n\n{table(figures)}" for heading, figures in counters_by_group())
+    groups = counters_by_group()
+    return "\n\n".join(f"### {heading}\n\n{figures_table(figures)}" for heading, figures in groups)
 
 
 def formats() -> str:
-    rows = "".join(f"| `{name}` | {', '.join(fields)} |\n" for name, fields in records())
+    rows = [(f"`{name}`", ", ".join(fields)) for name, fields in records()]
     constants = ", ".join(f"`{row[0]}`" for row in lines_of("CONSTANT"))
-    return f"| record | fields |\n|---|---|\n{rows}\nConstants: {constants}."
+    return f"{table('record | fields', rows)}\n\nConstants: {constants}."
 
 
 PARTS = {
     "counters": figures_of_threads,
-    "counters of classes": lambda: table(class_counters()),
-    "totals": lambda: table(totals()),
-    "figures of heaps": lambda: table(heaps()),
+    "counters of classes": lambda: figures_table(class_counters()),
+    "totals": lambda: figures_table(totals()),
+    "figures of heaps": lambda: figures_table(heaps()),
     "records": formats,
 }

@@ -197,7 +197,7 @@ def options_page(form: Form) -> Pages:
 
 def values_of(option: doc_options.Option) -> str:
     """The two cells of OPTIONS.md between name and sentence."""
-    default, values = (cell.strip() for cell in option.row().split("|")[2:4])
+    _, default, values, _ = option.row()
     return f"Default: {default.strip(chr(34))}; {values}."
 
 
