@@ -43,12 +43,7 @@ class Conclusion(Whose):
     @property
     def has_leaks(self) -> bool:
         """Without doubt: blocks that are only perhaps lost are none."""
-        return bool(self.keeping) or self.has_lost
-
-    @property
-    def has_lost(self) -> bool:
-        """Definitely, by all scans."""
-        return self.reached is not None and self.reached.definite.blocks > 0
+        return bool(self.keeping or (self.reached is not None and self.reached.definite.blocks))
 
     @property
     def verdict(self) -> str:
@@ -58,11 +53,10 @@ class Conclusion(Whose):
             named = [sentence(site, self.evidence, self.reached) for site in keeping[:NAMED_MAX]]
             more = len(keeping) - len(named)
             rest = [f"And {counted(more, 'more site')}."] if more > 0 else []
-            is_told = any(site.is_lost for site in keeping)
-            lost = "" if is_told and self.has_lost else self._lost() if self.has_lost else self._perhaps()
-            return " ".join([*named, *rest, lost]).strip()
+            return " ".join([*named, *rest, self._lost(keeping)]).strip()
         after = f"Next: {self.next_command}" if self.next_command else ""
-        return " ".join(filter(None, [*self._other(), self._lost(), after])) or "Nothing can be said."
+        lost = self._lost([]) or ("" if self.reached is None else "Nothing is definitely lost.")
+        return " ".join(filter(None, [*self._other(), lost, after])) or "Nothing can be said."
 
     def _other(self) -> Iterator[str]:
         """Names the sites that may leak, or says that none does."""
@@ -99,13 +93,15 @@ class Conclusion(Whose):
         option = f" --cost {cost}" if cost != COST_PERCENT else ""
         return f"hakmem leaks {self.pid} --for {minutes}m{option}"
 
-    def _lost(self) -> str:
-        """Sums up the unreachable blocks of all sites."""
+    def _lost(self, told: list[Site]) -> str:
+        """Sums up the unreachable blocks of all sites, unless one of `told` has lost its own."""
         if self.reached is None:
             return ""
         lost = self.reached.definite
         if not lost.blocks:
-            return self._perhaps() or "Nothing is definitely lost."
+            return self._perhaps()
+        if any(site.is_lost for site in told):
+            return ""
         text = (
             f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are definitely lost{self._worst()}."
         )
