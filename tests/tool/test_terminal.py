@@ -74,7 +74,7 @@ def test_back_to_the_choice_and_on(
     assert str(busy.pid) in pids, screen
     step = pids.index(str(small.pid)) - pids.index(str(busy.pid))
     shown.press(*["Down" if step > 0 else "Up"] * abs(step), "Enter")
-    wait_until(lambda: shown.screen().startswith(f" {small.pid} sh"), "the other process is not shown")
+    shown.wait_for(heading=f"{small.pid} sh")
     shown.quit()
 
 
