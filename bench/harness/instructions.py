@@ -43,7 +43,7 @@ VALGRIND = ("valgrind", "--tool=callgrind", "--trace-children=yes", "-q")
 
 @dataclass
 class Profile:
-    """The own instructions of each function, by file and name, and how often each was called."""
+    """Each function's own instructions, by file and name, and how often each was called."""
 
     own: Counter[tuple[str, str]]
     calls: Counter[tuple[str, str]]

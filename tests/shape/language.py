@@ -65,6 +65,7 @@ PATTERNS = [
         "not found, unavailable",
     ),
     Pattern("what helps", r"(?i)\bwhat helps\b", "to fix"),
+    Pattern("the own", r"\b(the own \w|go(es)? home|for no longer)", "the owning, to its slab, drop"),
     Pattern("in all", r"\bin all\b(?=[.,;:)])", "in total"),
     # Words.
     Pattern("call of the system", r"(?i)\bcalls? of the (operating )?system\b", "system call"),
@@ -75,9 +76,7 @@ PATTERNS = [
     Pattern("begin", r"\b(the|its|their|a|\w+'s) begin\b", "start"),
     Pattern("look into", r"(?i)\blook(ed|s)? into\b", "read, examine"),
     # The glossary of docs/ARCHITECTURE.md: names that it has replaced.
-    Pattern("nursery", r"(?i)\bnurser(y|ies)\b", "starter heap"),
-    Pattern("thrift", r"(?i)\bthrift\b", "purge credit"),
-    Pattern("gate", r"(?i)\bmust-reuse gate\b", "supply ladder"),
+    Pattern("nursery", r"(?i)\b(nurser|thrift|must-reuse gate)", "starter heap, purge credit, supply ladder"),
     # Numbers of the mission's targets mean nothing in the code; MISSION.md maps them to files.
     Pattern(
         "target",

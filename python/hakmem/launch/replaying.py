@@ -1,5 +1,5 @@
 """Replaying a plan on several mallocs, in rounds: each round has each of them once, so that a machine that
-becomes slower does so for all.  Every other round has them in reverse order."""
+slows down does so for all. Every other round has them in reverse order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Round:
     idle_bytes: float  # after idling at the end
     faults: float
     curve: list[float]  # RSS at each window's end
-    late_ns: int = 0  # after the recorded times, in the mean
+    late_ns: int = 0  # after the recorded times, on average
     latest_ns: int = 0
     refills: int = 0  # of hakmem
     remote_freed_blocks: int = 0
@@ -97,7 +97,7 @@ class Replayer:
 
     @property
     def seconds(self) -> float:
-        """How long a replay takes, nearly."""
+        """About how long a replay takes."""
         return self.how.idle_s + (self.plan.seconds if self._mode == IN_TIME else self.plan.events / 1e7)
 
     def raw(self, one: Contender, mode: int) -> _Raw:
@@ -156,7 +156,7 @@ def compare(
     progress: Callable[[float, str], None],
     unusable: Callable[[str], None],
 ) -> list[Result]:
-    """A contender that fails is out, and the others go on."""
+    """A contender that fails is dropped, and the others continue."""
     results = [Result(one) for one in contenders]
     failed: set[str] = set()
     for turn in range(rounds):
@@ -211,8 +211,8 @@ def fidelity(trace: Trace, plan: Plan, result: Result) -> Fidelity | None:
 
 
 def fit_written(trace: Trace, replays: Replayer, hakmem: Contender) -> None:
-    """How much of its blocks a program writes is not in the trace: the replay takes that with which hakmem's
-    peak comes closest to what was recorded, if that halves the error of whole blocks.  Less than
+    """How much of its blocks a program writes is not in the trace: the replay uses the amount with which
+    hakmem's peak is closest to the recorded one, if that halves the error of whole blocks.  Less than
     USUAL_BYTES only if whole blocks are far more."""
     found: list[tuple[float, int]] = []
     asked, least = replays.how, 0
