@@ -102,7 +102,7 @@ def test_compared(traced: Path, tool: Tool) -> None:
     assert abs(told["error"]["remote_frees"]) < 0.1
     shown = tool("replay", traced, *options)
     assert "×" in shown.stdout
-    assert all(part in shown.stdout for part in ("remote frees ", "(goal: 5 %)\n", " late in the mean"))
+    assert all(part in shown.stdout for part in ("remote frees ", "(goal: 5 %)\n", " late on average"))
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
         wait_until(lambda: part.exists() and part.stat().st_size >= 200_000, "it does not begin")
         tool.send_signal(9 if is_killed else 0)
         _, said = tool.communicate(timeout=60)
-    assert ("it is whole up to here" in said) != is_killed
+    assert ("it is complete up to here" in said) != is_killed
     assert read(part).extent.events > 10_000
     assert busy.poll() is None
 

@@ -69,7 +69,7 @@ class Site:
 
     @property
     def is_never_freed(self) -> bool:
-        """Nothing that was older than some age; and enough is."""
+        """Nothing older than some age has been freed, and enough blocks are older."""
         return self.survival.older >= SAMPLES_MIN
 
     @property
@@ -86,7 +86,7 @@ class Site:
 
     @property
     def keeps(self) -> bool:
-        """It goes on growing, and what it has kept for some time it keeps."""
+        """It keeps growing, and frees nothing that it has kept for some time."""
         return self.is_growing and self.growth.is_steady and self.is_never_freed
 
     def to_json(self, grown: Grown) -> dict[str, Any]:

@@ -35,7 +35,7 @@ EVENT_SHIFT = 16
 
 @contextmanager
 def frozen(process: Process) -> Iterator[list[Thread]]:
-    """The process stands still inside."""
+    """Within it the process is stopped."""
     stopped: dict[int, int] = {}
     with stoppable():
         try:
@@ -48,7 +48,7 @@ def frozen(process: Process) -> Iterator[list[Thread]]:
 
 
 def _stop_all(process: Process, stopped: dict[int, int]) -> None:
-    """Until no thread is found that does not stand still."""
+    """Stops threads until no running one is found."""
     for _ in range(ROUNDS_MAX):
         fresh = [
             number for number in process.thread_ids() if number not in stopped and process.is_living(number)
@@ -87,7 +87,7 @@ def _why_not(process: Process) -> HakmemError:
 
 
 def _wait(process: Process, thread_id: int) -> int:
-    """Until it stands still; the signal that it was about to get, or 0."""
+    """Waits until it has stopped; returns the signal that it was about to get, or 0."""
     until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
         found, status = os.waitpid(thread_id, os.WNOHANG | WALL)

@@ -60,7 +60,7 @@ class Watch:
 
 
 def watch(target: Target, how: Watch, progress: Progress = lambda _: None) -> Watched:
-    """Waits if it has to; what cannot be known is a note, not an error."""
+    """Waits if it has to; a figure that cannot be known is a note, not an error."""
     if not is_known(target.schema):
         return Watched(notes=[f"{UNKNOWN}: hakmem {target.schema.version} has no heap profiles"])
     if target.process is None or not how.may_switch or (how.for_s is None and is_on(target)):

@@ -1,4 +1,4 @@
-"""Blocks that the program cannot reach any more: `hakmem leaks`.
+"""Unreachable blocks: `hakmem leaks`.
 
     scan, wait, scan …    of a running process, until one scan suspects all blocks that those before it did:
                           unreachable and unchanged in each of them
@@ -138,7 +138,7 @@ class Verdict:
 
 
 def look(target: Target, options: Options) -> Verdict:
-    """One scan of what stands still; else scans until one agrees with all before it."""
+    """One scan of a frozen process or a core; else scans until one agrees with all before it."""
     process = target.process
     if process is None:
         return judged([Scanning(target, None, True, options.progress).run])
@@ -219,8 +219,8 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
 
 
 def stayed_samples(target: Target, options: Options) -> Flags:
-    """Which samples have not been freed since they were read.  Those that have were reached by the program;
-    the next block at that address, with the same content, would seem to be lost in its place."""
+    """Which samples have not been freed since they were read.  Those that have were reachable; the next
+    block at that address, with the same content, would seem lost in its place."""
     if target.process is None or not options.births_ns:
         return np.ones(len(options.samples), bool)
     live = live_births(target)

@@ -100,8 +100,7 @@ class Marking:
             self._held_max = max(EDGES_AT_ONCE, len(self._edges.sources))
 
     def settle(self) -> None:
-        """Follows the edges as far as they go; keeps those whose source is not marked, and whose target is
-        neither.
+        """Follows the edges as far as they go; keeps those with neither source nor target marked.
 
         A target that a worker marked on the way has to be followed too: it is the source of edges."""
         columns = [self._edges, *self._parts]
@@ -180,7 +179,7 @@ def walk(graph: Graph, wave: Integers, labels: Records) -> None:
 
 
 def _one_by_one(graph: Graph, wave: Integers, labels: Records) -> Integers:
-    """Until nothing is left, or many are at hand."""
+    """Follows blocks until none is left, or WIDE are waiting."""
     known, row_of = labels.data, graph.row_of.data
     starts, ends, targets = (column.data for column in (graph.starts, graph.ends, graph.targets))
     stack = wave.tolist()

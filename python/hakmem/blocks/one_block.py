@@ -159,7 +159,7 @@ def is_moving(target: Target) -> bool:
 
 
 def _path(target: Target, block_map: BlockMap, files: Files, found: OneBlock) -> tuple[list[Referrer], int]:
-    """And how many scans it took: words of a program that runs may move from where none has been read yet."""
+    """The path, and the number of scans: a running program may move words into memory already read."""
     assert found.start is not None
     scans, until_s = 1, time.monotonic() + PATIENCE_S
     while True:

@@ -180,7 +180,7 @@ def _path(finder: Finder, block_map: BlockMap, block: int, python: PythonReferen
 def _references(
     steps: list[tuple[Referrer, int]], block_map: BlockMap, python: PythonReferences
 ) -> list[tuple[Referrer, int]]:
-    """Those that are; variables of modules first."""
+    """The referrers that are references; variables of modules first."""
     found = []
     for one, target in steps:
         start = int(block_map.starts_of(np.array([target]))[0])

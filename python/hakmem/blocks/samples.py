@@ -1,4 +1,4 @@
-"""Which blocks the samples of a heap profile are, and where a sampled block was asked for."""
+"""Which blocks the samples of a heap profile are, and where a sampled block was allocated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MS_PER_S = 1000
 
 @dataclass(frozen=True)
 class Asked:
-    """How a block was asked for; known if it is a sample."""
+    """How a block was allocated; known if it is a sample."""
 
     call_site: list[str] = field(repr=False)  # the program's functions, innermost first
     requested_bytes: int
@@ -54,7 +54,7 @@ def sources_of(
 
 
 def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path] = ()) -> Asked | None:
-    """How a live block was asked for; None if no profile has sampled it."""
+    """How a live block was allocated; None if no profile has sampled it."""
     target = block_map.reading.target
     if not is_known(target.schema) or block_map.states[block] != State.LIVE:
         return None

@@ -72,7 +72,7 @@ def command(
 
 
 def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
-    """None if there was none, or the dump holds too little of it, which is said."""
+    """None if there was none, or, with a message, if the dump holds too little of it."""
     from hakmem.blocks.guards import last_report
 
     try:

@@ -24,8 +24,8 @@ def command(
 
     Profiles are samples, so most sites differ a little by chance. A site is shown if it changed by more than
     three standard errors; its interval contains the true change in 95 of 100 comparisons. Sites are matched
-    by functions and lines; in files that were built again, by functions. So the profiles may come from two
-    runs, or two versions, of a program.
+    by functions and lines; in rebuilt files, by functions. So the profiles may come from two runs, or two
+    versions, of a program.
 
     Both files may be .pb.gz or .json of `hakmem profile`, or heap profiles of other tools in pprof's format.
 

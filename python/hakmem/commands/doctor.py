@@ -1,4 +1,4 @@
-"""hakmem doctor: finds what hinders hakmem."""
+"""hakmem doctor: finds obstacles to hakmem."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def command(
         nargs=-1, type=click.UNPROCESSED, metavar="[PID | -- PROGRAM [ARGUMENT]…]"
     ),
 ) -> None:
-    """Check what may hinder hakmem: settings of the kernel, the container and this session.
+    """Check for obstacles to hakmem: settings of the kernel, the container and this session.
 
-    With PID, check that process instead: whether it uses hakmem, what hinders hakmem there, its limits and
-    options. With PROGRAM, also check whether hakmem can be preloaded into it, and which of its memory hakmem
-    would not serve. The program is not run; its dynamic loader lists its libraries, as with ldd.
+    With PID, check that process instead: whether it uses hakmem, obstacles, its limits and options. With
+    PROGRAM, also check whether hakmem can be preloaded into it, and which of its memory hakmem would not
+    serve. The program is not run; its dynamic loader lists its libraries, as with ldd.
 
     The exit status is 1 if there is a problem.
 

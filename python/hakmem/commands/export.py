@@ -68,7 +68,7 @@ class Asked:
     every_s: float | None = option(
         "--every",
         type=duration(0.1),
-        help="With --textfile or --otlp: again and again at this interval, until Ctrl-C.",
+        help="With --textfile or --otlp: repeat at this interval, until Ctrl-C.",
     )
     by: By = option(
         "--by",
@@ -178,7 +178,7 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
 
 
 def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
-    """A collector that is away for a while is reported once, and tried again."""
+    """Reports a collector that does not answer once, and tries it again."""
     from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender
 
     ignore_broken_pipes()

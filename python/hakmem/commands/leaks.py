@@ -70,16 +70,16 @@ class Asked:
 @click.command("leaks")
 @options_as(Asked)
 def command(asked: Asked) -> None:
-    """Find out what a process (PID) leaks, or did when it died (CORE): which call sites keep growing, how
-    long their blocks live, and which live blocks no pointer leads to any more.
+    """Find the leaks of a process (PID), or of one that died (CORE): which call sites keep growing, how long
+    their blocks live, and which live blocks are unreachable.
 
-    Allocations are sampled, as by `hakmem profile`, until it is known whose growth it is, or for 60 s: a site
-    is named if it grew by more than chance and frees nothing that is older than some age. Then all memory of
-    the program is read for words that may be pointers. A running process is scanned until a scan agrees with
-    all before it, six times at most: a block unreachable and unchanged in each of them is lost, or perhaps
-    lost if none agrees. --freeze stops it for one scan instead, as a debugger does, and lets it go on
-    whatever happens to the tool; a few system calls, such as epoll_wait, then return EINTR to the program.
-    Ctrl-C ends the sampling early.
+    Allocations are sampled, as by `hakmem profile`, until the growing sites are known, for 60 s at most: a
+    site is named if it grew by more than chance and frees nothing that is older than some age. Then all
+    memory of the program is read for words that may be pointers. A running process is scanned until a scan
+    agrees with all before it, six times at most: a block unreachable and unchanged in each of them is lost,
+    or perhaps lost if none agrees. --freeze stops it for one scan instead, as a debugger does; it continues
+    even if the tool dies. A few system calls, such as epoll_wait, then return EINTR to the program. Ctrl-C
+    ends the sampling early.
 
     \b
     Examples:

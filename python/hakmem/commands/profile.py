@@ -101,7 +101,7 @@ def command(asked: Asked) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
 
     Sampling is switched on from outside: bytes are written into hakmem's own control record, with the same
-    rights as reading. The process is not stopped, and runs no code that it did not have. Sampling ends with
+    rights as reading. The process is not stopped, and no code is injected. Sampling ends with
     the command, and by itself if the command is killed. It takes at most 5 % of the process's processor time
     (--cost), or 0.5 % with --on. Each figure comes with the interval that contains the true one in 95 of 100
     profiles; what was allocated before is a row of its own.
@@ -223,7 +223,7 @@ def turn(target: Target, settings: Settings | None) -> str:
         switch.on(settings)
         end = f"for {duration_text(settings.lease_s)}" if settings.lease_s else "until --off"
         if switch.is_stopped:
-            return f"process {target.pid} is stopped: sampling is on from when it goes on, {end}"
+            return f"process {target.pid} is stopped: sampling starts when it continues, {end}"
         followed = switch.wait_followed()
         return (
             f"process {target.pid}: sampling is on {end}, in {followed.following} of {followed.heaps} threads"

@@ -76,7 +76,7 @@ def command(
 ) -> None:
     """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
 
-    PSS is RSS with each shared page divided among the processes that map it, so sums of it are true.
+    PSS is RSS with each shared page divided among the processes that map it, so it can be summed.
 
     For those on hakmem the closest memory limit (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's) and the
     number of refused requests are shown.

@@ -1,4 +1,4 @@
-"""hakmem replay: a trace, done again on several mallocs."""
+"""hakmem replay: a trace, replayed on several mallocs."""
 
 from __future__ import annotations
 

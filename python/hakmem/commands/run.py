@@ -141,8 +141,8 @@ def command(asked: Asked) -> None:
     The report of --stats or --json is written by exit handlers: not if the program ends by _exit or a signal,
     or executes a program without hakmem.
 
-    With --profile the tool stays as the program's parent, sends signals on, and ends as the program did. Its
-    last state is read however it ends; only what the OOM killer ends is lost, up to the last reading. See
+    With --profile the tool stays as the program's parent, forwards signals, and ends as the program did. The
+    program's last state is read however it ends; after the OOM killer only the last reading is left. See
     docs/PROFILING.md.
 
     \b

@@ -35,10 +35,10 @@ def command(
     implied.
 
     Table 6 shows which call sites hold the memory, if a heap profile is on. There o switches one on, without
-    stopping the process, and off again; it is also switched off when you leave top. z counts growth from now.
+    stopping the process, and off again, as does leaving top. z counts growth from now.
 
-    Table 7 is there if the program has made heaps, or named those of its threads (hak_heap_new,
-    hak_heap_set_name): the bytes that each holds, its limit, and how many blocks a second it gives out.
+    Table 7 appears if the program has made heaps, or named those of its threads (hak_heap_new,
+    hak_heap_set_name): the bytes that each holds, its limit, and its allocations per second.
 
     \b
     Examples:

@@ -134,7 +134,7 @@ def anonymize(
     path: Path = argument(type=INPUT),
     output: Path | None = option("--output", "-o", type=Path, help="The file; default NAME.anonymous.hkt."),
 ) -> None:
-    """Write a trace that one may send: sizes, threads by number, and times since the beginning.
+    """Write a trace to share: sizes, threads by number, and times since the beginning.
 
     It has no command line, process number, date or address.
     """

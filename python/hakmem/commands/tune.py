@@ -22,7 +22,7 @@ def command(
         "--for",
         type=click.Choice(["rss", "time", "both"]),
         default="both",
-        help="The figure that is to fall.",
+        help="The figure to reduce.",
     ),
     rounds: int = option(
         "--rounds", type=click.IntRange(ROUNDS_MIN), default=ROUNDS_MIN, help="Replays with each setting."
@@ -33,7 +33,7 @@ def command(
     """Replay a trace with each of hakmem's options that change memory or time, and compare them.
 
     The table has the change of each figure against the defaults: the median, and the range of the rounds.
-    Its last row is the defaults against themselves, which is how far figures are apart by chance.
+    Its last row compares the defaults with themselves: changes as small as these are chance.
 
     \b
     Examples:

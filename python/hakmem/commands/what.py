@@ -70,7 +70,7 @@ def command(asked: Asked) -> None:
     intervals.
 
     With an address: its block, its owner, what it contains, what points at it, and, if a profile has sampled
-    it, where it was asked for.
+    it, where it was allocated.
 
     The process is not stopped. Contents are not shown unless --examples is given.
 

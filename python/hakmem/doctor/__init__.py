@@ -1,1 +1,1 @@
-"""Checks of a machine, a process or a program for what hinders hakmem."""
+"""Checks of a machine, a process or a program for obstacles to hakmem."""

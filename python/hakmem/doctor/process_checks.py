@@ -1,4 +1,4 @@
-"""Checks of `hakmem doctor PID`: does the process use hakmem, and what hinders hakmem there?"""
+"""Checks of `hakmem doctor PID`: does the process use hakmem, and which obstacles are there?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A program as the tool's child that looks, to its user, as if it had been started without the tool.
 
 Same terminal and process group: Ctrl-C and Ctrl-Z reach it directly.  Signals that a user sends to the tool
-are sent on.  The tool ends as the program did: with its status, or by the same signal."""
+are forwarded.  The tool ends as the program did: with its status, or by the same signal."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """Its status can be had; it is not taken yet, so that the PID stays its own."""
+        """Whether it has ended; it is not reaped, so that its PID is not reused."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def forward(self) -> None:
-        """The signals that have come to the tool."""
+        """Forwards the signals that have come to the tool."""
         while (got := signal.sigtimedwait(FORWARDED, 0)) is not None:
             if got.si_code < SI_KERNEL:
                 with suppress(ProcessLookupError):
                     os.kill(self.pid, got.si_signo)
 
     def wait(self) -> None:
-        """Until it ends."""
+        """Waits until it ends."""
         while self.status is None:
             self.forward()
             if self.has_ended:

@@ -53,7 +53,7 @@ def find_replayer() -> Path:
 
 
 def contender(word: str, replayer: Path) -> Contender:
-    """Unusable if it is not here, or cannot be preloaded into the program."""
+    """Raises Unusable if it is missing, or cannot be preloaded into the program."""
     if word in C_LIBRARY:
         return Contender(word)
     library = find_library() if word == HAKMEM else _library_of(word)
@@ -95,7 +95,7 @@ def _folders() -> list[Path]:
 
 
 def output_of(program: Path, one: Contender, *words: str | Path) -> str:
-    """Unusable if the contender was not preloaded, or the program did not end well."""
+    """Raises Unusable if the contender was not preloaded, or the program failed."""
     command = [str(word) for word in (program, *words)]
     step = subprocess.run(
         command, env=one.environment, capture_output=True, text=True, errors="replace", check=False

@@ -34,7 +34,7 @@ class Keeper:
 
     @property
     def is_alive(self) -> bool:
-        """The OOM killer ends it with the program, and so does SIGKILL to everybody."""
+        """The OOM killer ends it with the program, and so does SIGKILL to all processes."""
         try:
             return bool(self.connection.recv(1, socket.MSG_PEEK))
         except BlockingIOError:

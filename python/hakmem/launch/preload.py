@@ -177,8 +177,8 @@ def _sanitizer(program: Path, file: ElfFile, libraries: list[Path]) -> Trap | No
         if file.symbol(f"__{name}_init") is not None or any(runtime.match(path.name) for path in libraries):
             return Trap(
                 "sanitizer",
-                f"{program} is built with {title}, whose own malloc knows each block; with another malloc it "
-                "ends at its start, or checks nothing",
+                f"{program} is built with {title}, which needs its own malloc; with another it "
+                "fails at the start, or checks nothing",
                 "start it as it is; or build it without that sanitizer, and run it with hakmem run --harden",
             )
     return None

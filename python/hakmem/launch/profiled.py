@@ -163,7 +163,7 @@ class Program:
             self.latest.profile.header.comments.append(f"read {age_s:.1f} s before the program's end")
 
     def release(self) -> None:
-        """Its memory goes."""
+        """Releases its memory."""
         self._close_switch()
         if self.keeper is not None:
             self.keeper.release()

@@ -167,7 +167,7 @@ class Profiling:
     # ---- their ends ------------------------------------------------------------------------------------
 
     def _finish(self, program: Program, how: str) -> None:
-        """Reads it for the last time; its memory goes."""
+        """Reads it for the last time, and releases its memory."""
         self.programs.pop(program.pid, None)
         self._unserved_s = time.monotonic()
         program.finish(how)

@@ -1,4 +1,5 @@
-"""Folders of `hakmem run` for what must have a path, such as sockets.  Private, and gone with their owner.
+"""Folders of `hakmem run` for files that must have a path, such as sockets.  Private, and gone with their
+owner.
 
     hakmem-run-XXXXXXXX/owner        locked by the process that made it
 

@@ -36,7 +36,7 @@ DEFAULTS, AGAIN = "the defaults", "the defaults again"
 
 
 class Goal(StrEnum):
-    """The figure that is to fall."""
+    """The figure to reduce."""
 
     RSS = "rss"
     TIME = "time"
@@ -84,13 +84,13 @@ class Outcome:
 
     @property
     def chance(self) -> float:
-        """How far a figure of the defaults was from itself."""
+        """The largest difference between two replays with the defaults."""
         return float(np.abs(self.again.ratios.wanted(self.goal) - 1).max())
 
     @property
     def best(self) -> Tried | None:
-        """The setting that cuts the figure: by GAIN_MIN in the median, and in each round by more than chance
-        does.  Other figures do not count: they stand beside it."""
+        """The setting that cuts the figure: by GAIN_MIN in the median, and in each round by more than
+        chance.  Other figures do not count: they stand beside it."""
         first = next(iter(self.tried), None)
         if first is None or first.change(self.goal) > -GAIN_MIN:
             return None

@@ -84,7 +84,7 @@ def difference(
     before: Profile, after: Profile, depth: int = DEPTH, *, with_internals: bool = False
 ) -> Difference:
     """Compares two profiles of the same mode.  Sites are matched by the names of their frames, and by their
-    lines except in files that were built again: there a line is another place."""
+    lines except in rebuilt files, whose lines have moved."""
     is_one = are_of_one_profile(before, after)
     if is_one:  # one process: an address has one name
         before, after = (replace(one, names=before.names | after.names) for one in (before, after))

@@ -1,4 +1,4 @@
-"""The arithmetic of sampled bytes; nothing else in the tool knows a formula of it.
+"""The arithmetic of sampled bytes; all its formulas are in this file.
 
 The sampler takes a block of S bytes with the probability p = 1 - e^(-S/R): bytes are drawn as a Poisson
 process with one draw in R bytes on average.  Each sample stands for 1/p blocks and S/p bytes (Horvitz and

@@ -84,7 +84,7 @@ class Growth:
 
     @property
     def is_certain(self) -> bool:
-        """It is not blocks from before that are replaced."""
+        """The growth does not come from replaced older blocks."""
         if self.certain is None:
             return False
         low = self.certain.value - Z_95 * self.certain.error
@@ -92,7 +92,7 @@ class Growth:
 
     @property
     def is_steady(self) -> bool:
-        """Both halves of the time brought some: it is not something that was loaded once."""
+        """It grew in both halves of the time: nothing was just loaded once."""
         return min(self.halves) >= STEADY_SHARE * max(self.halves) > 0
 
 

@@ -1,4 +1,4 @@
-"""Stacks as frames with names; what has none is its file and the offset in it."""
+"""Stacks as frames with names; a frame without one is its file and the offset in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live samples that are alike, taken as one, where a profile is read again and again.
+"""Live samples that are alike, taken as one, where a profile is read repeatedly.
 
 The sums are the same, the variances to 1 %.  100,000 samples of 1,000 sites within 50 ms."""
 

@@ -33,7 +33,7 @@ Names = dict[int, tuple[Frame, ...]]
 
 
 def ignore(_text: str) -> None:
-    """For those that want no warnings."""
+    """For callers that want no warnings."""
 
 
 @dataclass(frozen=True)

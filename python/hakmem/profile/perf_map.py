@@ -15,7 +15,8 @@ PerfMap = ByAddress[Mapping]  # with the function's name in place of a path
 
 
 def parsed(text: str) -> PerfMap:
-    """The functions of one file.  Code is moved and replaced: of two at an address the later line counts."""
+    """The functions of one file.  Code is moved and replaced: if two lines have one address, the later one
+    counts."""
     found: dict[int, Mapping] = {}
     for line in text.splitlines():
         with suppress(ValueError):

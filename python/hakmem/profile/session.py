@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass
 class Gathered:
-    """A profile, and why there is no more of it."""
+    """A profile, and the reason why it ended."""
 
     profile: Profile
     ended: str  # "duration reached", "interrupted", "the process ended" …
@@ -95,7 +95,7 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
 def last_profile(target: Target, mode: Mode) -> Gathered:
     """The profile of a core, or one that was left on: blocks live when it began are not known."""
     if mode is Mode.PEAK:
-        raise HakmemError("the peak is only known of a profile that this command makes itself: use --for")
+        raise HakmemError("the peak is known only for a profile that this command starts: use --for")
     profile = read_profile(target, mode)
     if not profile.shown:
         what = "the core dump" if target.process is None else f"process {target.pid}"
@@ -181,7 +181,7 @@ class Spent:
         )
 
     def notes(self, settings: Settings) -> list[str]:
-        """Why there are fewer samples a second than were asked for."""
+        """Why there are fewer samples a second than requested."""
         wanted, rate = settings.samples_per_second, self.samples / self.seconds
         if not wanted or rate >= wanted * NEAR:
             return []

@@ -61,7 +61,7 @@ class Survival:
 
     @property
     def older(self) -> int:
-        """The living samples that are far older than any that was freed.
+        """The live samples that are far older than any that was freed.
 
         Twice as old: a collector that comes by every few seconds has freed nothing older either until it
         comes again."""

@@ -1,4 +1,4 @@
-"""The profile of a process that runs, read again and again: for views that follow it.
+"""The profile of a running process, read repeatedly: for views that follow it.
 
     with SiteWatch(target) as watch:
         watch.switch_on()              unless it is on; off again at the end

@@ -262,7 +262,7 @@ class Process:
         return self._text(Path("/proc", str(number), "stat")).rpartition(")")[2].split()
 
     def _living_thread(self) -> int | None:
-        """The number of the oldest thread that goes on, where the main one has ended."""
+        """The number of the oldest thread that still runs, where the main one has ended."""
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{self.pid}/task"):
                 if self.is_living(int(thread)):

@@ -111,7 +111,7 @@ class Switch(AbstractContextManager["Switch"]):
         self._set("lease_ms", end_ms)
 
     def renew(self, lease_s: float) -> None:
-        """The lease ends `lease_s` from now; 0: never.  Threads that saw it end are asked to go on."""
+        """The lease ends `lease_s` from now; 0: never. Threads that saw it end are asked to continue."""
         now_ms, end_ms = monotonic_ms(self._process.memory_id), int(self._record()["lease_ms"])
         self._lease(lease_s)
         self.tell_python()  # an interpreter may have been loaded since
@@ -137,7 +137,7 @@ class Switch(AbstractContextManager["Switch"]):
         return int(self._record()["trace_lease_ms"]) > monotonic_ms(self._process.memory_id)
 
     def trace(self, lease_s: float) -> None:
-        """All allocations and frees are recorded for so long from now; 0: no longer.  Threads follow at their
+        """Records all allocations and frees for this time from now; 0 ends that.  Threads follow at their
         next calls; one that records already sees a new lease by itself."""
         self.check_permitted()
         now_ms, before_ms = monotonic_ms(self._process.memory_id), int(self._record()["trace_lease_ms"])
@@ -155,7 +155,7 @@ class Switch(AbstractContextManager["Switch"]):
         self._write(value.to_bytes(8, sys.byteorder), address)
 
     def purge(self) -> int:
-        """Asks the process to give back what is free; returns the request's number for `purges_done`."""
+        """Asks the process to give free memory back; returns the request's number for `purges_done`."""
         number = (int(self._record()["purge_request"]) + 1) & 0xFF or 1
         self._set("purge_request", number)
         self._announce()
@@ -193,8 +193,9 @@ class Switch(AbstractContextManager["Switch"]):
         return heap_column(self.target.memory, self.target.schema, heaps, *path)
 
     def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:
-        """Until all running threads have, or for so long: a thread that does not allocate follows later.
-        Those that have not are poked again: they may have been in the middle of another call of theirs."""
+        """Waits until all running threads have, for this time at most: a thread that does not allocate
+        follows later. Those that have not are poked again: they may have been in the middle of another call
+        of theirs."""
 
         def is_all() -> bool:
             if self.followed().is_all:

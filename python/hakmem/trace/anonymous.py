@@ -1,4 +1,4 @@
-"""A trace that tells nothing of its program, machine and time: a file that one may send."""
+"""A trace to share: without its program, machine and time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The file of a trace: lines of JSON, and after some of them compressed columns (docs/TRACES.md).
 
-However the writer ended, the file is complete up to its last whole block."""
+However the writer ended, the file is readable up to its last complete block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = {
 class Writer:
     """Appends blocks; each is on its way to the disk when its call returns."""
 
-    def __init__(self, path: Path, head: dict[str, Any], kept: str = "it is whole up to here") -> None:
+    def __init__(self, path: Path, head: dict[str, Any], kept: str = "it is complete up to here") -> None:
         self.path, self._kept, self._is_empty = path, kept, True  # kept: where events are if the disk is full
         self.bytes = 0
         self._begun = self._time_ns = 0  # blocks, and the last event's time
@@ -177,7 +177,7 @@ def write(path: Path, trace: Trace, kept: str = "it was not made") -> int:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
-    """Each line with the bytes after it, up to the first that is not whole."""
+    """Each line with the bytes after it, up to the first incomplete one."""
     while line := file.readline(LINE_BYTES_MAX):
         try:
             what = json.loads(line)

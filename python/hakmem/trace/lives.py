@@ -134,7 +134,7 @@ class Follower:
         self.exchanged = self.unseen_frees = self.unknown_frees = 0
 
     def follow(self, events: Events, is_last: bool = False) -> Lives:
-        """The events that are settled: those of the last NEAR_NS come with the next ones."""
+        """The events whose order is settled: those of the last NEAR_NS come with the next ones."""
         events = Events.joined([self._held, events])
         if not len(events):
             return Lives(events, np.empty(0, np.int64))

@@ -77,7 +77,7 @@ def head_of(target: Target) -> dict[str, Any]:
 
 @contextmanager
 def _urgent() -> Iterator[None]:
-    """This thread runs before others, where it may: on a busy machine rings are full before its turn."""
+    """Raises this thread's priority where it may: on a busy machine rings fill up before its turn."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, min(before, URGENT))
@@ -126,7 +126,7 @@ class Session:
 
     @_urgent()
     def run(self, is_over: Callable[[], bool], progress: Progress) -> None:
-        """Empties the rings until it is over, and once more."""
+        """Empties the rings until the recording is over, and once more."""
         for turn in itertools.count():
             now_s = time.monotonic()
             self.seconds = now_s - self._began_s
@@ -196,7 +196,7 @@ def record(
     bar: Bar = no_bar,
     max_bytes: int = MAX_BYTES,
 ) -> dict[str, Any]:
-    """Records all events of a process for so long, or until Ctrl-C or its end, into the file.  Returns its
+    """Records all events of a process for this time, or until Ctrl-C or its end, into the file.  Returns its
     last line, with the number of events."""
     end_s = time.monotonic() + for_s
     with Switch(target) as switch:

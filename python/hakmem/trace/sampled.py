@@ -152,7 +152,7 @@ class _Session:
 def record_sampled(
     target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None, period_bytes: int = 0
 ) -> dict[str, Any]:
-    """Records for so long, or until Ctrl-C or the process's end.  Returns the file's last line.
+    """Records for this time, or until Ctrl-C or the process's end.  Returns the file's last line.
     `period_bytes`: R; 0: as a profile adapts it."""
     assert target.process is not None
     log = Log(target)

@@ -79,8 +79,8 @@ class Events:
 
 @dataclass(frozen=True)
 class Clock:
-    """The time in nanoseconds at some ticks, and the length of a tick: all processors have one clock, which
-    goes straight."""
+    """The time in nanoseconds at some ticks, and the length of a tick: all processors share one clock of
+    constant rate."""
 
     ticks: int = 0
     ns: int = 0

@@ -29,7 +29,7 @@ INTERIOR = (
 
 
 def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
-    """The verdict; what it rests on: the sites, and what nothing reaches."""
+    """The verdict and its evidence: the sites, and unreachable blocks."""
     what = "core of" if found.is_core else "process"
     command = escape(one_line(found.command, COMMAND_SHOWN))
     whole = found.reached.live if found.reached else None
@@ -164,7 +164,7 @@ def sum_rows(found: Leaks) -> list[list[str]]:
 
 
 def groups_text(one: Sum) -> str:
-    """How they hang together."""
+    """Their groups."""
     if not one.blocks:
         return "nothing"
     return f"{counted(one.groups, 'block')} that nothing points to, and the blocks that only these lead to"

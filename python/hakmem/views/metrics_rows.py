@@ -1,4 +1,4 @@
-"""Rows: whose figures are one set of series.
+"""Rows: the processes whose figures are one set of series.
 
     --by process    {pid,command}                   each process is a row
     --by command    {command}                       all processes of a name

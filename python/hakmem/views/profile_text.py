@@ -30,7 +30,7 @@ MANY = 400  # samples of one R are enough for ± 10 %
 SLACK_MS = 100  # between the profile's beginning by the process and by the tool
 TITLES = {
     Mode.LIVE: "Live blocks by site",
-    Mode.NEW: "Live blocks that came since the profile began, by site",
+    Mode.NEW: "Live blocks allocated since the profile began, by site",
     Mode.ALLOCATED: "Allocated since the profile began, by site",
     Mode.PEAK: "Live blocks at the peak, by site",
     Mode.AGE: "Live blocks by site and age",
@@ -269,7 +269,7 @@ def unseen_growth(before: Header, after: Header) -> str:
     else:
         do = f"hakmem profile {after.pid}"
         how = f"leave a profile on between the two: {do} --on, then {do} -o FILE twice, and {do} --off"
-    return f"Most of the growth came while nothing was sampled, so its sites are unknown; to know them {how}."
+    return f"Most of the growth came while nothing was sampled: its sites are unknown. To find them, {how}."
 
 
 def change_row(change: Change) -> list[str | Text]:

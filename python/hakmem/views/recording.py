@@ -170,7 +170,7 @@ class Reader:
 
 
 def parsed(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """None for anything but JSON; NaN, which Python accepts as a number, is refused."""
+    """None for anything but JSON; refuses NaN, which Python accepts as a number."""
     try:
         return json.loads(text, parse_constant=not_a_number)
     except (ValueError, RecursionError):

@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 
 def fidelity_text(found: Fidelity | None, hakmem: Result) -> str:
     late, latest = (time_text(hakmem.median(name)) for name in ("late_ns", "latest_ns"))
-    lateness = f"the replay was {late} late in the mean, {latest} at most"
+    lateness = f"the replay was {late} late on average, {latest} at most"
     if found is None:
         return f"{NO_SAMPLES}\n{lateness}"
     errors = (

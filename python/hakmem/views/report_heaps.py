@@ -42,7 +42,7 @@ def heap_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[C
         Chart(
             "heap-threads",
             "Threads by heap in use",
-            "How many threads' malloc gave blocks of a heap of the program (hak_heap_use), for the "
+            "Number of threads whose malloc uses a heap of the program (hak_heap_use), for the "
             f"{HEAPS_DRAWN} heaps with most; those of one name and tag are one line. While another thread "
             "uses a heap it cannot be destroyed.",
             times_s,

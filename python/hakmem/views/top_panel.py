@@ -51,7 +51,7 @@ class SitesPanel(Static):
         self.wants_turn = True
 
     def count_from_now(self) -> None:
-        """Growth is what comes from now on."""
+        """Counts growth from now on."""
         if self.sites is not None and not self.is_busy:
             self.sites.count_from_now()
             self.begin(self.sites.work_out)

@@ -28,7 +28,7 @@ OFFER = (
     "No heap profile is on in this process. o switches one on, without stopping the process, and off again "
     "when you leave top."
 )
-ASKED = "A heap profile is asked for. It begins when the process next allocates or frees. o takes that back."
+ASKED = "A heap profile was requested. It begins when the process next allocates or frees. o cancels it."
 ENDED = "The profile has ended; its last figures stay."
 
 

@@ -98,7 +98,7 @@ def tiles(figures: TraceFigures) -> list[Tile]:
 
 
 def shaded(rows: list[tuple[int, list[int]]]) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Each size's blocks, with their shades in per cent: logarithmic, as counts differ by powers of ten."""
+    """Each size's blocks, with their shades in percent: logarithmic, as counts differ by powers of ten."""
     most = math.log1p(max((count for _, blocks in rows for count in blocks), default=0)) or 1.0
     return [
         (size, [(count, round(SHADE * math.log1p(count) / most)) for count in blocks])

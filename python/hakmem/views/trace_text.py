@@ -59,13 +59,13 @@ def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
     """Sentences on events that are missing or repaired."""
     notes = []
     if end is None:
-        notes.append("the file was cut off: it is shown up to its last whole block")
+        notes.append("the file was cut off: it is shown up to its last complete block")
     if lost:
         notes.append(
             f"{counted(lost, 'event is missing', 'events are missing')}: they came faster than they were read"
         )
     for name, text in (
-        ("exchanged", "pairs of events of two threads were put into the order that their address asks for"),
+        ("exchanged", "pairs of events of two threads were reordered, as their address requires"),
         ("unseen_frees", "blocks were freed unseen, by ending threads or among missing events"),
         ("unknown_frees", "freed blocks were allocated unseen"),
     ):
