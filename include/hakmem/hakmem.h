@@ -120,10 +120,11 @@ HAK_EXPORT void *hak_expand(void *block, size_t size);
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
 
-/* For a thread that is about to wait, such as an event loop: what its caches hold, and its free blocks, are at once for other threads
- * to use; what none of them takes goes back to the operating system after the decay time. Its next requests fill the caches again, for
- * some microseconds. A thread that never calls it is seen to be idle after the decay time. Any thread; its live blocks stay as they are.
- */
+/* For a thread that is about to wait, such as an event loop: other threads may use the content of
+ * its caches, and its free blocks, at once; the rest goes back to the operating system after the
+ * decay time.  Its next requests fill the caches again, for some microseconds.  A thread that never
+ * calls it counts as idle after the decay time.  Any thread may call it; its live blocks stay as
+ * they are. */
 HAK_EXPORT void hak_thread_idle(void);
 
 /* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from
@@ -165,11 +166,11 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
 /* ---- heaps --------------------------------------------------------------------------------------
  *
  * A heap of the program's own, as mimalloc's heaps and jemalloc's arenas: its blocks lie in memory
- * that no other heap's do, all of them can be freed at once, it can be given a limit, and the tool
- * tells its figures by its name (`hakmem stat`, `why`, `export`).  Any thread may allocate in it,
+ * that no other heap uses, all of them can be freed at once, it can be given a limit, and the tool
+ * shows its figures by its name (`hakmem stat`, `why`, `export`).  Any thread may allocate in it,
  * by the functions here, and any may free its blocks, by `free`; malloc and its relatives use it
- * only on a thread that has called hak_heap_use.  Blocks of a heap keep to it: `realloc` moves them
- * within it.
+ * only on a thread that has called hak_heap_use.  `realloc` moves its blocks within
+ * it.
  *
  * In hardened mode these blocks end with a trailer, as malloc's do: a write past one is reported
  * when it is freed, resized or asked for its size, and by hak_heap_free_all and hak_heap_destroy.
@@ -214,12 +215,12 @@ HAK_EXPORT bool hak_set_limit(hak_heap *heap, size_t bytes);
 
 /* Figures of a heap at this moment. */
 struct hak_figures {
-  uint64_t
-      live_bytes; /* in blocks, with sizes as rounded up; in a thread's heap also free memory kept for reuse */
+  /* in blocks, with sizes as rounded up; in a thread's heap also free memory kept for reuse */
+  uint64_t live_bytes;
   uint64_t live_blocks; /* in a thread's heap 0: not counted */
-  uint64_t
-      peak_bytes; /* the most that live_bytes has been, where threads have met in the heap less by some KiB a thread and size
-                           at most; in a thread's heap 0 */
+  /* the highest live_bytes; where threads have met in the heap, too low by at most some KiB for
+   * each thread and size; in a thread's heap 0 */
+  uint64_t peak_bytes;
   uint64_t limit_bytes; /* 0: none */
   uint64_t refusals;    /* requests that the limit has refused */
   uint64_t allocations; /* blocks that it has given out so far; in a thread's heap 0 */
@@ -230,10 +231,10 @@ struct hak_figures {
  * to it. */
 HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes);
 
-/* From now on malloc and its relatives (all of the C library's, operator new, hak_malloc and those
- * beside it) give the calling thread blocks of this heap: so a plug-in, a request or a tenant is
- * measured, limited, or freed at once, without a change to its code. NULL, or the thread's own
- * heap: as before.  As mimalloc's mi_heap_set_default and jemalloc's thread.arena.
+/* From now on malloc and its relatives (all of the C library's, operator new, hak_malloc and its
+ * family) give the calling thread blocks of this heap: so a plug-in, a request or a tenant is
+ * measured, limited, or freed at once, without a change to its code.  NULL, or the thread's own
+ * heap, ends that.  Similar to mimalloc's mi_heap_set_default and jemalloc's thread.arena.
  *
  * True, and *before, unless `before` is NULL, becomes the heap that was in use until now, NULL for
  * the thread's own; so uses nest:
@@ -248,25 +249,21 @@ HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, si
  * thread's own heap, or when the thread is ending.  A heap that was destroyed is reported as a
  * misuse, then EINVAL.
  *
- *  - `free` works as always, on any block by any thread.  `realloc` leaves a block in the heap that
- *  it is in, so one from before does not
- *    move into this one; `realloc(NULL, n)` is malloc.
+ *  - `free` works as always, on any block by any thread.  `realloc` leaves a block in its heap, so
+ *    one from before does not move into this one; `realloc(NULL, n)` is malloc.
  *  - When the heap's limit refuses a block, malloc fails with ENOMEM; operator new calls the new
- *  handler, and throws. - It holds for this thread alone, until its next call or its end, and for
- *  that thread in a forked child; a thread that it starts
- *    begins with its own heap.
- *  - While another thread uses the heap it cannot be destroyed (EBUSY).  hak_heap_free_all does not
- *  end the use. - All code called meanwhile allocates there, the C library too, which keeps some
- *  blocks for as long as the process
- *    lives: buffers of streams that are used for the first time, records of setenv, setlocale,
- *    tzset, atexit and dlopen; so do
- *    other libraries (caches, thread_local objects, C++ exceptions that are still on their way).
- *    Make such calls before, or with
- *    NULL in use, if the heap is to be emptied or destroyed by hak_heap_free_all or
- *    hak_heap_destroy: else those free blocks still
- *    in use.  The C library's blocks for a thread that is started meanwhile lie elsewhere (with
- *    libhakmem.so; with the archive
- *    they lie there). */
+ *    handler, and throws.
+ *  - It holds for this thread alone, until its next call or its end, and for that thread in a
+ *    forked child; a thread that it starts begins with its own heap.
+ *  - While another thread uses the heap it cannot be destroyed (EBUSY).  hak_heap_free_all does
+ *    not end the use.
+ *  - All code called meanwhile allocates there, the C library too, which keeps some blocks for as
+ *    long as the process lives: buffers of streams that are used for the first time, records of
+ *    setenv, setlocale, tzset, atexit and dlopen; so do other libraries (caches, thread_local
+ *    objects, C++ exceptions in flight).  Make such calls before, or with NULL in use, if the heap
+ *    is to be emptied or destroyed by hak_heap_free_all or hak_heap_destroy, which free these
+ *    blocks while they are in use.  The C library's blocks for a thread that is started meanwhile
+ *    lie elsewhere with libhakmem.so, in the heap with the archive. */
 HAK_EXPORT bool hak_heap_use(hak_heap *heap, hak_heap **before);
 
 /* Frees all blocks of the heap, which must not be used any more.  The time depends on its slabs and
