@@ -6,9 +6,9 @@
  * A program needs none of this: preloading or linking the library replaces `operator new`, and with
  * it the blocks of std::allocator and std::pmr::new_delete_resource().  Include this header
  *  - to have a container's blocks from hakmem regardless of `operator new`, in a program that
- *  defines its own; - to free each block with its size and its alignment, which finds mistakes: a
- *  block that is freed with a size of
- *    another size class is reported in one line (see hak_free_sized).
+ *    defines its own;
+ *  - to free each block with its size and its alignment, which finds mistakes: a block that is
+ *    freed with a size of another size class is reported in one line (see hak_free_sized).
  *
  *     std::vector<int, hakmem::allocator<int>> numbers;
  *     std::pmr::vector<int> others(hakmem::resource());
@@ -17,16 +17,16 @@
  *     hakmem::heap_resource resource(sessions);
  *     std::pmr::vector<int> theirs(&resource);
  *
- *     hakmem::heap_in_use use(sessions);  // to the end of the block: operator new and malloc on
- *     this thread
+ *     // to the end of the block: operator new and malloc on this thread
+ *     hakmem::heap_in_use use(sessions);
  *
  * Rules that hold for everything here:
  *  - no state, except for heaps: all allocators are equal, all resources are equal, and a block may
- *  be freed by any thread and
- *    through any of them;
- *  - sizes and alignments are in bytes; an alignment is any power of two; - on failure the new
- *  handler is called and the request repeated, as by `operator new`; without a new handler
- *    std::bad_alloc is thrown, or the program aborted where it is compiled without exceptions. */
+ *    be freed by any thread and through any of them;
+ *  - sizes and alignments are in bytes; an alignment is any power of two;
+ *  - on failure the new handler is called and the request repeated, as by `operator new`; without a
+ *    new handler std::bad_alloc is thrown, or the program aborted where it is compiled without
+ *    exceptions. */
 #ifndef HAKMEM_HAKMEM_HPP
 #define HAKMEM_HAKMEM_HPP
 
@@ -142,7 +142,7 @@ bool operator!=(const allocator<T> &, const allocator<U> &) noexcept {
 /* ---- heaps ----------------------------------------------------------------------------------- */
 
 /* Owns a heap of hak_heap_new: its blocks lie in memory of their own, can be freed at once, can
- * have a limit, and the tool tells its figures by its name.  Any thread may allocate in it and free
+ * have a limit, and the tool shows its figures by its name.  Any thread may allocate in it and free
  * its blocks, by any function that frees hakmem's.  It can be moved; one that was moved from may
  * only be destroyed or assigned to. */
 class heap {
