@@ -29,7 +29,7 @@ struct trace_ring;      /* profile/trace_ring.h */
 enum {
   HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
   HEAP_CALL = 0xFE, /* a round calls: it empties its magazines */
-  HEAP_WAIT = 0xFD, /* to see what time it is: memory waits to be old (reclaim/idle.h) */
+  HEAP_WAIT = 0xFD, /* to see what time it is: memory waits to be old (reclaim/steps.h) */
   HEAP_TRACE =
       0xFC /* all frees are recorded (heap/tracing.h): it is not wanted for anything else */
 };

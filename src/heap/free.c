@@ -17,7 +17,7 @@
 #include "profile/control.h"
 #include "ranges/large.h"
 #include "reclaim/due.h"
-#include "reclaim/idle.h"
+#include "reclaim/steps.h"
 #include "slab/batch_free.h"
 
 /* Until a class has a magazine, its first freed block goes to its slab: only the slab can tell that
@@ -43,7 +43,7 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(was_diverted)) sampling_purge(heap);
 }
 
-static bool has_time(uint64_t now_ms) { return !reclaim_is_due(now_ms) && idle_passes(now_ms); }
+static bool has_time(uint64_t now_ms) { return !reclaim_is_due(now_ms) && steps_pass(now_ms); }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = map_slab_class(entry);

@@ -29,7 +29,7 @@ struct huge {
   ATOMIC(uint64_t) pause_end_ns; /* until then none is requested */
   ATOMIC(uint32_t) mapped;       /* chunks of growing heaps that might have been let in */
   ATOMIC(size_t)
-      probe; /* the last of them kept out to see how much the program touches; 0: none yet */
+  probe; /* the last of them kept out to see how much the program touches; 0: none yet */
 };
 extern struct huge huge;
 

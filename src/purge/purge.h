@@ -11,21 +11,27 @@
 #include "os/os.h"
 
 struct purge {
+  /* Age: free memory that is at least as old goes. */
   uint32_t now_ms;        /* coarse clock, truncated */
-  uint32_t decay_ms;      /* free memory of at least this age goes; 0: everything free */
-  uint32_t page_decay_ms; /* the same for pages inside slabs */
-  /* More than may be free of an age goes before it is old (reclaim/idle.h); 0, 0, 0: age alone
+  uint32_t decay_ms;      /* 0: everything free */
+  uint32_t page_decay_ms; /* for pages inside slabs */
+
+  /* Amount: more than may be free goes before it is old (reclaim/allowance.h); 0, 0, 0: age alone
    * decides. */
   uint64_t idle_bytes, room_bytes, wanted_bytes;
   size_t early_run_bytes; /* the least neighbouring pages of a slab in use that go early */
-  uint64_t end_ns;        /* the round's end, by the clock; 0: unbounded */
-  size_t calls_left;      /* most system calls that it may still make; 0 from its end on */
-  size_t calls;           /* system calls made */
-  size_t slabs_left;      /* most slabs in use that it may still visit */
-  uint64_t purged_bytes;  /* bytes given back */
   bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;      /* free memory was left: too young, or time or calls were used up */
-  bool is_cut;            /* memory of sufficient age was left: time or calls were used up */
+
+  /* Bounds. */
+  uint64_t end_ns;   /* by the clock; 0: none */
+  size_t calls_left; /* most system calls that it may still make; 0 from its end on */
+  size_t slabs_left; /* most slabs in use that it may still visit */
+
+  /* Result. */
+  size_t calls;          /* system calls made */
+  uint64_t purged_bytes; /* bytes given back */
+  bool work_remains;     /* free memory was left: too young, or a bound was reached */
+  bool is_cut;           /* memory of sufficient age was left: a bound was reached */
 };
 
 /* A system call, and a look at a slab in use, cost as much as to give these bytes back. */

@@ -6,8 +6,9 @@
 #include "config/options.h"
 #include "map/commit.h"
 #include "purge/purge_credit.h"
-#include "reclaim/idle.h"
+#include "reclaim/allowance.h"
 #include "reclaim/reclaim.h"
+#include "reclaim/steps.h"
 #include "slab/adopt.h"
 
 /* ---- rounds by age --------------------------------------------------------------------------- */
@@ -37,7 +38,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   if (now_ms < late_ms || !reclaim_is_ours() || !begin_round(now_ms, due_ms)) return;
   bool is_old = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms() && purge_credit() >= 0;
   struct purge purge = reclaim(heap, is_old ? RECLAIM_TICK_OF_ALL : RECLAIM_TICK);
-  if (now_ms < heap->next_scan_ms) idle_note_round(&purge); /* else pages are not known yet */
+  if (now_ms < heap->next_scan_ms) steps_note_round(&purge); /* else pages are not known yet */
   if (!purge.is_cut) return;
   store_relaxed(&reclaim_next_round_ms, is_old ? due_ms : now_ms);
   if (heap_is_real(heap)) heap_divert(heap, HEAP_POKE);
@@ -77,7 +78,7 @@ COLD static void give_above_limit(struct heap *heap) {
   if (interval < PURGE_LEAST_MS) interval = PURGE_LEAST_MS;
   /* acq_rel: orders nothing; the thread that advances the time does it. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
-  uint64_t next_bytes = held_bytes + load_relaxed(&limits.soft_bytes) / IDLE_SMALL_DIVISOR;
+  uint64_t next_bytes = held_bytes + load_relaxed(&limits.soft_bytes) / ALLOWANCE_SMALL_DIVISOR;
   bool goes_on = now_ms < load_relaxed(&limit_cut_ms) + PURGE_LEAST_MS;
   if (!goes_on || next_bytes > load_relaxed(&next_limit_bytes))
     store_relaxed(&next_limit_bytes, next_bytes);
@@ -118,6 +119,7 @@ NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   latch_take(&heap->owner);
   bool is_done = owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP) != 0;
   latch_give(&heap->owner);
+  if (steps_are_due()) steps_shrink_magazines(heap);
   heap_leave(heap);
   return is_done;
 }
@@ -131,14 +133,6 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
                  commit_is_too_much();
   bool is_done = !has_time || flush(heap, is_idle);
   heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : PURGE_LEAST_MS);
-}
-
-/* Before steps that give back what is too much. */
-NOINLINE static void flush_to_give(struct heap *heap) {
-  flush(heap, true);
-  heap_enter(heap);
-  idle_shrink_magazines(heap);
-  heap_leave(heap);
 }
 
 /* A thread is not called again until it has refilled as many magazines as it may have. */
@@ -181,7 +175,7 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
   uint64_t now_ms = os_now_coarse_ms();
   flush_when_due(heap, now_ms);
-  if (UNLIKELY(idle_begins())) flush_to_give(heap);
+  if (UNLIKELY(steps_begin(heap, now_ms))) flush(heap, true);
   return now_ms;
 }
 
@@ -189,9 +183,9 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
  * next one. */
 RESIDENT static void do_one(struct heap *heap, uint64_t now_ms) {
   uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
-  if (UNLIKELY(idle_is_given())) {
+  if (UNLIKELY(steps_are_due())) {
     struct purge purge = reclaim(heap, RECLAIM_TICK);
-    idle_note_step(&purge);
+    steps_note(&purge);
   } else if (now_ms >= due_ms) {
     run_when_due(heap, now_ms, due_ms);
   } else if (heap_is_real(heap)) {
@@ -204,7 +198,7 @@ RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, 
   reclaim_poll_limits_once();
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  if (heap_is_real(heap)) idle_look(heap, now_ms);
+  if (heap_is_real(heap)) steps_divert(heap, now_ms);
   do_one(heap, now_ms);
 }
 

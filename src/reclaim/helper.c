@@ -104,9 +104,9 @@ static void *helper_body(void *unused) {
 
 /* Asked at each slow path of malloc: most programs are small. */
 static bool is_worth_a_helper(void) {
-  bool is_small = reclaim_is_small();
-  if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
   if (options.helper_thread == HELPER_ALWAYS) return true;
+  bool is_small = reclaim_is_small();
+  if (is_small && !options.guard) return false;
   if (!os_is_multi_threaded()) return false;
   if (divert_wants_ticks()) return true;
   return options.helper_thread == HELPER_WHEN_WORTH && !is_small &&

@@ -11,7 +11,7 @@
 #include "purge/purge_credit.h"
 #include "ranges/range.h"
 #include "ranges/range_magazine.h"
-#include "reclaim/idle.h"
+#include "reclaim/allowance.h"
 #include "slab/adopt.h"
 #include "slab/pages.h"
 #include "slab/pending.h"
@@ -30,7 +30,7 @@ struct bounds {
   size_t calls, owners, slabs;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {PURGE_STEP_NS, PAGE_CALLS_A_SCAN, IDLE_OWNERS_MAX, PURGE_SLABS_A_STEP},
+    [STEP] = {PURGE_STEP_NS, PAGE_CALLS_A_SCAN, ALLOWANCE_OWNERS_MAX, PURGE_SLABS_A_STEP},
     [ROUND] = {ROUND_NS, SIZE_MAX, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
@@ -209,7 +209,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   struct counters *counters = heap_counters(heap);
   ASSERT_OUR_TURN();
   count(counters, COUNT_purges);
-  if (row->is_by_age) idle_measure(purge);
+  if (row->is_by_age) allowance_bound(purge);
   /* Before the scan, so that a thread that frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   /* Its own queues are drained later, a number of slabs at a time (reclaim/due.c). */

@@ -9,8 +9,9 @@
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
+#include "cache/heap.h"
 #include "map/window.h"
-#include "reclaim/idle.h"
+#include "reclaim/allowance.h"
 
 enum reclaim_reason {
   RECLAIM_TICK, /* a slow path finds a round due: a step; memory that is old or too much goes */
@@ -37,7 +38,7 @@ enum { RECLAIM_ROUNDS_PER_DECAY = 4 };
 uint64_t reclaim_interval_ms(void);
 
 INLINE bool reclaim_is_small(void) {
-  return load_relaxed(&window.frontier_chunk) < IDLE_MUCH_BYTES >> CHUNK_SHIFT;
+  return load_relaxed(&window.frontier_chunk) < ALLOWANCE_MUCH_BYTES >> CHUNK_SHIFT;
 }
 
 /* Reads the cgroup before caches fill beyond what it allows; once. */

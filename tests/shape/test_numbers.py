@@ -98,8 +98,9 @@ def glossary_words() -> int:
 
 # What sends a thread out of its fast paths: a poke, a call, a wait, a trace, arming, packing, passes.
 ATTENTION = (
-    r"\bbool ((?:heap|magazine|tracing|sampler|sampling|divert|profile|idle|reclaim)_"
-    r"(?:waits|passes|sees|begins|is_(?:diverted|called|wanted|armed|armed_by|packing|plain|given|due)"
+    r"\bbool ((?:heap|magazine|tracing|sampler|sampling|divert|profile|steps|reclaim)_"
+    r"(?:waits|pass|sees|begin|are_due"
+    r"|is_(?:diverted|called|wanted|armed|armed_by|packing|plain|due)"
     r"|may_be_armed|pops_passed|wants_\w+))\("
 )
 
@@ -110,7 +111,7 @@ def attention_uses() -> int:
 
 
 # How much free memory stays, and when it goes: files of the memory policy.
-POLICY = {"idle", "due", "reclaim", "purge", "purge_credit", "limits"}
+POLICY = {"allowance", "steps", "due", "reclaim", "purge", "purge_credit", "limits"}
 
 
 def policy_constants() -> int:

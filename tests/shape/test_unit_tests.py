@@ -75,7 +75,7 @@ ELSEWHERE = {
         "tests/unit/test_commit.c": ["ranges/range_limit.c"],
         "tests/unit/test_given_back.c": ["ranges/range_marks.c"],
         "tests/unit/test_slab_pool.c": ["pool/slots.c", "pool/superslab.c"],
-        "tests/unit/test_reclaim.c": ["purge/purge.c", "reclaim/due.c"],
+        "tests/unit/test_reclaim.c": ["purge/purge.c", "reclaim/allowance.c", "reclaim/due.c"],
         "tests/unit/test_slab.c": ["slab/record.c"],
         "tests/unit/test_named_heap.c": ["heap/in_named.c", "named/named_ranges.c", "named/named_slabs.c"],
         "tests/unit/test_sampling.c": ["profile/control.c", "profile/recording.c", "profile/sampler.c"],

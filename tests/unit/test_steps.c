@@ -1,5 +1,5 @@
-/* src/reclaim/idle: how much free memory stays, and when the rest goes. */
-#include "reclaim/idle.h"
+/* src/reclaim/allowance, steps: how much free memory stays, and when the rest goes. */
+#include "reclaim/reclaim.h"
 
 #include <sys/mman.h>
 
