@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hakmem.blocks.block_map import NONE, State, read_block_map
 from hakmem.blocks.one_block import what_is
-from hakmem.blocks.samples import blocks_of
 from hakmem.census.census import count
 from hakmem.census.reading import read_full
 from hakmem.profile.live import read_profile
@@ -69,7 +68,7 @@ def test_states_add_up_to_the_census(lib: Path, compile_c: Compile, variables: d
     by_class = np.bincount(block_map.classes_of(live)[block_map.classes_of(live) >= 0])
     for item in census.classes:
         assert (by_class[item.number] if item.number < len(by_class) else 0) == item.live_blocks, item
-    blocks = blocks_of(block_map, np.array(profile.blocks, np.uint64))
+    blocks = block_map.find_sampled(np.array(profile.blocks, np.uint64))
     assert (blocks != NONE).all()
     assert len(np.unique(blocks)) == len(blocks)
     assert (block_map.states[blocks] == State.LIVE).all()

@@ -1,33 +1,27 @@
-"""Every block of a target: where it begins, how large it is, in which state, and which one an address is in.
+"""Every block of a heap that can be walked: where it begins, how large it is, in which state, and which one
+an address is in.
 
-    window     [ slab of 48-byte blocks | slab | range | … ]
-    place        1                        2      3            a slab, or a range: start, block size, how many
-    block        0 1 2 3 …                       n            numbered through, in the order of addresses
-
-An address leads to its granule, the granule to its place, one multiplication to the block: all by tables,
-so that millions of words are looked up at once.  Place 0 has no blocks."""
+`what` and `leaks` know a heap by this alone. hakmem_blocks.py reads it from hakmem, glibc_blocks.py from
+glibc's malloc; another allocator needs one more such file, and a line in `READERS`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from importlib import import_module
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.census.census import Census, ClassCensus
-from hakmem.census.reading import Blocks, Reading, Walk, read_full
-from hakmem.layout.memory import Addresses, Bytes, Integers, Numbers, Records
-from hakmem.layout.occupancy import BITS_PER_WORD, bits_of
-from hakmem.layout.structures import Window
+from hakmem.layout.memory import Addresses, Bytes, Integers
+from hakmem.target.pages import Interval
+from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
 NONE = -1
-SLABS_AT_ONCE = 256
-RECIPROCAL_SHIFT = 40  # exact for offsets in a slab: below 2^18, of blocks below 2^16
-SLAB_BYTES_MAX = 1 << 18
-BLOCK_BYTES_MAX = 1 << 16
-NO_RANGE, NO_SLAB = -1, -1
+READERS = {"hakmem": "hakmem_blocks", "glibc": "glibc_blocks"}  # a target's malloc → the module that reads it
 
 
 class State(IntEnum):
@@ -41,207 +35,99 @@ class State(IntEnum):
 
 
 @dataclass
-class Places:
-    """Slabs and ranges, one row each, by address; the first one stands for no place."""
+class HeapName:
+    """A heap, and the thread that allocates with it."""
 
-    starts: Addresses  # of the first block
-    extents: Addresses  # bytes from there to the end of the last block
-    block_bytes: Integers
-    reciprocals: Addresses  # 2^40 / block_bytes, rounded up; 0: there is one block
-    first_blocks: Integers  # the number of each place's first block; one more row: how many there are
-    classes: Integers  # NONE: Big, or no block's
-    slab_rows: Integers  # NO_SLAB: a range
-    range_rows: Integers
+    number: int
+    thread_id: int
+    thread_name: str
+    state: str
+    heap_name: str = ""  # that the program has given it
 
 
 @dataclass
-class BlockMap:
-    """The blocks of one reading."""
+class NamedHeap:
+    """A heap that the program has made."""
 
-    reading: Reading
-    walk: Walk
-    places: Places
-    place_of_granule: Numbers
-    states: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
-    caches: dict[State, Blocks] = field(default_factory=dict)  # the contents of heaps' caches
+    number: int
+    name: str
+    tag: int
+
+
+@dataclass
+class Details:
+    """All that the allocator knows of one block."""
+
+    size_class: int | None
+    tier: str
+    state_text: str
+    heap: NamedHeap | None = None  # that it is in
+    owner: HeapName | None = None  # of its slab
+    cached_by: HeapName | None = None
+
+
+class BlockMap(ABC):
+    """The blocks of one reading, numbered in the order of addresses."""
+
+    target: Target
+    class_bytes: Integers  # of each size class
+    states: Bytes  # State of each block
 
     @property
     def block_count(self) -> int:
         return len(self.states)
 
-    @property
-    def window(self) -> Window:
-        return self.walk.window
-
-    @property
-    def base(self) -> int:
-        """The start of the window."""
-        return self.window.base
-
-    def find(self, addresses: Addresses) -> tuple[Integers, Integers]:
-        """The number of the block that each address is in, NONE if in none; and how far into it."""
-        return self.find_in_window(addresses - np.uint64(self.base))
-
-    def find_in_window(self, offsets: Addresses) -> tuple[Integers, Integers]:
-        """`find` by distances from the window's base."""
-        shift = np.uint64(self.window.granule_bytes.bit_length() - 1)
-        granules = np.minimum(offsets >> shift, np.uint64(max(0, len(self.place_of_granule) - 1)))
-        rows = self.place_of_granule[granules]
-        into = offsets + np.uint64(self.base) - self.places.starts[rows]  # wraps round below the start
-        is_inside = into < self.places.extents[rows]
-        index = (into * self.places.reciprocals[rows]) >> np.uint64(RECIPROCAL_SHIFT)
-        into -= index * self.places.block_bytes[rows].view(np.uint64)
-        blocks = self.places.first_blocks[rows] + index.view(np.int64)
-        return np.where(is_inside, blocks, NONE), np.where(is_inside, into.view(np.int64), 0)
-
-    def places_of(self, blocks: Integers) -> Integers:
-        """The rows of the places that these blocks are in."""
-        return np.searchsorted(self.places.first_blocks, blocks, "right") - 1
-
-    def starts_of(self, blocks: Integers) -> Addresses:
-        """The first addresses of these blocks."""
-        rows = self.places_of(blocks)
-        index = (blocks - self.places.first_blocks[rows]).astype(np.uint64)
-        return self.places.starts[rows] + index * self.places.block_bytes[rows].astype(np.uint64)
-
-    def sizes_of(self, blocks: Integers) -> Integers:
-        return self.places.block_bytes[self.places_of(blocks)]
-
-    def classes_of(self, blocks: Integers) -> Integers:
-        return self.places.classes[self.places_of(blocks)]
-
     def live_blocks(self) -> Integers:
         return np.flatnonzero(self.states == State.LIVE)
+
+    # ---- by address ----
+
+    @abstractmethod
+    def candidates(self, words: Addresses) -> Integers:
+        """The places of the words that may point into a block: a quick choice, for `find`."""
+
+    @abstractmethod
+    def find(self, addresses: Addresses) -> tuple[Integers, Integers]:
+        """The number of the block that each address is in, NONE if in none; and how far into it."""
+
+    def find_sampled(self, places: Addresses) -> Integers:
+        """The blocks that a profile's samples are, by their addresses."""
+        return self.find(places)[0]
+
+    @abstractmethod
+    def place_of(self, address: int, elsewhere: str) -> str:
+        """Describes an address outside all blocks; `elsewhere` does if it is outside the heap."""
+
+    # ---- by number ----
+
+    @abstractmethod
+    def starts_of(self, blocks: Integers) -> Addresses:
+        """The first addresses of these blocks."""
+
+    @abstractmethod
+    def sizes_of(self, blocks: Integers) -> Integers:
+        """In bytes."""
+
+    @abstractmethod
+    def classes_of(self, blocks: Integers) -> Integers:
+        """Their size classes; NONE: too large for one."""
+
+    @abstractmethod
+    def details_of(self, block: int) -> Details:
+        """For a reader."""
+
+    # ---- memory ----
+
+    @abstractmethod
+    def memory(self) -> list[Interval]:
+        """The addresses of all blocks, in the order in which they are best read for pointers."""
+
+    @abstractmethod
+    def own(self, mappings: Sequence[Mapping]) -> list[Interval]:
+        """The same, and the allocator's records: words there are not the program's. By address."""
 
 
 def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap:
     """All blocks of a target now."""
-    reading = read_full(target, progress)
-    census = Census.of(reading)
-    walk, kinds = reading.walk, census.range_kinds
-    assert walk is not None
-    assert kinds is not None
-    places = _places(walk, reading.class_bytes, kinds.classes)
-    found = BlockMap(reading, walk, places, _place_of_granule(walk.window, places))
-    found.states = np.full(int(places.first_blocks[-1]), State.LIVE, np.uint8)
-    caches = {State.MAGAZINE: reading.magazine_blocks(), State.QUARANTINE: reading.quarantined}
-    _mark_slabs(found, census)
-    _mark_ranges(found, kinds.classes)
-    for state, cached in caches.items():
-        blocks, into = found.find(cached.addresses)
-        found.states[blocks[(blocks >= 0) & (into == 0)]] = state
-        found.caches[state] = cached
+    found: BlockMap = import_module(f"hakmem.blocks.{READERS[target.malloc]}").read(target, progress)
     return found
-
-
-# ---- places ----------------------------------------------------------------------------------------
-
-
-def _places(walk: Walk, class_bytes: Integers, range_classes: Integers) -> Places:
-    """Slabs and ranges by address.  Rows that cannot be, torn or damaged ones, have no blocks."""
-    columns = [_slab_columns(walk), _range_columns(walk, class_bytes, range_classes)]
-    # The first row stands for addresses outside all places.
-    nowhere = {"starts": 0, "classes": NONE, "slab_rows": NO_SLAB, "range_rows": NO_RANGE}
-    table = {
-        name: np.concatenate([np.array([nowhere.get(name, 0)], first.dtype), first, columns[1][name]])
-        for name, first in columns[0].items()
-    }
-    order = np.argsort(table["starts"], kind="stable")
-    table = {name: values[order] for name, values in table.items()}
-    sizes = np.maximum(table["block_bytes"], 1)
-    is_slab = table["slab_rows"] != NO_SLAB
-    whole = np.uint64(1 << RECIPROCAL_SHIFT)
-    reciprocals = np.where(is_slab, -(-int(whole) // sizes), 0).astype(np.uint64)
-    counts = table.pop("counts")
-    extents = (counts * table["block_bytes"]).astype(np.uint64)
-    first_blocks = np.concatenate([[0], np.cumsum(counts)])
-    return Places(**table, extents=extents, reciprocals=reciprocals, first_blocks=first_blocks)
-
-
-def _slab_columns(walk: Walk) -> dict[str, Records]:
-    window, slabs = walk.window, walk.superslabs.slabs
-    sizes, counts = slabs["block_bytes"].astype(np.int64), slabs["capacity"].astype(np.int64)
-    room = np.minimum(slabs["slot_count"].astype(np.int64) * window.granule_bytes, SLAB_BYTES_MAX)
-    granules = window.granule_of(slabs["base"])
-    is_sane = (sizes > 0) & (sizes < BLOCK_BYTES_MAX) & (counts * sizes <= room)
-    is_sane &= (granules >= 0) & (granules < window.granule_count)
-    rows = np.flatnonzero(is_sane)
-    return {
-        "starts": slabs["base"][rows].astype(np.uint64),
-        "block_bytes": sizes[rows],
-        "counts": counts[rows],
-        "classes": slabs["class"][rows].astype(np.int64),
-        "slab_rows": rows,
-        "range_rows": np.full(len(rows), NO_RANGE, np.int64),
-    }
-
-
-def _range_columns(walk: Walk, class_bytes: Integers, classes: Integers) -> dict[str, Records]:
-    """One block each, live or not.  A Large block has its class's size; of a Big one all up to the range's
-    end counts."""
-    window, ranges = walk.window, walk.ranges
-    colour = ranges.records["colour_bytes"].astype(np.int64)
-    sizes = ranges.records["granules"].astype(np.int64) * window.granule_bytes - colour
-    is_large = (classes >= 0) & (classes < len(class_bytes))
-    known = class_bytes[np.where(is_large, classes, 0)]
-    sizes = np.where(is_large, np.minimum(known, sizes), sizes)
-    rows = np.flatnonzero(sizes > 0)
-    return {
-        "starts": (window.address_of(ranges.granule) + colour.astype(np.uint64))[rows],
-        "block_bytes": sizes[rows],
-        "counts": np.ones(len(rows), np.int64),
-        "classes": np.where(is_large, classes, NONE)[rows],
-        "slab_rows": np.full(len(rows), NO_SLAB, np.int64),
-        "range_rows": rows,
-    }
-
-
-def _place_of_granule(window: Window, places: Places) -> Numbers:
-    found = np.zeros(window.granule_count + 1, np.int32)  # the last row is for words outside the window
-    first = window.granule_of(places.starts)
-    last = window.granule_of(places.starts + places.extents - np.uint64(1))
-    is_place = places.extents > 0
-    for row in np.flatnonzero(is_place & (last - first > 3)).tolist():  # long ranges
-        found[max(0, int(first[row])) : max(0, min(int(last[row]) + 1, window.granule_count))] = row
-    for step in range(4):
-        rows = np.flatnonzero(is_place & (last - first <= 3) & (first + step <= last))
-        at = first[rows] + step
-        inside = (at >= 0) & (at < window.granule_count)
-        found[at[inside]] = rows[inside]
-    return found
-
-
-# ---- states ----------------------------------------------------------------------------------------
-
-
-def _mark_slabs(found: BlockMap, census: Census) -> None:
-    """The set bits of all slabs."""
-    place_of_slab = np.zeros(len(found.walk.superslabs.slabs), np.int64)
-    of_slabs = np.flatnonzero(found.places.slab_rows != NO_SLAB)
-    place_of_slab[found.places.slab_rows[of_slabs]] = of_slabs
-
-    def visit(_item: ClassCensus, rows: Integers, local: Addresses, remote: Addresses) -> None:
-        for start in range(0, len(rows), SLABS_AT_ONCE):
-            part = slice(start, start + SLABS_AT_ONCE)
-            _mark_batch(found, place_of_slab[rows[part]], local[part], remote[part])
-
-    census.count_slabs(visit)
-
-
-def _mark_batch(found: BlockMap, rows: Integers, local: Addresses, remote: Addresses) -> None:
-    """The states of the blocks of some slabs: [slab, word]."""
-    first = found.places.first_blocks[rows]
-    counts = found.places.first_blocks[rows + 1] - first
-    for words, state in ((local, State.FREE), (remote, State.REMOTE)):
-        slab, word = np.nonzero(words)
-        row, bit = np.nonzero(bits_of(words[slab, word].reshape(-1, 1)))
-        slab, index = slab[row], word[row] * BITS_PER_WORD + bit
-        inside = index < counts[slab]
-        found.states[first[slab[inside]] + index[inside]] = state
-
-
-def _mark_ranges(found: BlockMap, classes: Integers) -> None:
-    """Ranges without a live block."""
-    of_ranges = np.flatnonzero(found.places.range_rows != NO_RANGE)
-    is_free = classes[found.places.range_rows[of_ranges]] < 0
-    found.states[found.places.first_blocks[of_ranges[is_free]]] = State.FREE

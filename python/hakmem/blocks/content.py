@@ -76,7 +76,7 @@ class Contents:
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files
-        self._target = block_map.reading.target
+        self._target = block_map.target
         self.classes = Classes(self._target.memory, files)
         self.python = PythonTypes(self._target.memory, files)
         self._bounds = np.array([(one.start, one.end) for one in files.mappings] or [(0, 0)], np.uint64)

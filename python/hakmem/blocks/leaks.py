@@ -25,7 +25,6 @@ from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
-from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
@@ -193,7 +192,7 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     shown = definite if len(definite) else perhaps
     contents = Contents(block_map, Files(target))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
-    sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
+    sampled = block_map.find_sampled(np.array(options.samples, np.uint64))
     stayed = stayed_samples(target, options) & (sampled != NONE)
     described = [row for row in options.described if stayed[row]]
     return Leaks(

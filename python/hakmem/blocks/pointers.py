@@ -90,11 +90,9 @@ def _tolerantly(memory: Memory, start: int, count: int) -> bytes:
 
 def pointers_in(batch: Runs, block_map: BlockMap) -> Found:
     """The pointers among all words in a batch."""
-    words = read_pieces(block_map.reading.target.memory, batch.starts, batch.counts)
-    offsets = words - np.uint64(block_map.base)
-    used_bytes = len(block_map.place_of_granule) * block_map.window.granule_bytes
-    places = np.flatnonzero(offsets < np.uint64(used_bytes))
-    blocks, into = block_map.find_in_window(offsets[places])
+    words = read_pieces(block_map.target.memory, batch.starts, batch.counts)
+    places = block_map.candidates(words)
+    blocks, into = block_map.find(words[places])
     known = np.flatnonzero(blocks >= 0)
     return Found(batch, places[known], blocks[known], into[known])
 

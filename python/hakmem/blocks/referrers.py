@@ -58,7 +58,7 @@ class Finder:
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files
-        self._threads = Scanning(block_map.reading.target).threads()
+        self._threads = Scanning(block_map.target).threads()
         self._regions = Regions(block_map, self._threads)
 
     def hits(self, wanted: Integers, progress: Progress = no_progress) -> list[Found]:
@@ -107,7 +107,7 @@ class Finder:
 
     def of_registers(self, wanted: int) -> list[Referrer]:
         """Referrers in registers and in words that the kernel keeps."""
-        process = self._map.reading.target.process
+        process = self._map.target.process
         none = Thread(0, None, tuple(kernel_words(process) if process else ()), 0)
         found = []
         for thread in (*self._threads, none):
@@ -146,7 +146,7 @@ def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer
     """From the block, step by step, to a root, or to a variable of a Python module: a shortest way.  Empty if
     the steps did not suffice."""
     finder = Finder(block_map, files)
-    python = PythonReferences(block_map.reading.target.memory, files)
+    python = PythonReferences(block_map.target.memory, files)
     found = _path(finder, block_map, block, python) if python.is_known else []
     return found or _path(finder, block_map, block, None)
 

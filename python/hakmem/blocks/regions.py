@@ -16,9 +16,8 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
-from hakmem.census.reading import Reading
-from hakmem.census.scan import data_end, is_library, map_addresses
-from hakmem.layout.memory import Addresses, Flags, Integers
+from hakmem.census.scan import data_end, is_library
+from hakmem.layout.memory import Addresses, Integers
 from hakmem.layout.structures import runs_of
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
@@ -98,7 +97,7 @@ class Regions:
     """The regions of one target, and which of their pages can be read."""
 
     def __init__(self, block_map: BlockMap, threads: Sequence[Thread]) -> None:
-        self.target: Target = block_map.reading.target
+        self.target: Target = block_map.target
         self.swapped_bytes = 0
         self.missing_bytes = 0  # of a core: memory that was not dumped
         self._has_swapped = has_swapped(self.target)
@@ -109,30 +108,24 @@ class Regions:
     # ---- which --------------------------------------------------------------------------------------
 
     def _heap(self, block_map: BlockMap) -> list[Region]:
-        """Ranges first: large arrays point to many blocks."""
-        entries = block_map.window.chunk_map
-        has_ranges = entries & np.uint64(self.target.schema.constant("chunk_is_ranges")) != 0
         return [
             Region(low, high, Kind.HEAP, mapping)
-            for chosen in (has_ranges, (entries != 0) & ~has_ranges)
+            for start, end in block_map.memory()
             for mapping in self.mappings
             if "r" in mapping.permissions
-            for low, high in clipped(chunk_runs(block_map, chosen), mapping.start, mapping.end)
+            for low, high in clipped([(start, end)], mapping.start, mapping.end)
         ]
 
     def _roots(self, block_map: BlockMap, threads: Sequence[Thread]) -> list[Region]:
         pointers = sorted(thread.stack_pointer for thread in threads if thread.stack_pointer)
         kinds = classify(self.mappings, is_library, lambda one: data_end(self.target, one), pointers)
-        maps = map_addresses(self.target)
-        own = chunk_runs(block_map, (block_map.window.chunk_map != 0) | record_chunks(block_map))
-        found = []
-        for mapping, kind in zip(self.mappings, kinds, strict=True):
-            is_ours = kind is Outside.LIBRARY or any(mapping.start <= at < mapping.end for at in maps)
-            if is_ours or not may_point(mapping):
-                continue
-            for low, high in without(own, mapping.start, mapping.end):
-                found.append(self._root(low, high, KIND_OF[kind], mapping, threads))
-        return found
+        own = block_map.own(self.mappings)
+        return [
+            self._root(low, high, KIND_OF[kind], mapping, threads)
+            for mapping, kind in zip(self.mappings, kinds, strict=True)
+            if kind is not Outside.LIBRARY and may_point(mapping)
+            for low, high in without(own, mapping.start, mapping.end)
+        ]
 
     def _root(self, low: int, high: int, kind: Kind, mapping: Mapping, threads: Sequence[Thread]) -> Region:
         """A root; only the used part of a stack, where that is certain."""
@@ -201,44 +194,7 @@ def has_swapped(target: Target) -> bool:
     return target.process is not None and target.process.figures().swap_bytes > 0
 
 
-# ---- chunks of the window --------------------------------------------------------------------------
-
-
-def chunk_runs(block_map: BlockMap, is_chosen: Flags) -> list[Interval]:
-    """The chosen chunks as intervals of addresses."""
-    bounds = block_map.base + np.column_stack(runs_of(is_chosen)) * block_map.window.chunk_bytes
-    return [(low, high) for low, high in bounds.tolist()]
-
-
-def record_chunks(block_map: BlockMap) -> Flags:
-    """The chunks that hold hakmem's records: those that some known record lies in.  Others without blocks are
-    foreign."""
-    reading, window = block_map.reading, block_map.window
-    walk, heaps = block_map.walk, reading.heaps
-    flag = np.uint64(reading.schema.constant("chunk_is_ranges"))
-    known = [
-        window.chunk_map & ~flag,
-        walk.superslabs.addresses,
-        walk.superslabs.slabs["local"].reshape(-1),
-        heaps["magazines"]["top"].reshape(-1),
-        heaps["class_counters"],
-        profile_tables(reading),
-    ]
-    addresses = np.concatenate([values.astype(np.uint64) for values in known])
-    chunks = (addresses - np.uint64(window.base)) // np.uint64(window.chunk_bytes)
-    found = np.zeros(len(window.chunk_map), bool)
-    found[chunks[chunks < len(found)].astype(np.int64)] = True
-    return found
-
-
-def profile_tables(reading: Reading) -> Addresses:
-    """The tables of a heap profile: they name sampled blocks, and must not keep them reachable."""
-    schema = reading.schema
-    fields = ("sample_segments", "site_segments")
-    if not schema.has("profile_state", *fields) or not schema.roots.get("profile_state"):
-        return np.empty(0, np.uint64)
-    state = reading.target.memory.array(schema.root("profile_state"), schema.dtype("profile_state"), 1)
-    return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
+# ---- parts of mappings ------------------------------------------------------------------------------
 
 
 def without(taken: Sequence[Interval], start: int, end: int) -> list[Interval]:

@@ -91,7 +91,7 @@ def what_lives(
 
 def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:
     """Blocks of the size class that serves requests of `wanted_bytes`."""
-    sizes = block_map.reading.class_bytes
+    sizes = block_map.class_bytes
     fitting = sizes[sizes >= wanted_bytes]
     if wanted_bytes <= 0 or not len(fitting):
         raise HakmemError(
@@ -121,7 +121,7 @@ def describe(
     for stratum in strata:
         by_class.setdefault(int(block_map.classes_of(stratum.drawn[:1])[0]), []).append(stratum)
     for number, chosen in by_class.items():
-        size = int(block_map.reading.class_bytes[number]) if number >= 0 else None
+        size = int(block_map.class_bytes[number]) if number >= 0 else None
         held = sum(stratum.bytes for stratum in chosen)
         count = sum(len(stratum.drawn) for stratum in chosen)
         classes.append(SizeClass(size, sum(s.blocks for s in chosen), held, count, rows(chosen)))

@@ -15,7 +15,7 @@ class Whose:
     pid: int
     command: list[str]
     is_core: bool
-    version: str  # of hakmem in the process
+    version: str  # of hakmem in the process; of another malloc with its name
 
     @staticmethod
     def head_of(target: Target) -> dict[str, Any]:
@@ -24,7 +24,7 @@ class Whose:
             "pid": target.pid,
             "command": target.command,
             "is_core": target.process is None,
-            "version": target.schema.version,
+            "version": target.version,
         }
 
 

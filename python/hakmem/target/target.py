@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hakmem.base.errors import DamagedFileError, HakmemError, ProcessGoneError, UnreadableError
+from hakmem.base.errors import (
+    DamagedFileError,
+    HakmemError,
+    NotHakmemError,
+    ProcessGoneError,
+    UnreadableError,
+)
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import MAGIC, Schema
 from hakmem.target.live_memory import ProcessMemory
@@ -28,7 +34,7 @@ class Target:
     """A memory and the layout of hakmem's structures in it."""
 
     memory: Memory
-    schema: Schema
+    _schema: Schema | None  # None: not hakmem's heap
     pid: int
     command: list[str]
     process: Process | None = None  # None for a core
@@ -37,6 +43,30 @@ class Target:
     address: int = 0  # of the library's block; 0: not checked again
     places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
     python: Any = None  # of target/python_frames.py, kept from one reading to the next
+    libc: str = ""  # "glibc 2.36": whose malloc it is, if not hakmem's
+
+    @property
+    def schema(self) -> Schema:
+        """The layout of hakmem's structures."""
+        if self._schema is None:
+            raise NotHakmemError(
+                f"{self.name} is on {self.libc}'s malloc, which keeps neither call sites nor counters nor "
+                f"events; start it on hakmem: hakmem run -- {Path(self.command[0]).name} …"
+            )
+        return self._schema
+
+    @property
+    def malloc(self) -> str:
+        return "hakmem" if self._schema else "glibc"
+
+    @property
+    def version(self) -> str:
+        """That of hakmem, or another malloc with its own."""
+        return self._schema.version if self._schema else self.libc
+
+    @property
+    def name(self) -> str:
+        return f"process {self.pid}" if self.process else "the program of the core dump"
 
     def maps(self) -> list[Mapping]:
         """A process's mappings now; a core's when it was written."""

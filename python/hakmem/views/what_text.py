@@ -10,9 +10,10 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.blocks.block_map import HeapName
 from hakmem.blocks.content import Content
 from hakmem.blocks.leaks import Leaks
-from hakmem.blocks.one_block import HeapName, OneBlock
+from hakmem.blocks.one_block import OneBlock
 from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
 from hakmem.blocks.what import ContentRow, SizeClass, What

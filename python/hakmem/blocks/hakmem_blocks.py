@@ -1,0 +1,152 @@
+"""hakmem's heap as blocks, with all that its structures tell of one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hakmem.base.errors import UnreadableError
+from hakmem.base.progress import Progress, no_progress
+from hakmem.blocks.block_map import Details, HeapName, NamedHeap, State
+from hakmem.blocks.slab_blocks import NO_RANGE, SlabBlocks, read_slabs
+from hakmem.census.snapshot import STATES
+from hakmem.layout.named_heaps import named_range_numbers
+from hakmem.target.target import Target
+
+RANGE_STATES = {
+    "range_dirty": "free range, not purged",
+    "range_busy": "free range, being purged",
+    "range_clean": "free range, purged",
+    "range_unmapped": "free range, unmapped",
+    "range_occupied": "free range, in which something else is mapped",
+    "range_live": "free range, kept whole for reuse",
+}
+STATE_TEXTS = {
+    State.LIVE: "live",
+    State.FREE: "free, in its slab",
+    State.REMOTE: "free: another thread freed it, its slab's heap has not collected it yet",
+    State.MAGAZINE: "cached: freed, in a magazine",
+    State.QUARANTINE: "freed, in a quarantine",
+}
+
+
+class HakmemBlocks(SlabBlocks):
+    """With the details."""
+
+    def place_of(self, address: int, elsewhere: str) -> str:
+        return place_of(self, address, elsewhere)
+
+    def details_of(self, block: int) -> Details:
+        return details_of(self, block)
+
+
+def read(target: Target, progress: Progress = no_progress) -> HakmemBlocks:
+    return read_slabs(target, progress, HakmemBlocks)
+
+
+# ---- where -----------------------------------------------------------------------------------------
+
+
+def place_of(found: SlabBlocks, address: int, elsewhere: str) -> str:
+    """Describes an address outside all blocks."""
+    window = found.window
+    granule = (address - window.base) // window.granule_bytes
+    if not 0 <= granule < window.granule_count:
+        return elsewhere
+    entry = int(window.chunk_map[granule // window.granules_per_chunk])
+    if not entry:
+        return "in hakmem's records, or in memory of others in its window"
+    if entry & found.reading.schema.constant("chunk_is_ranges"):
+        return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
+    slabs = found.walk.superslabs.slabs
+    ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
+    inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
+    return "in a SuperSlab, " + ("in a slab's tail" if inside.any() else "in an UNUSED slot: no slab")
+
+
+def state_text(found: SlabBlocks, block: int, state: State) -> str:
+    """The state in words; of ranges their own states."""
+    row = int(found.places_of(np.array([block]))[0])
+    range_row = int(found.places.range_rows[row])
+    if state is not State.FREE or range_row == NO_RANGE:
+        return STATE_TEXTS[state]
+    walk, constants = found.walk, found.reading.schema.constants
+    kind = int(walk.ranges.records["kind"][range_row])
+    return next((text for name, text in RANGE_STATES.items() if constants.get(name) == kind), "free range")
+
+
+def details_of(found: SlabBlocks, block: int) -> Details:
+    number, state = int(found.classes_of(np.array([block]))[0]), State(int(found.states[block]))
+    heap, start = named_heap_of(found, block), int(found.starts_of(np.array([block]))[0])
+    return Details(
+        size_class=number if number >= 0 else None,
+        tier=found.reading.tier(number) if number >= 0 else "big",
+        state_text=state_text(found, block, state),
+        heap=heap,
+        owner=None if heap else owner_of(found, block),
+        cached_by=cached_by(found, start, state),
+    )
+
+
+# ---- whose -----------------------------------------------------------------------------------------
+
+
+def named_heap_of(found: SlabBlocks, block: int) -> NamedHeap | None:
+    """The heap that the program has made and that the block's slab or range is of."""
+    named, place = found.reading.named, found.places_of(np.array([block]))[0]
+    slab_row, range_row = int(found.places.slab_rows[place]), int(found.places.range_rows[place])
+    walk = found.walk
+    if slab_row >= 0:
+        row = named.rows_of(walk.superslabs.slabs["owner"][[slab_row]].astype(np.uint64))[0]
+    else:
+        entries = walk.ranges.entries[[range_row]]
+        row = named.rows_of_numbers(named_range_numbers(found.reading.schema, entries))[0]
+    if row < 0:
+        return None
+    return NamedHeap(int(named.numbers[row]), named.names[row], int(named.records["tag"][row]))
+
+
+def owner_of(found: SlabBlocks, block: int) -> HeapName | None:
+    """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
+    reading, window = found.reading, found.window
+    # Named heaps, that of samples among them, have numbers of their own.
+    granule = int(window.granule_of(found.starts_of(np.array([block])))[0])
+    if int(window.owner_map[granule]) >= reading.schema.constant("map_tag_named"):
+        return None
+    row = int(found.places.slab_rows[found.places_of(np.array([block]))[0]])
+    if row < 0:
+        return None
+    owner = int(found.walk.superslabs.slabs["owner"][row])
+    place = owner + reading.schema.offset("owner", "number")
+    try:
+        number = int(reading.target.memory.array(place, np.dtype("u4"), 1)[0])
+    except UnreadableError:  # a torn record
+        return None
+    rows = np.flatnonzero(reading.heaps["owner"]["number"] == number)
+    return heap_name(found, int(rows[0])) if len(rows) else None
+
+
+def cached_by(found: SlabBlocks, start: int, state: State) -> HeapName | None:
+    """The heap in whose magazine or quarantine the block is."""
+    held = found.caches.get(state)
+    if held is None:
+        return None
+    rows = np.flatnonzero(held.addresses == np.uint64(start))
+    return heap_name(found, int(held.heap_rows[rows[0]])) if len(rows) else None
+
+
+def heap_name(found: SlabBlocks, row: int) -> HeapName:
+    reading = found.reading
+    heap, named = reading.heaps[row], reading.named
+    number = int(heap["owner"]["number"])
+    heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
+    process, constants = reading.target.process, reading.schema.constants
+    names = process.thread_names() if process else {}
+    states = {constants[key]: text for key, text in STATES.items() if key in constants}
+    thread_id = int(heap["thread_id"])
+    return HeapName(
+        number=number,
+        thread_id=thread_id,
+        thread_name=names.get(thread_id, ""),
+        state=states.get(int(heap["owner"]["state"]), "unknown"),
+        heap_name=heap_names.get(number, ""),
+    )
