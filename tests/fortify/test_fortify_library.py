@@ -37,4 +37,5 @@ def test_it_is_installed_where_the_tool_looks(lib: Path, tmp_path: Path) -> None
     (installed,) = tmp_path.rglob("libhakmem-fortify.so")
     (library,) = tmp_path.rglob("libhakmem.so")
     preload = pytest.importorskip("hakmem.launch.preload", reason="without a package index there is no tool")
-    assert preload.beside(library, preload.FORTIFY) == installed
+    from hakmem.target import library
+    assert library.beside(library, preload.FORTIFY) == installed

@@ -11,6 +11,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks
+from hakmem.blocks.size_growth import SizeGrowth
 from hakmem.blocks.whose import Whose, as_json
 from hakmem.profile.labels import caller_text, frame_text
 from hakmem.profile.session import COST_PERCENT, Spent
@@ -34,6 +35,7 @@ class Conclusion(Whose):
     reached: Leaks | None
     notes: list[str] = field(default_factory=list)
     spent: Spent | None = None  # on samples
+    sizes: SizeGrowth | None = None  # where no call sites are known
 
     @property
     def keeping(self) -> list[Site]:
@@ -60,6 +62,8 @@ class Conclusion(Whose):
 
     def _other(self) -> Iterator[str]:
         """Names the sites that may leak, or says that none does."""
+        if self.sizes is not None:
+            yield self.sizes.verdict
         if self.evidence is None:
             return
         changed = [site for site in self.evidence.leaks if site.growth.is_significant]
@@ -136,6 +140,7 @@ class Conclusion(Whose):
         return (
             {item.name: getattr(self, item.name) for item in fields(Whose)}
             | {"verdict": self.verdict, "next_command": self.next_command or None}
+            | ({"size_growth": asdict(self.sizes)} if self.sizes else {})
             | {"spent": None if self.spent is None else asdict(self.spent)}
             | (self.evidence.to_json() if self.evidence else {"growth": None, "sites": []})
             | (as_json(self.reached) if self.reached else {})

@@ -6,13 +6,13 @@ times; the scan during which it changed least counts.  How much it changed is re
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.census.explanation import Explanation
 from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
-from hakmem.census.limits import LimitFigures, limit_notes
+from hakmem.census.limits import limit_notes
 from hakmem.census.lines import Line, other_lines, own_lines, sorted_lines
 from hakmem.census.scan import Scan, scan, scan_core
 from hakmem.census.snapshot import read_totals, take
@@ -34,31 +34,11 @@ CORE_NOTES = [
 ]
 
 
-@dataclass
-class Explanation:
-    """All of RSS, in lines that add up to it."""
-
-    pid: int
-    command: list[str]
-    version: str
-    rss_bytes: int
-    lines: list[Line]  # largest first
-    verdict: str
-    swap_bytes: int = 0
-    huge_bytes: int = 0  # of RSS, in transparent huge pages
-    not_resident_live_bytes: int = 0
-    purgeable_bytes: int = 0  # that hak_purge(true) would return, estimated
-    changed_bytes: int = 0  # how much RSS changed while it was read
-    scans: int = 1
-    is_core: bool = False
-    notes: list[str] = field(default_factory=list)
-    limits: LimitFigures | None = None
-    limit_notes: list[str] = field(default_factory=list)  # refused requests, limits that are close
-    heaps: list[dict[str, Any]] = field(default_factory=list)  # that it has made; most live bytes first
-    heaps_text: str = ""  # which of them hold most
-
-
 def explain(target: Target) -> Explanation:
+    if target.malloc == "glibc":
+        from hakmem.census.glibc_why import explain_glibc
+
+        return explain_glibc(target, target.process)
     if target.process is None:
         return explain_core(target)
     scans = [scan(target, target.process)]

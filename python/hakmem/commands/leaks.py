@@ -120,9 +120,10 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     """Reads the samples, scans for unreachable blocks; and the signal that ended it early, if any."""
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.evidence import gather_evidence
-    from hakmem.blocks.growing import Watch, watch
+    from hakmem.blocks.growing import Watch, Watched, watch
     from hakmem.blocks.leaks import Options, find_leaks
     from hakmem.blocks.samples import sources_of
+    from hakmem.blocks.size_growth import watch_sizes
     from hakmem.blocks.whose import Whose
     from hakmem.doctor.runtimes import hidden_in
     from hakmem.target.switch import Settings
@@ -139,8 +140,14 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
         evidence = evidence_of(watched, None)
         return evidence is None or evidence.is_told
 
+    sizes = None
     with progress_bar("profiling", how.seconds) as seconds:
-        watched = watch(opened, replace(how, is_told=is_told), seconds)
+        if opened.malloc == "hakmem":
+            watched = watch(opened, replace(how, is_told=is_told), seconds)
+        else:
+            watched = Watched(notes=[f"whose growth it is, is not known: {opened.lacks}"])
+            if opened.process is not None and not asked.no_profile:
+                sizes = watch_sizes(opened, asked.for_s, seconds)
     reached, samples = None, watched.after.blocks if watched.after else []
     if not watched.is_gone and watched.stopped_by is None:
         try:
@@ -155,5 +162,6 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
             watched.notes.append(f"unreachable blocks are not known: {error}")
     evidence = evidence_of(watched, reached)
     head, notes = Whose.head_of(opened), watched.notes + hidden_in(opened.process)
-    found = Conclusion(**head, evidence=evidence, reached=reached, notes=notes, spent=watched.spent)
+    spent = watched.spent
+    found = Conclusion(**head, evidence=evidence, reached=reached, notes=notes, spent=spent, sizes=sizes)
     return found, watched.stopped_by

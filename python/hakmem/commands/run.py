@@ -329,7 +329,8 @@ def absolute(name: str) -> Path:
 
 def hardened(library: Path, level: int) -> list[Path]:
     """The libraries to preload: the checking functions precede those of other libraries."""
-    from hakmem.launch.preload import FORTIFY, beside
+    from hakmem.launch.preload import FORTIFY
+    from hakmem.target.library import beside
 
     fortify = beside(library, FORTIFY)
     if fortify is None and level:

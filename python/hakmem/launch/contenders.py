@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.base.errors import DamagedFileError, HakmemError
-from hakmem.launch.preload import beside, misfit
+from hakmem.launch.preload import misfit
 from hakmem.launch.preloadable import preloadable
 from hakmem.target.elf import open_elf
-from hakmem.target.library import find_library
+from hakmem.target.library import find_library, find_program
 
 HAKMEM = "hakmem"
 C_LIBRARY = ("glibc", "musl")  # without a preload
@@ -44,12 +44,7 @@ class Contender:
 
 
 def find_replayer() -> Path:
-    """The program is built, and installed, with the library."""
-    library = find_library()
-    found = beside(library, REPLAYER)
-    if found is None:
-        raise HakmemError(f"{REPLAYER} is not beside {library}: it is built and installed with the library")
-    return found
+    return find_program(REPLAYER)
 
 
 def contender(word: str, replayer: Path) -> Contender:

@@ -68,13 +68,6 @@ class Examined:
         return next((trap for trap in self.traps if trap.is_fatal), None)
 
 
-def beside(library: Path, name: str) -> Path | None:
-    """Another file of hakmem's, if it is there: beside the library where it is built, in a folder of its own
-    where it is installed."""
-    places = (library.with_name(name), library.parent / "hakmem" / name)
-    return next((path for path in places if path.is_file()), None)
-
-
 def resolve(word: str) -> Path:
     """The file that a shell would run; errors have the shell's exit statuses."""
     found = shutil.which(word)

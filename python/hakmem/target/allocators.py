@@ -13,6 +13,8 @@ from hakmem.target.live_memory import ProcessMemory
 from hakmem.target.locate import executable_of, file_of, find_in_process
 from hakmem.target.process import Mapping, Process
 
+HAKMEM, GLIBC, STATIC, UNKNOWN = "hakmem", "glibc", "static", "unknown"
+
 # Names of mapped files, in the order of their precedence.
 LIBRARIES = (
     (re.compile(r"lib(clang_rt\.)?asan"), "AddressSanitizer"),
@@ -27,7 +29,7 @@ LIBRARIES = (
     (re.compile(r"libscudo"), "scudo"),
 )
 C_LIBRARIES = (
-    (re.compile(r"libc\.so\.6$|libc-2\.\d+\.so$"), "glibc"),
+    (re.compile(r"libc\.so\.6$|libc-2\.\d+\.so$"), GLIBC),
     (re.compile(r"(ld|libc)[-.]musl|libc\.musl"), "musl"),
     (re.compile(r"linker64$"), "bionic"),
 )
@@ -43,7 +45,6 @@ BUNDLED = (
     ("sn_malloc", "snmalloc"),
     ("runtime.mallocgc", "Go"),
 )
-HAKMEM, STATIC, UNKNOWN = "hakmem", "static", "unknown"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Allocator:
     name: str
     version: str | None = None  # hakmem's
     is_bundled: bool = False  # in the executable itself
+
+    @property
+    def may_be_glibc(self) -> bool:
+        return self.name in (GLIBC, STATIC) and not self.is_bundled
 
 
 def bundled_in(file: ElfFile) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -241,6 +242,12 @@ class ElfFile:
                 return True
             self.release()
         return False
+
+    def search(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """The first place in the file that fits."""
+        found = pattern.search(self._data)
+        self.release()
+        return found
 
     def release(self) -> None:
         """The pages that were read leave the tool's memory; they come back where they are read again."""

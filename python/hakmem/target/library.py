@@ -35,6 +35,22 @@ def find_library() -> Path:
     )
 
 
+def beside(library: Path, name: str) -> Path | None:
+    """Another file of hakmem's, if it is there: beside the library where it is built, in a folder of its own
+    where it is installed."""
+    places = (library.with_name(name), library.parent / "hakmem" / name)
+    return next((path for path in places if path.is_file()), None)
+
+
+def find_program(name: str) -> Path:
+    """A program that is built, and installed, with the library."""
+    library = find_library()
+    found = beside(library, name)
+    if found is None:
+        raise HakmemError(f"{name} is not beside {library}: it is built and installed with the library")
+    return found
+
+
 def candidates() -> Iterator[Path]:
     package = Path(__file__).resolve().parents[1]
     yield package / "lib" / NAME  # a wheel's

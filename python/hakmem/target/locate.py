@@ -207,3 +207,21 @@ def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
                 continue
             places = (found.start() for found in re.finditer(re.escape(MAGIC), data))
             yield from (start + place for place in places if place % ALIGNMENT == 0)
+
+
+# ---- glibc ------------------------------------------------------------------------------------------
+
+GLIBC_BANNER = re.compile(rb"GNU C Library [^\n]{0,80}? version (\d+\.\d+)")
+GLIBC_FILE = re.compile(r"libc(\.so\.6|-2\.\d+\.so)$")
+
+
+def libc_of(maps: Sequence[Mapping], file_of: FileOf) -> str | None:
+    """ "glibc 2.36" if the program has that C library, or is linked with it; None for any other."""
+    code = [one for one in maps if "x" in one.permissions and one.is_file]
+    named = [one for one in code if GLIBC_FILE.match(one.file_name)]
+    for mapping in named or code[:1]:
+        file = file_of(mapping)
+        found = file.search(GLIBC_BANNER) if file else None
+        if found or named:
+            return f"glibc {found[1].decode()}" if found else "glibc"
+    return None

@@ -49,11 +49,14 @@ class Target:
     def schema(self) -> Schema:
         """The layout of hakmem's structures."""
         if self._schema is None:
-            raise NotHakmemError(
-                f"{self.name} is on {self.libc}'s malloc, which keeps neither call sites nor counters nor "
-                f"events; start it on hakmem: hakmem run -- {Path(self.command[0]).name} …"
-            )
+            raise NotHakmemError(f"{self.name}: {self.lacks}")
         return self._schema
+
+    @property
+    def lacks(self) -> str:
+        """What another malloc than hakmem cannot tell, and who can."""
+        program = Path(self.command[0]).name if self.command else "PROGRAM"
+        return f"{self.libc}'s malloc keeps no call sites, counters or events; hakmem run -- {program} … does"
 
     @property
     def malloc(self) -> str:
@@ -140,12 +143,20 @@ def making_sense(target: Target) -> Iterator[None]:
 
 
 def open_process(pid: int) -> Target:
-    from hakmem.target.locate import all_in_process
+    from hakmem.target.allocators import detect
+    from hakmem.target.locate import all_in_process, file_of, libc_of
 
     process = Process(pid)
     memory = ProcessMemory(process)
     try:
-        found = all_in_process(process, memory)
+        try:
+            found = all_in_process(process, memory)
+        except NotHakmemError:
+            maps, malloc = process.maps(), detect(process)
+            libc = libc_of(maps, lambda one: file_of(process, one)) if malloc.may_be_glibc else None
+            if libc is None:
+                raise
+            return Target(memory, None, pid, process.command, process, libc=libc)
         schema = Schema.read(memory, found[0].address)
     except HakmemError:
         process.check_same()  # it has ended: the better answer
@@ -158,8 +169,15 @@ def open_process(pid: int) -> Target:
 def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
     """`executable` and `libraries` replace files of the program that have moved."""
     from hakmem.target.corefile import CoreMemory
-    from hakmem.target.locate import find_in_core
+    from hakmem.target.locate import find_in_core, libc_of
 
     memory = CoreMemory(path, executable, libraries)
-    schema = Schema.read(memory, find_in_core(memory))
-    return Target(memory, schema, memory.pid, memory.command, core=memory, time_s=path.stat().st_mtime)
+    schema, libc = None, None
+    try:
+        schema = Schema.read(memory, find_in_core(memory))
+    except NotHakmemError:
+        libc = libc_of(memory.maps, memory.file_of)
+        if libc is None:
+            raise
+    time_s = path.stat().st_mtime
+    return Target(memory, schema, memory.pid, memory.command, core=memory, time_s=time_s, libc=libc or "")

@@ -20,6 +20,7 @@ from hakmem.census.options import WHERE
 from hakmem.census.snapshot import Target, take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.process import ProcessFigures
+from hakmem.views.glibc_text import show_glibc
 from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
 from hakmem.views.screen import console, one_line, print_json, progress_bar, table
 
@@ -37,6 +38,9 @@ def show_snapshot(
 ) -> None:
     """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
     counters, and all threads.  `more`: further members of the JSON."""
+    if target.malloc != "hakmem":
+        show_glibc(target, as_json=as_json, everything=everything)
+        return
     with progress_bar(f"reading {name}") as progress:
         snapshot = take(target, progress=progress)
     if as_json:

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.census.explanation import Explanation
 from hakmem.census.lines import Line
-from hakmem.census.why import Explanation
 from hakmem.views.screen import one_line
 
 BAR_CELLS = 12

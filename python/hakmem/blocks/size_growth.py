@@ -1,0 +1,120 @@
+"""Which sizes of blocks grow, where a malloc keeps no call sites: the heap is counted a few times.
+
+Growth is the rise of a straight line through the counts; its bounds are twice as far off as the count that is
+farthest from the line."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hakmem.base.durations import duration_text
+from hakmem.base.progress import Progress, no_progress
+from hakmem.base.sizes import bytes_text
+from hakmem.blocks.block_map import read_block_map
+from hakmem.blocks.content import Contents
+from hakmem.blocks.files import Files
+from hakmem.blocks.sampling import draw, rows_of
+from hakmem.target.glibc import walk
+from hakmem.target.target import Target
+
+COUNTS = 6
+FOR_S = 10.0
+HEADER_BYTES = 8
+LEAST_BYTES = 4096  # less is not shown
+SHOWN_MAX = 8
+DRAWS = 200
+
+Counts = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The live blocks of one size."""
+
+    block_bytes: int
+    blocks: int  # now
+    low: int  # by how many they grew, at least
+    high: int
+    content: str  # that prevails, of a few of them
+
+    @property
+    def text(self) -> str:
+        size = f"{self.block_bytes:,}-byte blocks" + (f" holding {self.content}" if self.content else "")
+        grown = f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
+        return (
+            f"{size}: {grown} more ({bytes_text(self.low * self.block_bytes)} or more), {self.blocks:,} now"
+        )
+
+
+@dataclass(frozen=True)
+class SizeGrowth:
+    """The answer."""
+
+    seconds: float
+    sizes: list[Grown]  # largest first
+
+    @property
+    def verdict(self) -> str:
+        length = duration_text(self.seconds)
+        if not self.sizes:
+            return f"No size of blocks grew in {length}."
+        return f"In {length} grew: {'; '.join(one.text for one in self.sizes[:3])}."
+
+
+def watch_sizes(
+    target: Target,
+    for_s: float | None,
+    progress: Progress = no_progress,
+    sleep: Callable[[float], None] = time.sleep,
+) -> SizeGrowth:
+    """Counts the heap at equal intervals."""
+    began_s, seconds = time.monotonic(), FOR_S if for_s is None else for_s
+    counts: list[Counts] = []
+    for step in range(COUNTS):
+        if step:
+            sleep(max(0.0, began_s + seconds * step / (COUNTS - 1) - time.monotonic()))
+        counts.append({size - HEADER_BYTES: live for size, live, _, _ in walk(target).sizes})
+        progress(time.monotonic() - began_s)
+    target.check_same()
+    found = [(size, *bounds_of([one.get(size, 0) for one in counts])) for size in counts[-1]]
+    grown = [(size, low, high) for size, low, high in found if low * size >= LEAST_BYTES]
+    grown.sort(key=lambda one: -one[0] * one[1])
+    contents = contents_of(target, [size for size, _, _ in grown[:SHOWN_MAX]])
+    rows = [
+        Grown(size, counts[-1][size], low, high, contents.get(size, ""))
+        for size, low, high in grown[:SHOWN_MAX]
+    ]
+    return SizeGrowth(round(time.monotonic() - began_s, 1), rows)
+
+
+def bounds_of(counts: list[int]) -> tuple[int, int]:
+    """How much they grew, at least and at most."""
+    middle, mean = (len(counts) - 1) / 2, sum(counts) / len(counts)
+    offsets = [step - middle for step in range(len(counts))]
+    slope = sum(x * (y - mean) for x, y in zip(offsets, counts, strict=True)) / sum(x * x for x in offsets)
+    farthest = max(abs(y - mean - slope * x) for x, y in zip(offsets, counts, strict=True))
+    grown = slope * 2 * middle
+    return math.floor(grown - 2 * farthest), math.ceil(grown + 2 * farthest)
+
+
+def contents_of(target: Target, sizes: list[int]) -> dict[int, str]:
+    """Which content prevails in blocks of these sizes."""
+    if not sizes:
+        return {}
+    import numpy as np
+
+    block_map, chance = read_block_map(target), np.random.default_rng()
+    contents, live = Contents(block_map, Files(target)), block_map.live_blocks()
+    found = {}
+    for size in sizes:
+        blocks = live[block_map.sizes_of(live) == size]
+        if len(blocks):
+            strata = draw(block_map, blocks, DRAWS, chance)
+            drawn = np.concatenate([stratum.drawn for stratum in strata])
+            known = dict(zip(drawn.tolist(), contents.of(drawn), strict=True))
+            texts = {block: f"{one.kind.value} {one.name}".strip() for block, one in known.items()}
+            found[size] = rows_of(strata, texts.__getitem__)[0].key
+    return found

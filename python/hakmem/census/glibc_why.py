@@ -1,0 +1,193 @@
+"""RSS of a process on glibc's malloc, in lines that add up to it."""
+
+from __future__ import annotations
+
+from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.census.catalogue import LINES
+from hakmem.census.explanation import Explanation
+from hakmem.census.lines import Detail, Line, sorted_lines
+from hakmem.census.on_hakmem import ERROR_SHARE, on_hakmem_bytes
+from hakmem.census.scan import data_end, is_library
+from hakmem.target.glibc import GlibcHeap, walk
+from hakmem.target.mappings import Outside, classify
+from hakmem.target.process import DetailedMapping, Process
+from hakmem.target.target import Target, making_sense
+
+HEADER_BYTES = 8
+MEAN_ROUNDING_BYTES = 7.5  # sizes are multiples of 16
+MENTION_SHARE, MOSTLY_SHARE, PINNED_SHARE = 0.1, 0.75, 0.25
+EXPLAINED_SHARE = 0.99
+ARENAS_SHARE = 0.3  # of the heap's bytes in arenas beside the main one: they are a cause
+
+LIVE, ROUNDING = "live data", "rounding and headers"
+PINNED, WHOLE, TOP = "free chunks, pinned", "free chunks, whole pages", "top of the arenas"
+CACHED, RECORDS = "thread caches and fastbins", "records and unused tails"
+ADVICE = {
+    LIVE: "Memory that the program holds. `hakmem what` shows its content; who allocated it is known on "
+    "hakmem only.",
+    ROUNDING: "Each chunk has a header of 8 bytes, and is a multiple of 16. Fewer, larger blocks have less.",
+    PINNED: "Freed, but on pages with live chunks: malloc_trim returns none of it. It is used for new "
+    "requests that fit, and goes when its neighbours are freed: allocate long-lived data apart.",
+    WHOLE: "malloc_trim(0) returns it. glibc does so by itself only at the heap's end.",
+    TOP: "Unused memory at the heap's end, returned when it exceeds M_TRIM_THRESHOLD, which grows with the "
+    "largest chunk freed; setting it fixes it.",
+    CACHED: "Freed chunks kept for the same size: seven (sixteen since glibc 2.42) of each in every thread.",
+    RECORDS: "The arenas' own records, and pages beyond the end of their heaps.",
+}
+
+
+def explain_glibc(target: Target, process: Process | None) -> Explanation:
+    """The same as for hakmem, from a walk over glibc's chunks."""
+    with making_sense(target):
+        mappings = process.smaps() if process else []
+        heap = walk(target)
+        later_bytes = process.smaps_rollup().get("Rss", 0) if process else 0
+    rss_bytes = sum(one.rss_bytes for one in mappings)
+    own = own_lines(heap)
+    lines = sorted_lines([*own, *(other_lines(target, mappings, sum(one.bytes for one in own)))])
+    if process is None:
+        rss_bytes = sum(line.bytes for line in lines)
+    made = Explanation(
+        pid=target.pid,
+        command=target.command,
+        version=target.version,
+        rss_bytes=rss_bytes,
+        lines=lines,
+        verdict=verdict(heap, lines, rss_bytes),
+        swap_bytes=sum(one.figures.get("Swap", 0) for one in mappings),
+        huge_bytes=sum(one.figures.get("AnonHugePages", 0) for one in mappings),
+        purgeable_bytes=heap.resident("free_whole"),
+        changed_bytes=abs(later_bytes - rss_bytes) if process else 0,
+        is_core=process is None,
+        malloc=target.malloc,
+        broken=heap.broken,
+    )
+    made.notes = notes(heap)
+    return made
+
+
+# ---- lines -----------------------------------------------------------------------------------------
+
+
+def own_lines(heap: GlibcHeap) -> list[Line]:
+    live_bytes = heap.resident("live") + heap.mmapped_resident
+    chunks = heap.sum("live_chunks")
+    share = min(1.0, heap.resident("live") / max(heap.sum("live_bytes"), 1))
+    lost_bytes = int(chunks * (HEADER_BYTES + MEAN_ROUNDING_BYTES) * share)
+    parts = [
+        (LIVE, live_bytes - lost_bytes, False, size_details(heap)),
+        (ROUNDING, lost_bytes, False, []),
+        (PINNED, heap.resident("free_pinned"), True, arena_details(heap, "free_pinned")),
+        (WHOLE, heap.resident("free_whole"), True, arena_details(heap, "free_whole")),
+        (TOP, heap.resident("top"), True, arena_details(heap, "top")),
+        (CACHED, heap.resident("cached"), True, []),
+        (RECORDS, heap.resident("headers") + heap.resident("unused_tail"), True, []),
+    ]
+    return [Line(name, count, exact, ADVICE[name], details) for name, count, exact, details in parts]
+
+
+def size_details(heap: GlibcHeap) -> list[Detail]:
+    """Live chunks by size, and those with mappings of their own."""
+    found: list[Detail] = [
+        {"block_bytes": size - HEADER_BYTES, "bytes": (size - HEADER_BYTES) * live, "live_blocks": live}
+        for size, live, _, _ in heap.sizes
+        if live
+    ]
+    if heap.mmapped_chunks:
+        text = f"{counted(heap.mmapped_chunks, 'block')} with a mapping of its own"
+        found.append({"kind": text, "bytes": heap.mmapped_resident})
+    return sorted(found, key=lambda detail: -detail["bytes"])
+
+
+def arena_details(heap: GlibcHeap, name: str) -> list[Detail]:
+    found: list[Detail] = []
+    for number, arena in enumerate(heap.arenas):
+        users = counted(arena.threads, "thread") if arena.threads else "no thread any more"
+        kind = "main arena" if arena.is_main else f"arena {number}, {users}"
+        found.append({"kind": kind, "bytes": getattr(arena.resident, name)})
+    return sorted((one for one in found if one["bytes"]), key=lambda detail: -detail["bytes"])
+
+
+def other_lines(target: Target, mappings: list[DetailedMapping], own_bytes: int) -> list[Line]:
+    """All that is not malloc's; mappings that malloc has made are of two kinds, and taken off their sum."""
+    pointers = target.process.stack_pointers() if target.process else ()
+    kinds = classify([one.mapping for one in mappings], is_library, lambda m: data_end(target, m), pointers)
+    sums: dict[Outside, int] = {}
+    for item, kind in zip(mappings, kinds, strict=True):
+        sums[kind] = sums.get(kind, 0) + item.rss_bytes
+    if mappings:
+        rest = sums.pop(Outside.OTHER_MALLOC, 0) + sums.get(Outside.ANONYMOUS, 0) - own_bytes
+        sums[Outside.ANONYMOUS] = max(0, rest)
+    return [
+        Line(kind.value, count, kind not in (Outside.STACKS, Outside.ANONYMOUS), LINES[kind.value].explained)
+        for kind, count in sums.items()
+    ]
+
+
+# ---- verdict ---------------------------------------------------------------------------------------
+
+
+def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int) -> str:
+    """Leak, fragmentation or arenas, and the remedy."""
+    if heap.broken:
+        return broken_text(heap)
+    sizes = {line.name: line.bytes for line in lines}
+    live_bytes = sizes.get(LIVE, 0) + sizes.get(ROUNDING, 0)
+    first = f"{share_text(live_bytes, rss_bytes)} of RSS is live data of the program"
+    said = [first, *causes(heap, sizes, rss_bytes)]
+    if len(said) == 1:
+        said = [f"{first}; malloc's overhead is small"]
+    return ". ".join([*said, hakmem_text(heap, lines)]) + "."
+
+
+def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
+    said = []
+    pinned, whole, top = (sizes.get(name, 0) for name in (PINNED, WHOLE, TOP))
+    if pinned >= MENTION_SHARE * rss_bytes:
+        said.append(
+            f"Fragmentation: {bytes_text(pinned)} are free between live chunks, of which malloc_trim returns "
+            "nothing"
+        )
+    if whole + top >= MENTION_SHARE * rss_bytes:
+        said.append(
+            f"{bytes_text(whole + top)} are free in whole pages: malloc_trim(0) returns them, and "
+            "M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top small"
+        )
+    beside = [arena for arena in heap.arenas if not arena.is_main]
+    free_beside = sum(arena.resident.bytes - arena.resident.live for arena in beside)
+    if free_beside >= ARENAS_SHARE * rss_bytes:
+        idle = sum(not arena.threads for arena in beside)
+        ended = f", {idle} of them without a thread" if idle else ""
+        said.append(
+            f"{counted(len(heap.arenas), 'arena')}{ended}: {bytes_text(free_beside)} are free in those of "
+            "threads; MALLOC_ARENA_MAX=2 keeps their number small"
+        )
+    return said
+
+
+def broken_text(heap: GlibcHeap) -> str:
+    worst = heap.broken[0]
+    before = worst.before
+    beside = f", after the {before['state']} block of {before['bytes']:,} bytes" if before else ""
+    at = f" at {before['address']:#x}" if before else ""
+    more = f" And {counted(len(heap.broken) - 1, 'more place')}." if heap.broken[1:] else ""
+    return (
+        f"The heap is broken at chunk {worst.chunk:#x}{beside}{at}: {worst.detail}. Probably something wrote "
+        f"beyond that block; glibc will abort when it gets there.{more} HAKMEM_HARDEN=1 finds the write."
+    )
+
+
+def hakmem_text(heap: GlibcHeap, lines: list[Line]) -> str:
+    others = sum(line.bytes for line in lines if line.name not in ADVICE)
+    whole = others + on_hakmem_bytes(heap)
+    return f"On hakmem RSS would be about {bytes_text(whole)} (± {ERROR_SHARE:.0%})".replace("%", " %")
+
+
+def notes(heap: GlibcHeap) -> list[str]:
+    made = []
+    if heap.explained_share < EXPLAINED_SHARE:
+        made.append(
+            f"Only {heap.explained_share:.1%} of the heap could be explained: it changed while it was read, "
+            "or is broken."
+        )
+    return made

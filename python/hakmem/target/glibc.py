@@ -1,0 +1,150 @@
+"""glibc's heap in a process or a core: `hakmem-walk`, a program beside the library, walks it from outside.
+
+Chunks are a chain, too long for Python: the program counts them, and on demand lists them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.target.access import refused
+from hakmem.target.library import find_program
+from hakmem.target.target import Target
+
+WALKER = "hakmem-walk"
+BROKEN, REFUSED, GONE = 3, 4, 5  # its exit statuses
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Resident bytes of an arena, by what lies there."""
+
+    live: int = 0
+    free_pinned: int = 0  # of free chunks, on pages that hold something else, too
+    free_whole: int = 0  # whole pages in free chunks: what malloc_trim(0) returns
+    top: int = 0
+    cached: int = 0  # in thread caches and fastbins
+    headers: int = 0  # the arena's own records
+    unused_tail: int = 0  # of a heap, beyond its last chunk
+
+    @property
+    def bytes(self) -> int:
+        return sum(getattr(self, item.name) for item in fields(self))
+
+
+@dataclass(frozen=True)
+class Region:
+    """Addresses of an arena's chunks."""
+
+    begin: int
+    end: int
+    mapped_end: int
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Bytes of chunks count with their headers; live ones without those that are cached."""
+
+    address: int
+    is_main: bool
+    threads: int  # attached to it now
+    system_bytes: int
+    live_bytes: int
+    live_chunks: int
+    free_bytes: int
+    free_chunks: int
+    top_bytes: int
+    tcache_bytes: int
+    tcache_chunks: int
+    fastbin_bytes: int
+    fastbin_chunks: int
+    foreign_bytes: int
+    unknown_bytes: int
+    resident: Resident
+    heaps: list[Region]
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Where the heap is broken: a chunk, and the one before it, beyond which was probably written."""
+
+    chunk: int
+    what: str
+    detail: str
+    before: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class GlibcHeap:
+    """One walk."""
+
+    libc: str | None
+    arenas: list[Arena]
+    mmapped_chunks: int
+    mmapped_bytes: int
+    mmapped_resident: int
+    sizes: list[tuple[int, int, int, int]]  # bytes of chunks; how many are live, cached, free
+    explained_share: float
+    broken: list[Damage] = field(default_factory=list)
+
+    def sum(self, name: str) -> int:
+        """A figure of all arenas."""
+        return sum(getattr(arena, name) for arena in self.arenas)
+
+    def resident(self, name: str) -> int:
+        return sum(getattr(arena.resident, name) for arena in self.arenas)
+
+
+def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
+    """`blocks`: a descriptor that gets all blocks as pairs of words."""
+    place = str(target.pid) if target.process else str(target.core.path if target.core else "")
+    words = [str(find_program(WALKER)), place]
+    if blocks is not None:
+        words += ["--blocks", f"/proc/self/fd/{blocks}"]
+    keep = () if blocks is None else (blocks,)
+    step = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=keep)
+    if step.returncode not in (0, BROKEN):
+        raise _error(target, step.returncode, step.stderr)
+    return _heap(json.loads(step.stdout))
+
+
+def _error(target: Target, status: int, said: str) -> HakmemError:
+    if status == REFUSED:
+        return refused(target.pid)
+    sentence = said.strip().removeprefix(f"{WALKER}: ") or f"{WALKER} ended with status {status}"
+    return ProcessGoneError(sentence) if status == GONE else HakmemError(sentence)
+
+
+def _heap(data: dict[str, Any]) -> GlibcHeap:
+    arenas = [
+        _of(Arena, one)(
+            resident=_of(Resident, one["resident"])(), heaps=[_of(Region, part)() for part in one["heaps"]]
+        )
+        for one in data["arenas"]
+    ]
+    broken = [_of(Damage, one)() for one in data["broken"]]
+    found: GlibcHeap = _of(GlibcHeap, data)(arenas=arenas, broken=broken)
+    return found
+
+
+def _of(kind: type[Kind], data: dict[str, Any]) -> Any:  # noqa: ANN401 - a constructor of that type
+    """Takes its fields from there, but for those that are given."""
+    known = {item.name: data[item.name] for item in fields(kind) if item.name in data}  # type: ignore[arg-type]
+    return lambda **given: kind(**(known | given))
+
+
+@contextmanager
+def block_file() -> Iterator[int]:
+    """Memory that another process can write to as to a file."""
+    file = os.memfd_create("hakmem-blocks")
+    try:
+        yield file
+    finally:
+        os.close(file)

@@ -1,0 +1,98 @@
+"""A snapshot of glibc's heap as text: the arenas, and the sizes of chunks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.target.glibc import Arena, GlibcHeap, walk
+from hakmem.target.target import Target, making_sense
+from hakmem.views.screen import console, one_line, print_json, table
+
+HEADER_BYTES = 8
+ROWS_SHOWN = 12
+
+
+def show_glibc(target: Target, *, as_json: bool, everything: bool) -> None:
+    with making_sense(target):
+        heap = walk(target)
+        figures = target.process.figures() if target.process else None
+    if as_json:
+        whose = {"pid": target.pid, "command": target.command, "version": target.version}
+        print_json(whose | {"process": figures and asdict(figures), "heap": asdict(heap)})
+        return
+    out = console()
+    for part in glibc_parts(target, heap, figures.rss_bytes if figures else 0, everything):
+        out.print(part)
+
+
+def glibc_parts(
+    target: Target, heap: GlibcHeap, rss_bytes: int, everything: bool
+) -> Iterator[RenderableType]:
+    command = one_line([shlex.join(target.command)])
+    yield Text.assemble((f"PID {target.pid}", "bold"), f"  {command}  ", (target.version, "cyan"))
+    yield Text("")
+    yield table("", ["<memory", "bytes", "chunks"], sums(heap, rss_bytes))
+    yield Text("")
+    shown = heap.arenas if everything else sorted(heap.arenas, key=lambda one: -one.system_bytes)[:ROWS_SHOWN]
+    columns = ["<arena", "threads", "size", "live", "free", "cached", "top", "resident"]
+    yield table(f"{counted(len(heap.arenas), 'arena')}", columns, [arena_row(one) for one in shown])
+    yield from more(len(heap.arenas) - len(shown), "arena")
+    yield Text("")
+    sizes = sorted(heap.sizes, key=lambda one: -one[0] * one[1])
+    chosen = sizes if everything else sizes[:ROWS_SHOWN]
+    columns = ["block", "live", "bytes", "cached", "free"]
+    yield table("Blocks by size", columns, [size_row(*one) for one in chosen])
+    yield from more(len(sizes) - len(chosen), "size")
+
+
+def more(count: int, thing: str) -> Iterator[Text]:
+    if count > 0:
+        yield Text(f"… and {counted(count, 'more ' + thing)} (--all)", "dim")
+
+
+def sums(heap: GlibcHeap, rss_bytes: int) -> list[list[str]]:
+    rows = [
+        ("live", heap.sum("live_bytes") + heap.mmapped_bytes, heap.sum("live_chunks") + heap.mmapped_chunks),
+        ("of these with mappings of their own", heap.mmapped_bytes, heap.mmapped_chunks),
+        (
+            "cached by threads and in fastbins",
+            heap.sum("tcache_bytes") + heap.sum("fastbin_bytes"),
+            heap.sum("tcache_chunks") + heap.sum("fastbin_chunks"),
+        ),
+        ("free between live ones", heap.sum("free_bytes"), heap.sum("free_chunks")),
+        ("top of the arenas", heap.sum("top_bytes"), len(heap.arenas)),
+        ("not explained", heap.sum("unknown_bytes"), 0),
+    ]
+    found = [[name, bytes_text(size), f"{count:,}"] for name, size, count in rows if size]
+    return [*found, ["RSS", bytes_text(rss_bytes), ""]] if rss_bytes else found
+
+
+def arena_row(arena: Arena) -> list[str]:
+    cached = arena.tcache_bytes + arena.fastbin_bytes
+    parts = (
+        arena.system_bytes,
+        arena.live_bytes,
+        arena.free_bytes,
+        cached,
+        arena.top_bytes,
+        arena.resident.bytes,
+    )
+    name = "main" if arena.is_main else f"{arena.address:#x}"
+    return [name, str(arena.threads), *map(bytes_text, parts)]
+
+
+def size_row(chunk_bytes: int, live: int, cached: int, free: int) -> list[str]:
+    block_bytes = chunk_bytes - HEADER_BYTES
+    return [
+        bytes_text(block_bytes),
+        count_text(live),
+        bytes_text(live * block_bytes),
+        count_text(cached),
+        count_text(free),
+    ]
