@@ -35,8 +35,10 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
 }
 
+ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
 EPILOG = """\b
 Examples:
+  hakmem 1234                          what is it, where is its memory, does it leak?
   hakmem run -- ./server --port 80     launch it on hakmem
   hakmem why $(pgrep server)           where is its memory?
   hakmem top                           choose a hakmem process, watch it live
@@ -73,17 +75,25 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggests the command that was probably meant."""
+        """A process, or a command; suggests the one that was probably meant."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            answer = importlib.import_module("hakmem.commands.answer")
+            if answer.process_named(args[0]):
+                return args[0], answer.command, args
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {close[0]}?" if close else "hakmem --help lists the commands"
+            hint = (
+                f"did you mean {close[0]}?"
+                if close
+                else "nor does a process have that name; see hakmem --help"
+            )
             raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([("PID or NAME", ANSWER), *COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -55,8 +55,12 @@ class Target:
     @property
     def lacks(self) -> str:
         """What another malloc than hakmem cannot tell, and who can."""
-        program = Path(self.command[0]).name if self.command else "PROGRAM"
-        return f"{self.libc}'s malloc keeps no call sites, counters or events; hakmem run -- {program} … does"
+        does = f"hakmem run -- {self.program} … does"
+        return f"{self.libc}'s malloc keeps no call sites, counters or events; {does}"
+
+    @property
+    def program(self) -> str:
+        return Path(self.command[0]).name if self.command else "PROGRAM"
 
     @property
     def malloc(self) -> str:

@@ -1,0 +1,141 @@
+"""hakmem PID: the first answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hakmem.base.durations import duration_text
+from hakmem.base.sizes import bytes_text, counted
+from hakmem.commands.arguments import JSON, open_target, options
+from hakmem.commands.arguments import argument as argument_of
+from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from hakmem.blocks.leaks import Leaks
+    from hakmem.blocks.size_growth import SizeGrowth
+    from hakmem.census.explanation import Explanation
+
+SCANNED_BYTES_MAX = 1 << 30  # of RSS: a larger process takes longer than a first answer may
+WAIT_S, GROWTH_S = 1.0, 3.0
+LINES_SHOWN = 5
+
+
+def process_named(word: str) -> list[int]:
+    """The processes that a word means: a PID, or the name of running ones."""
+    if word.isdigit():
+        return [int(word)]
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                name = Path("/proc", entry, "comm").read_text(errors="replace").rstrip("\n")
+            except OSError:
+                continue
+            if name == word[:15]:  # the kernel keeps no more
+                found.append(int(entry))
+    return sorted(found)
+
+
+@click.command("PID")
+@options
+def command(target: str = argument_of(metavar="PID|NAME"), as_json: bool = JSON) -> None:
+    """The first answer about any process, by its PID or its program's name: on which malloc it is, where its
+    memory is, whether it leaks, and the next command. It is neither stopped nor changed.
+
+    \b
+    Examples:
+      hakmem 1234
+      hakmem redis-server
+    """
+    from dataclasses import asdict
+
+    from hakmem.census.why import explain
+    from hakmem.doctor.runtimes import hidden_in
+    from hakmem.views.screen import console, print_json
+
+    opened = open_target(str(the_one(target)))
+    with making_sense(opened):
+        explanation = explain(opened)
+        explanation.notes += hidden_in(opened.process)
+    is_small = explanation.rss_bytes <= SCANNED_BYTES_MAX and not explanation.broken
+    growth, leaks = looked_for_leaks(opened) if is_small else (None, None)
+    following = next_command(opened, explanation, growth, leaks)
+    if as_json:
+        from hakmem.blocks.whose import as_json as plain
+
+        found = {"growth": growth and asdict(growth), "leaks": leaks and plain(leaks), "next": following}
+        print_json(asdict(explanation) | found)
+        return
+    out = console()
+    for line in lines_of(opened, explanation, growth, leaks):
+        out.print(line, markup=False)
+    out.print(f"Next: {following}", style="bold", markup=False)
+
+
+def the_one(word: str) -> int:
+    found = process_named(word)
+    if len(found) > 1:
+        pids = ", ".join(map(str, found))
+        raise click.UsageError(f"{counted(len(found), 'process', 'processes')} are named {word}: {pids}")
+    if not found:
+        raise click.UsageError(f"no process is named {word}; `hakmem ps` lists them")
+    return found[0]
+
+
+def looked_for_leaks(opened: Target) -> tuple[SizeGrowth | None, Leaks]:
+    """A short look: `hakmem leaks` takes longer and knows more."""
+    from hakmem.blocks.leaks import Options, find_leaks
+    from hakmem.blocks.size_growth import watch_sizes
+    from hakmem.views.screen import progress_bar
+
+    growth = None
+    if opened.malloc != "hakmem":
+        with progress_bar("watching", GROWTH_S) as seconds:
+            growth = watch_sizes(opened, GROWTH_S, seconds)
+    with progress_bar("scanning") as progress:
+        return growth, find_leaks(opened, Options(WAIT_S, progress=progress))
+
+
+def lines_of(opened: Target, found: Explanation, growth: SizeGrowth | None, leaks: Leaks | None) -> list[str]:
+    process = opened.process
+    of = f"hakmem {opened.version}" if opened.malloc == "hakmem" else opened.version
+    threads = counted(process.figures().threads, "thread") if process else ""
+    lines = [f"{found.command[0] if found.command else opened.name} (PID {opened.pid}): {of}, {threads}", ""]
+    lines += [f"RSS {bytes_text(found.rss_bytes)}:"]
+    lines += [f"  {bytes_text(one.bytes):>9}  {one.name}" for one in found.lines[:LINES_SHOWN]]
+    if rest := sum(one.bytes for one in found.lines[LINES_SHOWN:]):
+        lines.append(f"  {bytes_text(rest):>9}  others (hakmem why {opened.pid})")
+    lines += ["", *found.notes, found.verdict]
+    if growth is not None:
+        lines.append(growth.verdict)
+    if leaks is None:
+        lines.append("Unreachable blocks were not looked for: that takes longer here (hakmem leaks).")
+    elif leaks.definite.blocks:
+        size, blocks = bytes_text(leaks.definite.bytes), counted(leaks.definite.blocks, "block")
+        lines.append(f"Leak: nothing points to {size} in {blocks}, mostly {contents_of(leaks)}.")
+    else:
+        lines.append(f"Nothing is definitely lost, in {duration_text(WAIT_S)} between two scans.")
+    return [*lines, ""]
+
+
+def contents_of(leaks: Leaks) -> str:
+    rows = [f"{row.kind.value} {row.name}".strip() for row in leaks.contents[:1]]
+    return rows[0] if rows else "of unknown content"
+
+
+def next_command(opened: Target, found: Explanation, growth: SizeGrowth | None, leaks: Leaks | None) -> str:
+    """Whatever tells most of the largest trouble."""
+    is_leaking = (leaks and leaks.definite.blocks) or (growth and growth.sizes)
+    if found.broken:
+        return f"HAKMEM_HARDEN=1 hakmem run -- {opened.program} …: it stops at the write that breaks the heap"
+    if is_leaking and opened.malloc == "hakmem":
+        return f"hakmem leaks {opened.pid}: by call site"
+    if is_leaking:
+        return f"hakmem run -- {opened.program} …, then hakmem leaks: the same by call site"
+    if leaks is None:
+        return f"hakmem leaks {opened.pid}"
+    return f"hakmem what {opened.pid}: what the live data are"
