@@ -67,68 +67,62 @@ INLINE unsigned small_class_of(const struct heap *heap, const struct allocation 
   return slab_class_of(allocation->size, allocation->alignment);
 }
 
-/* Counts one request: of another class, or in a heap without counters, where none are counted in
- * advance. */
-static bool counts_one(struct heap *heap, const struct allocation *allocation) {
+/* The class whose lot has the request; SLAB_CLASS_COUNT for none: no magazine serves a named heap's
+ * block, while such a heap is in use the thread's own must not serve malloc, and a recorded malloc
+ * must not pass unseen. */
+INLINE unsigned lot_of(const struct heap *heap, const struct allocation *allocation) {
+  if (heap_is_armed_by(heap, ARMED_BY_USE | ARMED_BY_TRACE) || allocation->named)
+    return SLAB_CLASS_COUNT;
+  return small_class_of(heap, allocation);
+}
+
+/* Counts a lot, or one request, and returns whether the request is a sample. A lot's last block is
+ * counted when it is handed out, if it is a sample. */
+static bool counts(struct heap *heap, const struct allocation *allocation, struct magazine *lot) {
   uint64_t block_bytes;
   unsigned class = class_of(heap, allocation, &block_bytes);
+  unsigned most = lot ? LOT_BYTES / (unsigned)block_bytes : 1;
+  struct sampler_lot counted = sampler_count(&heap->sampler, block_bytes, most);
+  bool is_later = counted.has_sample && counted.blocks > 1;
+  if (lot) {
+    lot->is_sample_due = is_later;
+    lot->passes = (uint16_t)(counted.blocks - is_later - 1);
+  }
   if (class < CLASS_COUNT) {
-    class_figures_profiled(heap, class, 1);
+    class_figures_profiled(heap, class, counted.blocks - is_later);
   } else {
     count(&heap->owner.counters, COUNT_profiled_big_blocks);
     count_add(&heap->owner.counters, COUNT_profiled_big_bytes, allocation->size);
   }
-  return sampler_count(&heap->sampler, block_bytes, 1).has_sample;
-}
-
-/* The lot's last block is counted when it is handed out, if it is a sample. */
-static bool counts_lot(struct heap *heap, unsigned class) {
-  struct magazine *magazine = &heap->magazines[class];
-  unsigned block_bytes = (unsigned)class_bytes(class);
-  struct sampler_lot lot = sampler_count(&heap->sampler, block_bytes, LOT_BYTES / block_bytes);
-  magazine->is_sample_due = lot.has_sample && lot.blocks > 1;
-  unsigned counted = lot.blocks - magazine->is_sample_due;
-  class_figures_profiled(heap, class, counted);
-  magazine->passes = (uint16_t)(counted - 1);
-  return lot.has_sample && lot.blocks == 1;
-}
-
-static bool is_due(struct heap *heap, unsigned class) {
-  struct magazine *magazine = &heap->magazines[class];
-  if (!magazine->is_sample_due) return false;
-  magazine->is_sample_due = false;
-  class_figures_profiled(heap, class, 1);
-  return true;
+  return counted.has_sample && !is_later;
 }
 
 /* The thread reads the control record before it draws: whether it does must not depend on what it
  * draws (profile/sampler.h). */
-NOINLINE static bool counts_more(struct heap *heap, const struct allocation *allocation,
-                                 unsigned class) {
-  bool is_small = class < SLAB_CLASS_COUNT;
-  if (is_small && is_due(heap, class)) return true;
+NOINLINE static bool is_sample(struct heap *heap, const struct allocation *allocation,
+                               unsigned class) {
+  struct magazine *lot = class < SLAB_CLASS_COUNT ? &heap->magazines[class] : NULL;
+  if (lot && lot->is_sample_due) {
+    lot->is_sample_due = false;
+    class_figures_profiled(heap, class, 1);
+    return true;
+  }
   if (!heap->sampler.unlooked) sampling_look(heap);
   if (UNLIKELY(!heap->sampler.countdown)) return false;
   class_figures_need(heap);
-  return is_small && class_figures(heap, class) ? counts_lot(heap, class)
-                                                : counts_one(heap, allocation);
-}
-
-/* No magazine serves a named heap's block, and while such a heap is in use the thread's own must
- * not serve malloc; and a recorded malloc must not pass unseen: no lots. */
-static bool counts(struct heap *heap, const struct allocation *allocation) {
-  bool has_lots = !heap_is_armed_by(heap, ARMED_BY_USE | ARMED_BY_TRACE) && !allocation->named;
-  unsigned class = has_lots ? small_class_of(heap, allocation) : SLAB_CLASS_COUNT;
-  if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
-    return counts_more(heap, allocation, class);
-  heap->magazines[class].passes--; /* there was no block */
-  return false;
+  return counts(heap, allocation, class_figures(heap, 0) ? lot : NULL);
 }
 
 int sampling_count(struct heap *heap, const struct allocation *allocation) {
   if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  bool is_sample = LIKELY(heap->sampler.countdown != 0) && counts(heap, allocation);
-  return is_sample ? samples_throw_coins(&heap->sampler.random) : NOT_SAMPLED;
+  if (UNLIKELY(!heap->sampler.countdown)) return NOT_SAMPLED;
+  unsigned class = lot_of(heap, allocation);
+  if (class < SLAB_CLASS_COUNT && heap->magazines[class].passes) {
+    heap->magazines[class].passes--; /* there was no block */
+    return NOT_SAMPLED;
+  }
+  if (!is_sample(heap, allocation, class)) return NOT_SAMPLED;
+  return samples_throw_coins(&heap->sampler.random);
 }
 
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
