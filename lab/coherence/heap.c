@@ -2,10 +2,10 @@
  * are seen. */
 #include "coherence.h"
 #include "heap/fast_path.h"
-#include "heap/lifecycle.h"
+#include "heap/thread.h"
 
 void heap_start(void) {
-  if (!library_ready()) OS_FATAL("no address space");
+  if (!heaps_ready()) OS_FATAL("no address space");
 }
 
 void *load_malloc(size_t bytes) {

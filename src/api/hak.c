@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "cache/caches.h"
 #include "heap/ask.h"
-#include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
+#include "heap/thread.h"
 #include "observe/reports.h"
 #include "ranges/big.h"
 #include "reclaim/helper.h"
@@ -64,7 +64,7 @@ void *hak_rezalloc(void *block, size_t size) {
 void *hak_expand(void *block, size_t size) { return family_expand(block, size); }
 
 size_t hak_purge(bool force) {
-  if (!library_ready()) return 0;
+  if (!heaps_ready()) return 0;
   size_t bytes = 0;
   struct purge purge;
   do {
@@ -84,10 +84,10 @@ void hak_thread_idle(void) {
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 
 bool hak_profile_start(size_t period_bytes) {
-  return library_ready() && sampling_switch(true, period_bytes);
+  return heaps_ready() && sampling_switch(true, period_bytes);
 }
 void hak_profile_stop(void) {
-  if (library_ready()) sampling_switch(false, 0);
+  if (heaps_ready()) sampling_switch(false, 0);
 }
 
 const char *hak_version(void) { return HAKMEM_VERSION; }

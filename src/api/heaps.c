@@ -7,8 +7,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/ask.h"
 #include "heap/in_named.h"
-#include "heap/lifecycle.h"
-#include "heap/use.h"
+#include "heap/thread.h"
 #include "observe/report_heaps.h"
 #include "report/report.h"
 
@@ -33,7 +32,7 @@ static bool is_made(const struct hak_heap *heap, const char *verb) {
 /* ---- heaps and figures ----------------------------------------------------------------------- */
 
 hak_heap *hak_heap_new(const char *name) {
-  struct hak_heap *heap = library_ready() ? named_make(NAMED_IN_USE, name) : NULL;
+  struct hak_heap *heap = heaps_ready() ? named_make(NAMED_IN_USE, name) : NULL;
   return heap ? heap : fail_with(ENOMEM);
 }
 

@@ -8,7 +8,7 @@
 
 #include "api/override_next.h"
 #include "base/compiler.h"
-#include "heap/lifecycle.h"
+#include "heap/fork.h"
 #include "os/os.h"
 
 static const os_name replaced[] = {

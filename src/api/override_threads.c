@@ -16,7 +16,7 @@
 #include "api/override_next.h"
 #include "api/override_threads.h"
 #include "cache/divert.h"
-#include "heap/lifecycle.h"
+#include "heap/fork.h"
 #include "reclaim/helper.h"
 
 typedef int start_function(void *, const void *, void *(*)(void *), void *);

@@ -3,7 +3,9 @@
 #include "api/override_threads.h"
 #include "cache/caches.h"
 #include "config/options.h"
-#include "heap/lifecycle.h"
+#include "heap/fork.h"
+#include "heap/library.h"
+#include "heap/thread.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
 #include "profile/control.h"
@@ -17,7 +19,7 @@ RUN_AT_LOAD static void at_load(void) {
   os_note_processors(); /* before the program chooses some for its threads */
   os_note_modules(sees_threads_start());
   /* Otherwise the first allocation does it: many small processes have none. */
-  if (library_has_options() && !library_ready()) return;
+  if (library_has_options() && !heaps_ready()) return;
   if (!sees_threads_start()) heaps_at_fork();
   if (UNLIKELY(*options.keeper)) { /* else none of those pages is touched */
     heaps_at_fork();

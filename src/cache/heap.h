@@ -76,7 +76,7 @@ struct heap {
   ATOMIC(uint32_t) taken_in; /* by the process of this number in a line of forks: parked.c */
   struct heap *next_parked;  /* under the lock of the list of heaps */
   struct hak_heap *named;    /* its record as a named heap (named/named_heap.h), or NULL */
-  struct hak_heap *used; /* the heap that malloc takes blocks from (heap/use.h); NULL: its own */
+  struct hak_heap *used; /* the heap that malloc takes blocks from (heap/thread.h); NULL: its own */
   struct guard_sampler guard_sampler;
 
   struct owner owner;

@@ -1,5 +1,5 @@
 /* starter.h: heaps without a thread, from whose slabs new threads take the blocks of their first
- * calls (heap/lifecycle.h).
+ * calls (heap/thread.h).
  *
  * A record, and a slab for each class that a thread touches, cost pages: 89 KiB for each of a
  * thousand threads that did a little (docs/decisions/0011). So all share slabs until they have made

@@ -2,8 +2,8 @@
 
 #include "checked/checked.h"
 #include "checked/checked_range.h"
-#include "heap/lifecycle.h"
 #include "heap/sampling.h"
+#include "heap/thread.h"
 #include "named/named_ranges.h"
 #include "named/named_slabs.h"
 #include "profile/profile.h"

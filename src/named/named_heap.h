@@ -209,7 +209,7 @@ INLINE void named_note_taking(struct hak_heap *heap, size_t bytes) {
  * of lanes between two slabs are not seen. */
 void named_note_total(const struct hak_heap *heap, struct hak_heap *part);
 
-/* A thread's malloc takes the heap's blocks from now on (heap/use.h); false when it is closed. */
+/* A thread's malloc takes the heap's blocks from now on (heap/thread.h); false when it is closed. */
 bool named_join(struct hak_heap *heap);
 /* Ends that. */
 void named_part(struct hak_heap *heap);

@@ -23,7 +23,7 @@ WAYS = """
     another_class_between churn_between of_its_new_holder realloc_of_freed usable_size_of_freed
 """.split()
 # Frees before it: to a full magazine of every capacity; in another thread to the last block that goes home by
-# itself (early_call of src/heap/lifecycle.c), the first in the magazine, and its first flushes.
+# itself (early_call of src/heap/thread.c), the first in the magazine, and its first flushes.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)
 BEFORE_REMOTE = (0, 1, 62, 63, 64, 65, 189, 190, 191, 192, 193, 194, 195, 196, 197, 257, 500)
 CALMLY: dict[str, str] = {}

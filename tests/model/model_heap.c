@@ -1,4 +1,4 @@
-/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with
+/* src/heap/thread.c and src/cache: heaps that their threads leave and others take over, with
  * slabs that are freed into. */
 #include "cache/caches.h"
 #include "cache/class_figures.h"
@@ -6,7 +6,7 @@
 #include "cache/refill.h"
 #include "heap/fast_path.h"
 #include "heap/free.h"
-#include "heap/lifecycle.h"
+#include "heap/thread.h"
 #include "slab/batch_free.h"
 #include "slabs.h"
 
@@ -30,7 +30,7 @@ static void set_up_nothing(void) {
 
 static void set_up_heap(void) {
   set_up_nothing();
-  MODEL_REQUIRE(library_ready());
+  MODEL_REQUIRE(heaps_ready());
   first_heap = heap_borrow();
   MODEL_REQUIRE(first_heap);
   MODEL_REQUIRE(refill(first_heap, CLASS_32K));
@@ -256,12 +256,12 @@ static const struct model_mutant starter_mutants[] = {
 
 /* Sees what another thread may have set up. */
 static void first_call(void) {
-  MODEL_REQUIRE(library_ready());
+  MODEL_REQUIRE(heaps_ready());
   MODEL_REQUIRE(window.chunk_limit != 0 && model_os.end_of_thread);
 }
 
 static const struct model_mutant start_mutants[] = {
-    {"ready without release", {{"library_ready", "store", "is_library_ready", MODEL_WEAKEN, 0}}},
+    {"ready without release", {{"start_library", "store", "stage", MODEL_WEAKEN, 0}}},
     {"started in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant mutants[] = {

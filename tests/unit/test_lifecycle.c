@@ -1,7 +1,8 @@
-/* src/heap/lifecycle: heaps of threads: made, taken over, borrowed, forked. */
+/* src/heap/thread, fork, library: heaps of threads: made, taken over, borrowed, forked. */
 #include "cache/caches.h"
 #include "cache/parked.h"
-#include "heap/lifecycle.h"
+#include "heap/fork.h"
+#include "heap/thread.h"
 #include "reclaim/reclaim.h"
 
 #include "heaps.h"
@@ -195,7 +196,7 @@ CHILD_TEST(leave_a_heap_that_another_was_changing) {
  * its place before another asks. */
 BARE_TEST(place_the_window_before_others_come) {
   os_fake.occupied_places = 3;
-  REQUIRE(library_ready() && load_relaxed(&window.granule_count));
+  REQUIRE(heaps_ready() && load_relaxed(&window.granule_count));
   uintptr_t base = window.base;
   os_fake.occupied_places = 3;
   REQUIRE(must_malloc(64) && must_malloc(100000) && window.base == base);
@@ -204,7 +205,7 @@ BARE_TEST(place_the_window_before_others_come) {
 /* What is refused then is asked for again by the next. */
 BARE_TEST(place_the_window_once_there_is_memory) {
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
-  REQUIRE(!library_ready() && !hak_malloc(1));
+  REQUIRE(!heaps_ready() && !hak_malloc(1));
   os_fake.failing_kinds = 0;
   REQUIRE(must_malloc(64));
 }

@@ -3,10 +3,8 @@
 
 #include "cache/caches.h"
 #include "cache/capacity.h"
-#include "heap/lifecycle.h"
+#include "heap/thread.h"
 #include "heaps.h"
-#include "slab/record.h"
-#include "slab/slab.h"
 
 enum { CLASS_64 = 4, THREADS = 24, MOST = 64, MOST_FREES = 192 };
 

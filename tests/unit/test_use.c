@@ -1,6 +1,6 @@
-/* src/heap/use.c: whose blocks a thread's malloc gives, in what state that leaves its heap, and who
- * counts. */
-#include "heap/use.h"
+/* src/heap/thread.c, heap_use: whose blocks a thread's malloc gives, in what state that leaves its
+ * heap, and who counts. */
+#include "heap/thread.h"
 
 #include "cache/divert.h"
 #include "profiles.h"
