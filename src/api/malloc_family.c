@@ -61,8 +61,7 @@ NOINLINE static void *malloc_target(const void *block, size_t size, uint32_t sit
 NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t keep_bytes,
                                  uint32_t site) {
   void *moved = heap_move_big(target, block, keep_bytes);
-  if (moved && moved != *target && tracing_sees(heap_of_thread))
-    tracing_move(heap_of_thread, *target, moved, size);
+  if (moved && moved != *target) tracing_move(heap_of_thread, *target, moved, size);
   if (UNLIKELY(!*target)) *target = malloc_target(block, size, site, false);
   return moved;
 }
@@ -95,11 +94,12 @@ NOINLINE static void *realloc_any(void *block, size_t size, uint32_t site) {
   bool is_known = kind_knows_request(kind);
   if (UNLIKELY(is_known)) heap_become_mallocs(block);
   if (is_known ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
-    return kind == KIND_slab && !tracing_sees(heap_of_thread) ? block
-                                                              : sampling_note_kept(block, size);
+    return kind == KIND_slab && !heap_is_armed_by(heap_of_thread, ARMED_BY_TRACE)
+               ? block
+               : sampling_note_kept(block, size);
   bool may_resize = is_known || (usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES);
   if (may_resize && heap_resize(block, size)) return block;
-  if (tracing_sees(heap_of_thread)) tracing_resize(heap_of_thread, block, 0); /* it moves */
+  tracing_resize(heap_of_thread, block, 0); /* it moves */
   return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
 }
 

@@ -1,7 +1,6 @@
 #include "cache/divert.h"
 
 #include "cache/class_figures.h"
-#include "cache/flush.h"
 #include "cache/packing.h"
 #include "config/options.h"
 #include "guard/guarded.h"
@@ -61,7 +60,7 @@ void divert_disarm(struct heap *heap) {
   if (load_relaxed(&heap->armed)) {
     heap->used = NULL;
     keep_store_order();
-    arm(heap, ARMED_BY_PROFILE | ARMED_BY_USE | ARMED_BY_TRACE, false);
+    arm(heap, ARMED_BY_ANY, false);
     heap_set_tag(heap);
   }
   sampler_stop(&heap->sampler);
@@ -74,7 +73,7 @@ static void follow_trace(struct heap *heap, bool is_on, uint64_t word) {
   if (is_on && (!heap->ring || !trace_ring_begin(heap->ring, thread_number())))
     return; /* without memory */
   arm(heap, ARMED_BY_TRACE, is_on);
-  /* seq: in divert_end's pair; a poke that has come with a later change is undone here, and done
+  /* seq: as in sampling_attend; a poke that has come with a later change is undone here, and done
    * again. */
   exchange_seq(&heap->tag, heap_resting_tag(heap));
   if (load_seq(&profile_control.word) != word) heap_divert(heap, HEAP_POKE);
@@ -126,16 +125,4 @@ void divert_all(void) {
     if (state == OWNER_RUNNING || state == OWNER_DORMANT)
       heap_divert(heap_of_owner(owner), HEAP_POKE);
   }
-}
-
-/* ---- tags ------------------------------------------------------------------------------------ */
-
-void divert_end(struct heap *heap, unsigned class) {
-  /* seq: before the control record is read, or a poke that comes with a change in between would be
-   * undone unseen. */
-  exchange_seq(&heap->tag, heap_resting_tag(heap));
-  if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
-  if (!options.guard) return;
-  if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
-  heap->guard_sampler.countdown = 1;
 }

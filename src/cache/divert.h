@@ -12,35 +12,12 @@
 #include "cache/heap.h"
 
 /* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in
- * the class, which is not a slab class, and from all others in the tag. `why`: HEAP_POKE, HEAP_CALL
- * or HEAP_WAIT. */
-INLINE void heap_divert(struct heap *heap, uint32_t why) {
+ * the class, which is not a slab class, and from all others in the tag. */
+INLINE void heap_divert(struct heap *heap, enum attention why) {
   store_relaxed(&heap->tag, MAP_TAG_THREADS | why);
-}
-INLINE bool heap_is_diverted(const struct heap *heap) {
-  /* relaxed: a divert that is seen late is one at the next free. */
-  uint32_t why = load_relaxed(&heap->tag) & MAP_CLASS_MASK;
-  return UNLIKELY(why && why != HEAP_TRACE);
-}
-INLINE bool heap_is_called(const struct heap *heap) {
-  return UNLIKELY((load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_CALL);
-}
-
-INLINE bool heap_waits(const struct heap *heap) {
-  return (load_relaxed(&heap->tag) & MAP_CLASS_MASK) == HEAP_WAIT;
-}
-/* For more than to see what time it is. */
-INLINE bool heap_is_wanted(const struct heap *heap) {
-  return heap_is_diverted(heap) && !heap_waits(heap);
 }
 
 /* ---- all mallocs ----------------------------------------------------------------------------- */
-
-/* Whether requests must go to heap_allocate even if caches hold blocks: the heap is armed, or is
- * about to be. */
-INLINE bool heap_may_be_armed(const struct heap *heap) {
-  return UNLIKELY(load_relaxed(&heap->armed)) || sampler_is_wanted(&heap->sampler);
-}
 
 /* From now on the thread's mallocs take blocks of `used`; NULL: of its own heap. Called by the
  * thread, in slow paths. Its magazines are armed meanwhile, so that all its mallocs reach
@@ -66,10 +43,6 @@ void divert_all(void);
 /* Called when the heap loses its thread: stops using a named heap; the next thread reads the
  * control record again. */
 void divert_disarm(struct heap *heap);
-
-/* Called by the diverted thread, which frees a block of the class: its frees are fast again, and in
- * guard mode the next request for such a block is sampled. */
-void divert_end(struct heap *heap, unsigned class);
 
 enum { DIVERT_TICK_MS = 100 };
 bool divert_wants_ticks(void);

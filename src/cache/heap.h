@@ -23,24 +23,29 @@ struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* ranges/range_magazine.h */
 struct trace_ring;      /* profile/trace_ring.h */
 
-/* Why a heap's thread is to take a slow path: the lowest byte of a tag that matches nothing
- * (cache/divert.h). A later reason replaces an earlier one; the only value that may be written to
- * `poke` from outside is HEAP_POKE. */
-enum {
-  HEAP_POKE = 0xFF, /* to look around: at the profile, at what is due */
-  HEAP_CALL = 0xFE, /* a round calls: it empties its magazines */
-  HEAP_WAIT = 0xFD, /* to see what time it is: memory waits to be old (reclaim/steps.h) */
-  HEAP_TRACE =
-      0xFC /* all frees are recorded (heap/tracing.h): it is not wanted for anything else */
-};
+/* Why a heap's thread leaves the fast path at its next free, 0 if it does not: the lowest byte of a
+ * tag that then matches nothing (cache/divert.h). A later value replaces an earlier one; HEAP_POKE
+ * is the only one that may be written to `poke` from outside.
+ *
+ *                set by                              answered, and so cleared, by
+ *   HEAP_POKE    a tool; divert_all; divert_tick;    sampling_attend, after that free: looks at the
+ *                steps that go on (reclaim/)         control record, and for guarded samples
+ *   HEAP_CALL    a round: call_if_dormant            reclaim_caches_when_due: empties all magazines
+ *                                                    and sets HEAP_POKE
+ *   HEAP_WAIT    steps_divert: memory is not old   sampling_attend, after a free that finds it is
+ *                                                    time (free_into_magazine)
+ *   HEAP_TRACE   divert_look: all is recorded        heap_free_made; stays until the trace ends */
+enum attention { HEAP_TRACE = 0xFC, HEAP_WAIT, HEAP_CALL, HEAP_POKE };
 /* x ^ c is at least x - c. */
 _Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_MASK) -
                        MAP_CLASS_BIG >=
                    SLAB_CLASS_COUNT,
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
-/* Why a heap's magazines are armed: set before they are, cleared after. */
-enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2 /* of a named heap */, ARMED_BY_TRACE = 4 };
+/* And at each malloc: why the magazines are armed.  divert_look sets and clears the bits for a
+ * profile and a trace, divert_use that of a named heap in use: set before the magazines are armed,
+ * cleared after.  malloc_missed answers. */
+enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2, ARMED_BY_TRACE = 4, ARMED_BY_ANY = 7 };
 
 struct heap {
   /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS.
@@ -87,6 +92,15 @@ struct heap {
 
 INLINE bool heap_is_armed_by(const struct heap *heap, unsigned reasons) {
   return load_relaxed(&heap->armed) & reasons;
+}
+/* Or is about to be. */
+INLINE bool heap_may_be_armed_by(const struct heap *heap, unsigned reasons) {
+  return UNLIKELY(heap_is_armed_by(heap, reasons)) || sampler_is_wanted(&heap->sampler);
+}
+
+/* relaxed: a value that is seen late is one at the next free. */
+INLINE enum attention heap_attention(const struct heap *heap) {
+  return (enum attention)(load_relaxed(&heap->tag) & MAP_CLASS_MASK);
 }
 
 /* The tag of a heap that is not diverted. */

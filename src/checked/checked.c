@@ -96,7 +96,7 @@ void *checked_take_ready(struct heap *heap, size_t size, size_t alignment, enum 
   if (UNLIKELY(!quarantine || !size || !is_for_slab(size) || options.guard)) return NULL;
   unsigned class = LIKELY(alignment == 1) ? class_of_size(size + TRAILER_BYTES)
                                           : checked_class_of(size, alignment);
-  if (UNLIKELY(class == SLAB_CLASS_COUNT) || heap_may_be_armed(heap)) return NULL;
+  if (UNLIKELY(class == SLAB_CLASS_COUNT) || heap_may_be_armed_by(heap, ARMED_BY_ANY)) return NULL;
   bool is_shared = os_is_multi_threaded();
   heap_enter(heap);
   uintptr_t block = take_ready(heap, quarantine, class, size, maker, is_shared);

@@ -139,7 +139,7 @@ INLINE void *serve(struct heap *heap, struct allocation *allocation, unsigned cl
 /* For a trace; the block of a thread without a heap is not recorded. */
 INLINE void *noted(void *block, const struct allocation *allocation) {
   struct heap *heap = heap_of_thread;
-  if (LIKELY(!tracing_sees(heap))) return block;
+  if (LIKELY(!heap_is_armed_by(heap, ARMED_BY_TRACE))) return block;
   return tracing_note(heap, block, allocation->size, allocation->alignment);
 }
 
@@ -193,7 +193,7 @@ RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
   uint32_t site = site_of_caller(CALLER_ADDRESS());
   void *block = NULL;
-  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !heap_may_be_armed(heap)))
+  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !heap_may_be_armed_by(heap, ARMED_BY_ANY)))
     block = (void *)large_take_own(heap->ranges, size, site, heap->owner.tag);
   return LIKELY(block != NULL) ? block : malloc_missed(1, size, site, MADE_BY_MALLOC);
 }

@@ -37,10 +37,9 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
 
 /* A call stands until it is answered. */
 RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
-  bool was_diverted = heap_is_diverted(heap) && !heap_is_called(heap);
-  if (UNLIKELY(was_diverted)) divert_end(heap, class);
   heap_leave(heap);
-  if (UNLIKELY(was_diverted)) sampling_purge(heap);
+  enum attention why = heap_attention(heap);
+  if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
 static bool has_time(uint64_t now_ms) { return !reclaim_is_due(now_ms) && steps_pass(now_ms); }
@@ -52,7 +51,8 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     return;
   }
   struct magazine *magazine = &heap->magazines[class];
-  if (heap_waits(heap) && magazine->top != magazine->end && has_time(os_now_coarse_ms())) {
+  if (heap_attention(heap) == HEAP_WAIT && magazine->top != magazine->end &&
+      has_time(os_now_coarse_ms())) {
     magazine_push(magazine, magazine->top, block);
     return;
   }
@@ -79,7 +79,7 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
  * freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= CLASS_COUNT || !heap->ranges || heap_is_wanted(heap)) return false;
+  if (class >= CLASS_COUNT || !heap->ranges || heap_attention(heap) > HEAP_WAIT) return false;
   unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
                                          &heap->owner.counters);
   class_figures_flushed(heap, class, ranges);
@@ -120,7 +120,7 @@ RESIDENT NOINLINE static void free_slab(void *block, uint32_t entry, enum maker 
 RESIDENT NOINLINE static void free_large(void *block, uint32_t entry, enum maker maker) {
   struct heap *heap = heap_of_thread;
   uint64_t now_ms = os_now_coarse_ms();
-  if (heap_is_wanted(heap) || !keep_large(heap, entry, block, now_ms)) {
+  if (heap_attention(heap) > HEAP_WAIT || !keep_large(heap, entry, block, now_ms)) {
     free_range(block, entry, maker);
   } else if (UNLIKELY(reclaim_is_due(now_ms))) {
     os_settle_copy();
@@ -198,8 +198,8 @@ static bool is_traced(void) {
   struct heap *heap = heap_of_thread;
   if (heap == &empty_heap && profile_wants_trace(os_now_coarse_ms())) heap = heap_of_this_thread();
   if (!heap || !heap_is_real(heap)) return false;
-  if (heap_is_diverted(heap) && sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  return tracing_sees(heap);
+  if (heap_attention(heap) > HEAP_TRACE && sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  return heap_is_armed_by(heap, ARMED_BY_TRACE);
 }
 
 NOINLINE static void free_traced(void *block, enum maker maker) {

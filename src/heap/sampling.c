@@ -1,7 +1,9 @@
 #include "heap/sampling.h"
 
 #include "cache/divert.h"
+#include "cache/flush.h"
 #include "checked/checked.h"
+#include "config/options.h"
 #include "heap/kinds.h"
 #include "heap/tracing.h"
 #include "named/named_samples.h"
@@ -15,7 +17,7 @@
 
 /* ---- the control record's requests ----------------------------------------------------------- */
 
-void sampling_purge(struct heap *heap) {
+static void purge(struct heap *heap) {
   if (LIKELY(!profile_wants_purge())) return;
   if (!reclaim_is_ours()) {
     heap_divert(heap, HEAP_POKE); /* a guest leaves it to its parent's thread */
@@ -29,7 +31,20 @@ void sampling_purge(struct heap *heap) {
 
 NOINLINE void sampling_look(struct heap *heap) {
   divert_look(heap);
-  sampling_purge(heap);
+  purge(heap);
+}
+
+void sampling_attend(struct heap *heap, unsigned class) {
+  /* seq: before the control record is read, or a poke that comes with a change in between would be
+   * undone unseen. */
+  exchange_seq(&heap->tag, heap_resting_tag(heap));
+  if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
+  purge(heap);
+  if (!options.guard) return;
+  heap_enter(heap);
+  if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
+  heap_leave(heap);
+  heap->guard_sampler.countdown = 1;
 }
 
 bool sampling_switch(bool is_on, uint64_t period_bytes) {
@@ -178,7 +193,7 @@ void sampling_note_freed_range(uintptr_t block) {
 }
 
 void *sampling_note_kept(void *block, size_t size) {
-  if (tracing_sees(heap_of_thread)) tracing_resize(heap_of_thread, block, size);
+  tracing_resize(heap_of_thread, block, size);
   recording_resize(address_of(block), size);
   return block;
 }
@@ -186,7 +201,7 @@ void *sampling_note_kept(void *block, size_t size) {
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
   if (!heap) return;
-  if (tracing_sees(heap)) tracing_resize(heap, block, size);
+  tracing_resize(heap, block, size);
   struct allocation allocation = {.size = size, .alignment = 1, .named = named_of_block(block)};
   int coins = sampling_coins(heap, &allocation);
   if (coins != NOT_SAMPLED) sampling_note(heap, &allocation, block, coins);

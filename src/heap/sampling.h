@@ -14,11 +14,6 @@
 #include "cache/class_figures.h"
 #include "map/allocation.h"
 
-/* Whether a profile counts this heap's requests, or may begin to. */
-INLINE bool sampling_wants_all(const struct heap *heap) {
-  return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
-}
-
 /* Looks at the control record, and does the work requested there.  The heap's thread, in slow
  * paths, outside of its latch. */
 void sampling_look(struct heap *heap);
@@ -27,8 +22,9 @@ void sampling_look(struct heap *heap);
  * thread. */
 bool sampling_switch(bool is_on, uint64_t period_bytes);
 
-/* The purge part of sampling_look: purges free memory if the record requests it. */
-void sampling_purge(struct heap *heap);
+/* Answers HEAP_POKE and HEAP_WAIT: frees are fast again, and in guard mode the next request for a
+ * block of the class is sampled.  The heap's thread, which has freed one, outside of its latch. */
+void sampling_attend(struct heap *heap, unsigned class);
 
 /* Counts a request while a profile is on. For one that is to be a sample, the coins
  * (samples_throw_coins in profile/samples.h), negative when it is dropped: it counts for its site,
@@ -36,7 +32,8 @@ void sampling_purge(struct heap *heap);
 enum { NOT_SAMPLED = -2 };
 int sampling_count(struct heap *heap, const struct allocation *allocation);
 INLINE int sampling_coins(struct heap *heap, const struct allocation *allocation) {
-  return LIKELY(!sampling_wants_all(heap)) ? NOT_SAMPLED : sampling_count(heap, allocation);
+  return LIKELY(!heap_may_be_armed_by(heap, ARMED_BY_PROFILE)) ? NOT_SAMPLED
+                                                               : sampling_count(heap, allocation);
 }
 /* A block of the samples' heap, or NULL: then any block will do. */
 void *sampling_take(struct heap *heap, const struct allocation *allocation);

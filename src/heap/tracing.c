@@ -32,10 +32,12 @@ bool tracing_free(struct heap *heap, void *block) {
 }
 
 void tracing_resize(struct heap *heap, void *block, size_t size) {
+  if (!heap_is_armed_by(heap, ARMED_BY_TRACE)) return;
   look_if(trace_ring_resize(heap->ring, (uintptr_t)block, size), heap);
 }
 
 void tracing_move(struct heap *heap, void *block, void *moved, size_t size) {
+  if (!heap_is_armed_by(heap, ARMED_BY_TRACE)) return;
   trace_ring_free(heap->ring, (uintptr_t)block);
   tracing_note(heap, moved, size, 1);
 }

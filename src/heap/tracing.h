@@ -12,14 +12,9 @@
 
 #include "cache/heap.h"
 
-INLINE bool tracing_sees(const struct heap *heap) {
-  return UNLIKELY(heap_is_armed_by(heap, ARMED_BY_TRACE));
-}
-
 /* Nothing else is wanted of the heap, and its magazines serve it. */
 INLINE bool tracing_is_plain(const struct heap *heap) {
-  return load_relaxed(&heap->armed) == ARMED_BY_TRACE &&
-         load_relaxed(&heap->tag) == heap_resting_tag(heap);
+  return load_relaxed(&heap->armed) == ARMED_BY_TRACE && heap_attention(heap) == HEAP_TRACE;
 }
 
 /* A block of the thread's magazine, or NULL: then the heap is to serve it. */
@@ -28,7 +23,8 @@ void *tracing_pop(struct heap *heap, size_t size, size_t alignment);
 void *tracing_note(struct heap *heap, void *block, size_t size, size_t alignment);
 /* Notes a free; true if that was all, as a magazine has the block. */
 bool tracing_free(struct heap *heap, void *block);
-/* Notes that a block has another size where it is; that it has another address. */
+/* Note, while all is recorded, that a block has another size where it is; that it has another
+ * address. */
 void tracing_resize(struct heap *heap, void *block, size_t size);
 void tracing_move(struct heap *heap, void *block, void *moved, size_t size);
 

@@ -145,7 +145,7 @@ NOINLINE static void answer(struct heap *heap) {
 /* True when a round has called the thread, which took no slow path: all its caches are flushed
  * now. */
 RESIDENT static bool answer_call(struct heap *heap) {
-  bool is_called = heap_is_called(heap);
+  bool is_called = heap_attention(heap) == HEAP_CALL;
   if (UNLIKELY(is_called)) answer(heap);
   return is_called;
 }

@@ -127,7 +127,7 @@ static uint64_t answers_until_ms;
 static void call_if_dormant(const struct heap *self, struct heap *heap, const struct purge *purge,
                             uint64_t now_ms) {
   if (heap == self || load_relaxed(&heap->owner.state) != OWNER_DORMANT) return;
-  if (heap_is_diverted(heap) ||
+  if (heap_attention(heap) > HEAP_TRACE ||
       load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
     return;
   heap_divert(heap, HEAP_CALL);

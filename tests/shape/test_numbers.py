@@ -98,10 +98,9 @@ def glossary_words() -> int:
 
 # What sends a thread out of its fast paths: a poke, a call, a wait, a trace, arming, packing, passes.
 ATTENTION = (
-    r"\bbool ((?:heap|magazine|tracing|sampler|sampling|divert|profile|steps|reclaim)_"
-    r"(?:waits|pass|sees|begin|are_due"
-    r"|is_(?:diverted|called|wanted|armed|armed_by|packing|plain|due)"
-    r"|may_be_armed|pops_passed|wants_\w+))\("
+    r"\b(?:bool|enum attention) ((?:heap|magazine|tracing|sampler|sampling|divert|profile|steps|reclaim)_"
+    r"(?:attention|pass|begin|are_due|is_(?:wanted|armed|armed_by|packing|plain|due)"
+    r"|may_be_armed_by|pops_passed|wants_\w+))\("
 )
 
 

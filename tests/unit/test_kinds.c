@@ -19,7 +19,7 @@ static void require_kind(void *block, enum kind kind) {
   REQUIRE((found == KIND_none ? kind_elsewhere((uintptr_t)block) : found) == kind);
   REQUIRE(is_on_the_fast_path(block) == (kind == KIND_slab));
   heap_divert(heap_of_thread, HEAP_POKE);
-  REQUIRE(!is_on_the_fast_path(block) && heap_is_diverted(heap_of_thread));
+  REQUIRE(!is_on_the_fast_path(block) && heap_attention(heap_of_thread));
   heap_set_tag(heap_of_thread);
 }
 

@@ -267,7 +267,7 @@ BARE_TEST(keep_nothing_once_called) {
   void *block = must_malloc(200000);
   heap_divert(heap_of_thread, HEAP_POKE);
   hak_free(block);
-  REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
+  REQUIRE(range_magazines_bytes() == 0 && !heap_attention(heap_of_thread));
 }
 
 /* A call is answered once, by any slow path, and the divert ends with the next free of a small
@@ -278,15 +278,15 @@ BARE_TEST(answer_a_call) {
   for (unsigned is_free = 0; is_free < 2; is_free++) {
     void *block = is_free ? must_malloc(200000) : NULL;
     hak_free(must_malloc(64));
-    REQUIRE(magazine_count(magazine) && !heap_is_diverted(heap_of_thread));
+    REQUIRE(magazine_count(magazine) && !heap_attention(heap_of_thread));
     heap_divert(heap_of_thread, HEAP_CALL);
     if (!is_free) block = must_malloc(300000);
-    REQUIRE(heap_is_called(heap_of_thread) == is_free);
+    REQUIRE((heap_attention(heap_of_thread) == HEAP_CALL) == is_free);
     hak_free(block);
-    REQUIRE(!magazine_count(magazine) && !heap_is_called(heap_of_thread));
+    REQUIRE(!magazine_count(magazine) && heap_attention(heap_of_thread) != HEAP_CALL);
   }
   hak_free(must_malloc(64));
-  REQUIRE(!heap_is_diverted(heap_of_thread));
+  REQUIRE(!heap_attention(heap_of_thread));
 }
 
 static void *free_and_end(void *block) {

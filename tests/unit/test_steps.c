@@ -3,9 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "cache/divert.h"
 #include "memory_use.h"
-#include "pool/superslab.h"
 
 enum { BLOCK_BYTES = 1000, MANY = 60000, FEW = 20000 };
 
@@ -82,7 +80,7 @@ static void give_all_and_wait(void) {
   learn();
   give(others, MANY - 1);
   hak_free(must_malloc(BLOCK_BYTES));
-  REQUIRE(heap_waits(heap_of_thread));
+  REQUIRE(heap_attention(heap_of_thread) == HEAP_WAIT);
 }
 
 /* Its frees look at the clock until nothing is left to wait for: memory that went, or is in slabs
@@ -91,7 +89,7 @@ CHILD_TEST(wait_no_longer_than_it_is_old) {
   give_all_and_wait();
   for (unsigned turn = 0; turn < 3000; turn++, os_fake_advance_ms(1))
     hak_free(must_malloc(BLOCK_BYTES));
-  REQUIRE(!heap_is_diverted(heap_of_thread));
+  REQUIRE(!heap_attention(heap_of_thread));
 }
 
 /* A hundredth of its time: when it begins to wait, of the little that it has run, not of the time
@@ -104,7 +102,7 @@ CHILD_TEST(wait_at_little_cost) {
   take(others, MANY);
   unsigned passes = 0;
   for (unsigned index = 0; index < MANY * 3 / 4; hak_free(others[index++]))
-    passes += heap_waits(heap_of_thread);
+    passes += heap_attention(heap_of_thread) == HEAP_WAIT;
   REQUIRE(passes && passes <= 4000);
 }
 

@@ -2,7 +2,6 @@
  * program does what it did before. */
 #include "heap/tracing.h"
 
-#include "cache/divert.h"
 #include "profile/trace_ring.h"
 #include "profiles.h"
 
@@ -13,6 +12,7 @@ static void trace(uint64_t lease_ms) {
   publish();
 }
 static void trace_on(void) { trace(UINT64_MAX); }
+static bool is_traced(void) { return heap_is_armed_by(heap_of_thread, ARMED_BY_TRACE); }
 
 /* ---- a reader, as the tool is ---------------------------------------------------------------- */
 
@@ -113,7 +113,7 @@ static void begin(void) {
   struct event event;
   while (next(heap_of_thread->ring, &event)) {
   }
-  REQUIRE(tracing_sees(heap_of_thread) && last_clock && last_time);
+  REQUIRE(is_traced() && last_clock && last_time);
 }
 
 CHILD_TEST(each_call) {
@@ -249,13 +249,13 @@ CHILD_TEST(off) {
   begin();
   trace(0);
   hak_free(must_malloc(64)); /* looks */
-  REQUIRE(!tracing_sees(heap_of_thread) && heap_of_thread->tag == MAP_TAG_THREADS);
+  REQUIRE(!is_traced() && heap_of_thread->tag == MAP_TAG_THREADS);
   uint64_t written = load_relaxed(&heap_of_thread->ring->written);
   for (unsigned step = 0; step < 100; step++) hak_free(must_malloc(64));
   REQUIRE(load_relaxed(&heap_of_thread->ring->written) == written);
   trace_on();
   hak_free(must_malloc(64));
-  REQUIRE(tracing_sees(heap_of_thread));
+  REQUIRE(is_traced());
 }
 
 /* What has been read; of threads that have ended, too. */
@@ -286,11 +286,10 @@ CHILD_TEST(lease) {
   hak_free(must_malloc(64));
   trace(os_now_coarse_ms() + 1000);
   hak_free(must_malloc(64));
-  REQUIRE(tracing_sees(heap_of_thread));
+  REQUIRE(is_traced());
   os_fake_advance_ms(2000);
-  for (unsigned step = 0; tracing_sees(heap_of_thread) && step < 100000000; step++)
-    hak_free(must_malloc(64));
-  REQUIRE(!tracing_sees(heap_of_thread) && heap_of_thread->ring->purged_bytes);
+  for (unsigned step = 0; is_traced() && step < 100000000; step++) hak_free(must_malloc(64));
+  REQUIRE(!is_traced() && heap_of_thread->ring->purged_bytes);
 }
 
 /* Nobody reads: the ring keeps its first words, and counts the rest; another thread that has it
@@ -319,5 +318,5 @@ CHILD_TEST(refused) {
   store_relaxed(&profile_state.status, PROFILE_IS_REFUSED);
   trace_on();
   hak_free(must_malloc(64));
-  REQUIRE(!tracing_sees(heap_of_thread));
+  REQUIRE(!is_traced());
 }
