@@ -1,11 +1,9 @@
-/* divert.h: makes a thread take the slow path at its next free.
+/* divert.h: makes a thread take the slow path at its next free, or at each malloc.
  *
- * The tag of its heap matches nothing until then (in hardened mode it never matches). Three users
- * divert: a round, a thread that has not been in a slow path for long (reclaim/reclaim.c); a tool
- * that has switched a profile on or off (profile/profile.h), which writes the tag's lowest byte
- * from outside; and the ticker of guarded blocks: a thread whose magazines never miss is never
- * sampled.  The ticker is the helper thread, in a program with threads: one thread at a time is
- * sampled so, 10 blocks a second in the whole program. */
+ * Until that free the tag of its heap matches nothing (in hardened mode it never matches); the
+ * reasons and their answers are in cache/heap.h. One is a ticker: a thread whose magazines never
+ * miss would get no guarded block.  The helper thread, in a program with threads, diverts one
+ * thread at a time: 10 blocks a second in the whole program. */
 #ifndef HAK_CACHE_DIVERT_H
 #define HAK_CACHE_DIVERT_H
 
