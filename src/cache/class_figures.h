@@ -18,29 +18,17 @@ INLINE struct class_counters *class_figures(struct heap *heap, unsigned class) {
   return figures ? &figures[class] : NULL;
 }
 
-INLINE void class_figures_refilled(struct heap *heap, unsigned class, unsigned blocks) {
-  struct class_counters *figures = class_figures(heap, class);
-  if (LIKELY(figures)) add_single_writer(&figures->refilled_blocks, blocks);
-}
-
-INLINE void class_figures_flushed(struct heap *heap, unsigned class, unsigned blocks) {
-  struct class_counters *figures = class_figures(heap, class);
-  if (LIKELY(figures)) add_single_writer(&figures->flushed_blocks, blocks);
-}
+/* Adds to a counter of the class, if the heap has any. */
+#define class_figures_add(heap, class, counter, amount)                    \
+  do {                                                                     \
+    struct class_counters *figures_ = class_figures(heap, class);          \
+    if (LIKELY(figures_)) add_single_writer(&figures_->counter, (amount)); \
+  } while (0)
 
 /* A request that missed the magazine, for `bytes`. */
 INLINE void class_figures_sampled(struct heap *heap, unsigned class, size_t bytes) {
-  struct class_counters *figures = class_figures(heap, class);
-  if (UNLIKELY(!figures)) return;
-  add_single_writer(&figures->sampled_requests, 1);
-  add_single_writer(&figures->sampled_bytes, bytes);
-}
-
-/* Blocks counted in advance as handed out while a heap profile is on; the rest of a dropped lot is
- * subtracted. */
-INLINE void class_figures_profiled(struct heap *heap, unsigned class, int64_t blocks) {
-  struct class_counters *figures = class_figures(heap, class);
-  if (LIKELY(figures)) add_single_writer(&figures->profiled_blocks, (uint64_t)blocks);
+  class_figures_add(heap, class, sampled_requests, 1);
+  class_figures_add(heap, class, sampled_bytes, bytes);
 }
 
 #endif

@@ -28,7 +28,7 @@ static void drop_lots(struct heap *heap) {
     unsigned passes = magazine->passes;
     magazine->passes = 0;
     magazine->is_sample_due = false;
-    if (passes) class_figures_profiled(heap, class, -(int64_t)passes);
+    if (passes) class_figures_add(heap, class, profiled_blocks, (uint64_t)0 - passes);
   }
 }
 

@@ -16,7 +16,7 @@ RESIDENT static void give_away(struct heap *heap, unsigned class, void **blocks,
   if (!block_count) return;
   count(counters, COUNT_flushes);
   count_add(counters, COUNT_flushed_blocks, block_count);
-  class_figures_flushed(heap, class, block_count);
+  class_figures_add(heap, class, flushed_blocks, block_count);
   batch_free(&heap->owner, blocks, block_count, counters);
 }
 

@@ -61,7 +61,7 @@ bool quarantine_plan_check(struct quarantine *quarantine) {
 
 static void go_home(struct heap *heap, uintptr_t block) {
   uint32_t class = owner_map_entry(block) ^ heap->owner.tag;
-  class_figures_flushed(heap, map_slab_class(owner_map_entry(block)), 1);
+  class_figures_add(heap, map_slab_class(owner_map_entry(block)), flushed_blocks, 1);
   if (LIKELY(class < SLAB_CLASS_COUNT)) {
     struct slab *slab = slab_of_block(block);
     size_t index = slab_block_index(&slab_shapes[class], block - slab->base);
@@ -120,7 +120,7 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
   unsigned batch = (quarantine->ready_most[class] + 1u) / 2;
   unsigned taken = take_from_slabs(heap, quarantine, class, batch);
   quarantine->ready_count[class] = (uint8_t)taken;
-  class_figures_refilled(heap, class, taken);
+  class_figures_add(heap, class, refilled_blocks, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
   latch_give(&heap->owner);

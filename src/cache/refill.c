@@ -15,7 +15,7 @@ static unsigned batch_size(const struct magazine *magazine) {
 }
 
 RESIDENT static void note_taken(struct heap *heap, unsigned class, unsigned taken) {
-  class_figures_refilled(heap, class, taken);
+  class_figures_add(heap, class, refilled_blocks, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }

@@ -23,7 +23,7 @@
 static void note_large(struct heap *heap, const struct allocation *allocation, unsigned refilled) {
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   class_figures_need(heap);
-  class_figures_refilled(heap, class, refilled);
+  class_figures_add(heap, class, refilled_blocks, refilled);
   class_figures_sampled(heap, class, allocation->size);
 }
 

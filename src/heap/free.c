@@ -82,7 +82,7 @@ static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   if (class >= CLASS_COUNT || !heap->ranges || heap_attention(heap) > HEAP_WAIT) return false;
   unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
                                          &heap->owner.counters);
-  class_figures_flushed(heap, class, ranges);
+  class_figures_add(heap, class, flushed_blocks, ranges);
   return owner_map_entry((uintptr_t)block) == entry &&
          keep_large(heap, entry, block, os_now_coarse_ms());
 }
@@ -98,7 +98,7 @@ NOINLINE static void free_range(void *block, uint32_t entry, enum maker maker) {
   if (!is_kept && UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
   else if (!is_kept && heap && class < CLASS_COUNT)
-    class_figures_flushed(heap, class, 1);
+    class_figures_add(heap, class, flushed_blocks, 1);
   if (heap) leave_heap(heap, class);
   reclaim_when_due(heap_of_thread);
 }

@@ -104,7 +104,7 @@ static bool counts(struct heap *heap, const struct allocation *allocation, struc
     lot->passes = (uint16_t)(counted.blocks - is_later - 1);
   }
   if (class < CLASS_COUNT) {
-    class_figures_profiled(heap, class, counted.blocks - is_later);
+    class_figures_add(heap, class, profiled_blocks, counted.blocks - is_later);
   } else {
     count(&heap->owner.counters, COUNT_profiled_big_blocks);
     count_add(&heap->owner.counters, COUNT_profiled_big_bytes, allocation->size);
@@ -119,7 +119,7 @@ NOINLINE static bool is_sample(struct heap *heap, const struct allocation *alloc
   struct magazine *lot = class < SLAB_CLASS_COUNT ? &heap->magazines[class] : NULL;
   if (lot && lot->is_sample_due) {
     lot->is_sample_due = false;
-    class_figures_profiled(heap, class, 1);
+    class_figures_add(heap, class, profiled_blocks, 1);
     return true;
   }
   if (!heap->sampler.unlooked) sampling_look(heap);
