@@ -156,3 +156,27 @@ bool word_reset_in_child(ATOMIC(uint32_t) *word) {
 }
 
 bool lock_reset_in_child(struct lock *lock) { return word_reset_in_child(&lock->word); }
+
+/* ---- biased locks ---------------------------------------------------------------------------- */
+
+ATOMIC(bool) biased_have_barrier = true; /* until it is refused */
+static ATOMIC(uint64_t) barrier_lost_ms; /* 0: before any owner held a lock */
+
+/* In a program that is confined, owners pay for the barrier from now on; one that was taking a lock
+ * is seen later. */
+bool biased_share(bool may_hold) {
+  if (os_fence_other_threads()) return true;
+  if (os_is_guest()) return false; /* its filter may refuse what the process may do */
+  if (may_hold && os_is_multi_threaded()) store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
+  store_relaxed(&biased_have_barrier, false);
+  return false;
+}
+
+/* The time after which a processor has shown a store to all others. */
+enum { STORE_SEEN_MS = 20 };
+
+bool biased_are_closed(void) {
+  if (!os_is_multi_threaded()) return true;
+  if (load_relaxed(&biased_have_barrier)) return biased_share(true);
+  return os_now_coarse_ms() >= load_relaxed(&barrier_lost_ms) + STORE_SEEN_MS;
+}

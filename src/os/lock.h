@@ -78,4 +78,74 @@ void lock_give(struct lock *lock);
  * take theirs meanwhile, whose holders may wait for ours. */
 bool lock_reset_in_child(struct lock *lock);
 
+/* ---- biased locks ---------------------------------------------------------------------------- */
+
+/* A lock that one thread, its owner, takes with plain stores; no thread waits for it.
+ *
+ *   owner   is_used = 1                 another   is_closed = its number
+ *           is_closed? give it back               every thread passes a barrier
+ *           …                                     is_used? leave it; else …
+ *           is_used = 0                           is_closed = 0
+ *
+ * Where there is no such barrier the owner pays for one at each use.  Law: it has one holder at
+ * most, as debug builds check. */
+struct biased {
+  ATOMIC(uint32_t) is_used;   /* its owner holds it, or tries to */
+  ATOMIC(uint32_t) is_closed; /* by another thread that holds it, or tries to: its number */
+  bool is_held;               /* by that thread */
+};
+
+/* Whether every other thread can be made to pass a barrier. Relaxed: read anew each time. */
+extern ATOMIC(bool) biased_have_barrier;
+/* Makes the barrier ready, before the second thread: then without waiting for others. Where it is
+ * refused owners do without from now on, those that may hold a lock (`may_hold`) a little later. */
+bool biased_share(bool may_hold);
+
+/* By the owner; false while it is closed. */
+INLINE bool biased_take(struct biased *lock) {
+  store_relaxed(&lock->is_used, 1);
+  keep_store_order(); /* the barrier of the thread that closes it is the rest */
+  /* After the store: a thread stopped in between has been switched since, which is a barrier,
+   * too. */
+  if (UNLIKELY(!load_relaxed(&biased_have_barrier)))
+    exchange_seq(&lock->is_used, 1); /* before is_closed is read; pairs with biased_is_left */
+  /* seq: after is_used was written.  acquire: the last holder's changes; pairs with biased_open. */
+  bool is_open = LIKELY(!load_seq(&lock->is_closed));
+  ASSERT(!is_open || !lock->is_held);
+  if (!is_open) store_release(&lock->is_used, 0);
+  return is_open;
+}
+INLINE void biased_give(struct biased *lock) {
+  ASSERT(!lock->is_held);
+  store_release(&lock->is_used, 0); /* the changes; pairs with biased_is_left */
+}
+
+/* By another thread, in this order: biased_close, false if a third one has closed it; then, for all
+ * that it has closed, biased_are_closed: whether their owners know; for each biased_is_left:
+ * whether it holds it now; and biased_open, in any case. */
+INLINE bool biased_close(struct biased *lock) {
+  uint32_t open = 0, self = thread_number();
+  /* seq: before is_used is read; pairs with biased_take. It may be closed by this very thread: that
+   * was a child of vfork, and was killed. */
+  return cas_strong_seq(&lock->is_closed, &open, self) || open == self;
+}
+bool biased_are_closed(void);
+INLINE bool biased_is_left(struct biased *lock) {
+  /* seq: after is_closed was written. acquire: its owner's changes. */
+  if (load_seq(&lock->is_used)) return false;
+  return lock->is_held = true;
+}
+INLINE void biased_open(struct biased *lock) {
+  if (lock->is_held) lock->is_held = false;
+  store_release(&lock->is_closed, 0); /* the changes; pairs with biased_take */
+}
+
+/* In a forked child, while it has one thread; true when a thread was at it. */
+INLINE bool biased_reset_in_child(struct biased *lock) {
+  if (!load_relaxed(&lock->is_used) && !load_relaxed(&lock->is_closed)) return false;
+  store_relaxed(&lock->is_used, 0);
+  biased_open(lock);
+  return true;
+}
+
 #endif

@@ -1,16 +1,12 @@
 #include "ranges/range_magazine.h"
 
 #include "map/metadata.h"
-#include "os/lock.h"
-#include "os/os.h"
 #include "report/report.h"
 
 /* Magazines closed, and emptied, at a time; a step of a round ends with them. A thread that is
  * about to grow empties fewer magazines, and at most RANGES_A_MERGE ranges. */
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
-ATOMIC(bool) range_magazines_have_barrier = true; /* until it is refused */
-static ATOMIC(uint64_t) barrier_lost_ms;          /* 0: before any thread entered */
 static ATOMIC(struct range_magazines *) all;
 
 /* Magazines that may hold ranges: those that joined since the last visit began, and the rest of
@@ -20,26 +16,15 @@ static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
 static THREAD_LOCAL uint8_t own_visits; /* of the lists, those that a signal interrupts, too */
 
-/* In a program that is confined, threads that enter pay for the barrier from now on; one that was
- * entering is seen later. */
-static bool fence_or_do_without(void) {
-  if (os_fence_other_threads()) return true;
-  if (os_is_guest()) return false; /* its filter may refuse what the process may do */
-  bool may_enter = load_relaxed(&all) && os_is_multi_threaded();
-  if (may_enter) store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
-  store_relaxed(&range_magazines_have_barrier, false);
-  return false;
-}
-
 void range_magazines_share(void) {
-  if (load_relaxed(&all)) fence_or_do_without();
+  if (load_relaxed(&all)) biased_share(true);
 }
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
   struct range_magazines *head = load_relaxed(&all);
   if (!magazines) return NULL;
-  if (!head && os_is_multi_threaded()) fence_or_do_without();
+  if (!head && os_is_multi_threaded()) biased_share(false);
   do magazines->next = head;
   /* release: its contents; pairs with empty_all. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
@@ -113,17 +98,17 @@ unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class,
   struct purge everything = PURGE_EVERYTHING;
   struct range_row row = range_magazine_row(magazines, class, range_info(granule)->end);
   struct emptying half = {row, class, row.count / 2};
-  if (!range_magazines_enter(magazines)) return 0;
+  if (!biased_take(&magazines->lock)) return 0;
   unsigned ranges = empty_row(magazines, half, &everything, counters);
-  range_magazines_leave(magazines);
+  biased_give(&magazines->lock);
   return ranges;
 }
 
 RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
-  if (!load_relaxed(&magazines->bytes) || !range_magazines_enter(magazines)) return;
+  if (!load_relaxed(&magazines->bytes) || !biased_take(&magazines->lock)) return;
   empty_rows(magazines, UINT_MAX, &everything, counters);
-  range_magazines_leave(magazines);
+  biased_give(&magazines->lock);
 }
 
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
@@ -143,15 +128,6 @@ struct closed {
   unsigned count;
   bool are_listed; /* they were listed, and are in no list now */
 };
-
-static bool close_one(struct range_magazines *at, struct closed *closed) {
-  uint32_t open = 0, self = thread_number();
-  /* seq: before is_used is read; pairs with range_magazines_enter. They may be closed by this very
-   * thread: it was a child of vfork, and was killed. */
-  if (!cas_strong_seq(&at->is_closed, &open, self) && open != self) return false;
-  closed->magazines[closed->count++] = at;
-  return true;
-}
 
 RESIDENT static void list(struct range_magazines *magazines) {
   struct range_magazines *head = load_relaxed(&joined);
@@ -177,30 +153,22 @@ static bool close_listed(struct closed *closed, const struct range_magazines *ow
   if (!at) at = exchange_acquire(&joined, NULL); /* acquire: the links; pairs with list */
   for (; at && most; most--, at = next) {
     next = at->next_listed;
-    if (at == own || !close_one(at, closed)) list(at);
+    if (at != own && biased_close(&at->lock))
+      closed->magazines[closed->count++] = at;
+    else
+      list(at);
   }
   store_relaxed(&visited, at);
   lock_give(&visit_lock);
   return true;
 }
 
-/* The time after which a processor has shown a store to all others. */
-enum { STORE_SEEN_MS = 20 };
-
-/* Whether all threads have seen that they are closed. */
-static bool is_seen_by_all(void) {
-  if (!os_is_multi_threaded()) return true;
-  if (load_relaxed(&range_magazines_have_barrier)) return fence_or_do_without();
-  return os_now_coarse_ms() >= load_relaxed(&barrier_lost_ms) + STORE_SEEN_MS;
-}
-
 static void empty_closed(struct closed *closed, unsigned ranges_max, struct purge *purge,
                          struct counters *counters) {
-  bool is_seen = closed->count && is_seen_by_all();
+  bool is_seen = closed->count && biased_are_closed();
   for (unsigned index = 0; index < closed->count; index++) {
     struct range_magazines *at = closed->magazines[index];
-    /* seq: after is_closed was written. acquire: its thread's changes. */
-    bool is_ours = is_seen && !load_seq(&at->is_used);
+    bool is_ours = is_seen && biased_is_left(&at->lock);
     if (is_ours)
       ranges_max -= empty_rows(at, ranges_max, purge, counters);
     else
@@ -209,8 +177,7 @@ static void empty_closed(struct closed *closed, unsigned ranges_max, struct purg
       at->is_listed = false;
     else if (closed->are_listed)
       list(at);
-    /* release: the remaining ranges; pairs with range_magazines_enter. */
-    store_release(&at->is_closed, 0);
+    biased_open(&at->lock);
   }
 }
 
@@ -232,7 +199,8 @@ static void empty_all(struct purge *purge, struct counters *counters) {
   while (at) {
     struct closed closed = {.count = 0};
     for (; at && closed.count < CLOSED_AT_ONCE; at = at->next)
-      if (load_relaxed(&at->bytes)) close_one(at, &closed);
+      if (load_relaxed(&at->bytes) && biased_close(&at->lock))
+        closed.magazines[closed.count++] = at;
     empty_closed(&closed, UINT_MAX, purge, counters);
   }
 }
@@ -296,9 +264,7 @@ void range_magazines_after_fork(void) {
   range_cache_after_fork();
   bool is_cut_off = lock_reset_in_child(&visit_lock);
   for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
-    if (!load_relaxed(&at->is_used) && !load_relaxed(&at->is_closed)) continue;
-    store_relaxed(&at->is_used, 0);
-    store_relaxed(&at->is_closed, 0);
+    if (!biased_reset_in_child(&at->lock)) continue;
     store_relaxed(&at->bytes, bytes_in_rows(at));
     is_cut_off = true;
   }

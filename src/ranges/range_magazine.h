@@ -5,9 +5,8 @@
  *   them for each end
  *
  * The program has just written to its blocks, and a locked instruction waits for these stores: so a
- * thread takes and keeps ranges with plain ones. Other threads still empty them, by age and before
- * the process grows: they close the magazines, make every thread pass a barrier, and then check
- * whether the thread is using them; if so they leave them alone.
+ * thread takes and keeps ranges with plain ones, under a biased lock. Other threads still empty
+ * them, by age and before the process grows, but for those that their thread is using then.
  *
  * Magazines with ranges are in a list, so that threads which have freed a Large block once cost
  * others nothing: their own thread lists them when it keeps the first range, and a thread that
@@ -19,23 +18,19 @@
 #ifndef HAK_RANGES_RANGE_MAGAZINE_H
 #define HAK_RANGES_RANGE_MAGAZINE_H
 
+#include "os/lock.h"
 #include "ranges/range_cache.h"
 
 enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * END_SLOTS };
 
 struct range_magazines {
-  CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
-  ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
+  CACHE_ALIGNED struct biased lock; /* its thread takes or keeps; others empty them */
   ATOMIC(uint64_t) bytes; /* of its blocks; written by the thread using them, others only read */
   bool is_listed;         /* among those that may hold ranges; written by the thread using them */
   struct range_magazines *next_listed; /* in that list */
   struct range_magazines *next;        /* all ever made; constant */
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
 };
-
-/* Whether every other thread can be made to pass a barrier: else the owning thread pays for one at
- * each use. Relaxed: read anew each time. */
-extern ATOMIC(bool) range_magazines_have_barrier;
 
 /* The bytes in all threads' magazines; walks them. */
 uint64_t range_magazines_bytes(void);
@@ -47,23 +42,6 @@ struct range_magazines *range_magazines_make(void);
 
 /* Called by the thread using them: they hold ranges, and others may look for them. */
 void range_magazines_join(struct range_magazines *magazines);
-
-/* Around each use by the owning thread; false while they are closed. */
-INLINE bool range_magazines_enter(struct range_magazines *magazines) {
-  store_relaxed(&magazines->is_used, 1);
-  keep_store_order(); /* the barrier of the thread that closes them is the rest */
-  /* After the store: a thread stopped in between has been switched since, which is a barrier,
-   * too. */
-  if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
-    exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_closed */
-  /* seq: after is_used was written.  acquire: the emptied rows; pairs with empty_closed. */
-  if (LIKELY(!load_seq(&magazines->is_closed))) return true;
-  store_release(&magazines->is_used, 0);
-  return false;
-}
-INLINE void range_magazines_leave(struct range_magazines *magazines) {
-  store_release(&magazines->is_used, 0); /* the changes; pairs with empty_closed */
-}
 
 /* The slots of a class: room for 2 MiB; or, where ends count, those of one end: for 4 ranges at
  * most. */
@@ -87,13 +65,13 @@ INLINE struct range_row range_magazine_row(struct range_magazines *magazines, un
 INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned class, unsigned end) {
   struct range_row row = range_magazine_row(magazines, class, end);
   uint32_t first = 0;
-  if (UNLIKELY(!range_magazines_enter(magazines))) return NO_GRANULE;
+  if (UNLIKELY(!biased_take(&magazines->lock))) return NO_GRANULE;
   for (unsigned slot = 0; slot < row.count && !first; slot++) {
     first = row.slots[slot];
     row.slots[slot] = 0;
   }
   if (first) add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
-  range_magazines_leave(magazines);
+  biased_give(&magazines->lock);
   return first ? first - 1 : NO_GRANULE;
 }
 
@@ -102,7 +80,7 @@ INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned cl
 INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
                                 size_t granule) {
   struct range_row row = range_magazine_row(magazines, class, end);
-  if (UNLIKELY(!range_magazines_enter(magazines))) return false;
+  if (UNLIKELY(!biased_take(&magazines->lock))) return false;
   unsigned slot = 0;
   while (slot < row.count && row.slots[slot]) slot++;
   if (slot < row.count) {
@@ -112,7 +90,7 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
     add_single_writer(&magazines->bytes, class_bytes(class));
   }
   if (UNLIKELY(!magazines->is_listed)) range_magazines_join(magazines);
-  range_magazines_leave(magazines);
+  biased_give(&magazines->lock);
   return slot < row.count;
 }
 

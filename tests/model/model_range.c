@@ -224,7 +224,7 @@ static void visit(void) {
 /* With one thread, in the magazine, or in the arena. */
 static void check_magazine(void) {
   require_laws();
-  MODEL_REQUIRE(!load_relaxed(&own->is_used) && !load_relaxed(&own->is_closed));
+  MODEL_REQUIRE(!load_relaxed(&own->lock.is_used) && !load_relaxed(&own->lock.is_closed));
   size_t found = range_magazine_take(own, CLASS, 0);
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
 }
@@ -254,12 +254,12 @@ static void check_listed(void) {
 }
 
 static const struct model_mutant magazine_mutants[] = {
-    {"entered in two steps", {{"range_magazines_enter", "exchange", "is_used", MODEL_WEAKEN, 0}}},
-    {"left before the change", {{"range_magazines_leave", "store", "is_used", MODEL_WEAKEN, 0}}},
-    {"opened before the change", {{"empty_closed", "store", "is_closed", MODEL_WEAKEN, 0}}}};
+    {"entered in two steps", {{"biased_take", "exchange", "is_used", MODEL_WEAKEN, 0}}},
+    {"left before the change", {{"biased_give", "store", "is_used", MODEL_WEAKEN, 0}}},
+    {"opened before the change", {{"biased_open", "store", "is_closed", MODEL_WEAKEN, 0}}}};
 
 static const struct model_mutant two_mutants[] = {
-    {"closed in two steps", {{"close_one", "cas", "is_closed", MODEL_SPLIT, 0}}}};
+    {"closed in two steps", {{"biased_close", "cas", "is_closed", MODEL_SPLIT, 0}}}};
 
 static const struct model_mutant listed_mutants[] = {
     {"joined in two steps", {{"list", "cas", "joined", MODEL_SPLIT, 0}}},

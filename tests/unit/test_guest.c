@@ -137,5 +137,5 @@ CHILD_TEST(leave_the_magazines_of_others) {
   REQUIRE(held && range_magazines_bytes() == held);
   os_fake.is_confined = true;
   range_magazines_share();
-  REQUIRE(load_relaxed(&range_magazines_have_barrier));
+  REQUIRE(load_relaxed(&biased_have_barrier));
 }

@@ -1,6 +1,5 @@
 /* src/heap/thread, fork, library: heaps of threads: made, taken over, borrowed, forked. */
 #include "cache/caches.h"
-#include "cache/parked.h"
 #include "heap/fork.h"
 #include "heap/thread.h"
 #include "reclaim/reclaim.h"

@@ -7,7 +7,6 @@
 #include "heaps.h"
 #include "ranges.h"
 #include "ranges/large.h"
-#include "report/report.h"
 
 /* Before the process grows: the cache and the own magazines; those of others, but not for each
  * little growth. */
@@ -37,7 +36,7 @@ CHILD_TEST(keep_in_a_magazine) {
     while (range_magazine_take(own, class, 0) != NO_GRANULE) kept--;
     REQUIRE(kept == 0);
   }
-  REQUIRE(load_relaxed(&own->bytes) == 0 && load_relaxed(&range_magazines_have_barrier));
+  REQUIRE(load_relaxed(&own->bytes) == 0 && load_relaxed(&biased_have_barrier));
 }
 
 /* Where ends count, a range is taken for blocks that end where it did.  What was kept before is
@@ -67,16 +66,17 @@ CHILD_TEST(keep_by_ends) {
 CHILD_TEST(leave_alone_what_is_in_use) {
   struct purge everything = PURGE_EVERYTHING;
   struct range_magazines *own = range_magazines_make();
-  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)) && range_magazines_enter(own));
+  struct biased *lock = &own->lock;
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)) && biased_take(lock));
   range_magazines_purge(&everything, &counters);
   REQUIRE(everything.work_remains && dirty_granules() == 0);
-  range_magazines_leave(own);
-  store_relaxed(&own->is_closed, 1);
-  REQUIRE(range_magazine_take(own, CLASS, 0) == NO_GRANULE && !load_relaxed(&own->is_used));
+  biased_give(lock);
+  store_relaxed(&lock->is_closed, 1);
+  REQUIRE(range_magazine_take(own, CLASS, 0) == NO_GRANULE && !load_relaxed(&lock->is_used));
   REQUIRE(!range_magazine_keep(own, CLASS, 0, fresh(7)));
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == 0);
-  store_relaxed(&own->is_closed, 0);
+  store_relaxed(&lock->is_closed, 0);
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == GRANULES && load_relaxed(&own->bytes) == 0);
 }
@@ -86,13 +86,13 @@ CHILD_TEST(leave_alone_what_is_in_use) {
 CHILD_TEST(leave_alone_once_the_barrier_is_refused) {
   struct range_magazines *own = range_magazines_make();
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
-  if (!load_relaxed(&range_magazines_have_barrier)) return; /* this kernel has none */
+  if (!load_relaxed(&biased_have_barrier)) return; /* this kernel has none */
   os_fake.is_confined = true;
   for (unsigned turn = 0; turn < 2; turn++) {
     struct purge everything = PURGE_EVERYTHING;
     range_magazines_purge(&everything, &counters);
     REQUIRE(everything.work_remains && dirty_granules() == 0);
-    REQUIRE(!load_relaxed(&range_magazines_have_barrier) && !load_relaxed(&own->is_closed));
+    REQUIRE(!load_relaxed(&biased_have_barrier) && !load_relaxed(&own->lock.is_closed));
   }
   struct purge everything = PURGE_EVERYTHING;
   os_fake_advance_ms(100);
@@ -108,12 +108,12 @@ CHILD_TEST(go_on_after_a_child_of_vfork) {
   REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   pid_t child = vfork();
   if (child == 0) {
-    store_relaxed(&own->is_closed, thread_number()); /* as close_one does */
+    store_relaxed(&own->lock.is_closed, thread_number()); /* as biased_close does */
     _exit(0);
   }
-  REQUIRE(child > 0 && load_relaxed(&own->is_closed) == thread_number());
+  REQUIRE(child > 0 && load_relaxed(&own->lock.is_closed) == thread_number());
   range_magazines_purge(&everything, &counters);
-  REQUIRE(dirty_granules() == GRANULES && !load_relaxed(&own->is_closed));
+  REQUIRE(dirty_granules() == GRANULES && !load_relaxed(&own->lock.is_closed));
 }
 
 static struct range_magazines *make_with_one(uint32_t age_ms) {
@@ -393,9 +393,9 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
 CHILD_TEST(count_anew_in_a_child) {
   struct range_magazines *one = make_with_one(0), *other = make_with_one(0);
   store_relaxed(&one->bytes, 0);
-  store_relaxed(&one->is_used, 1);
+  store_relaxed(&one->lock.is_used, 1);
   store_relaxed(&other->bytes, 2 * class_bytes(CLASS));
-  store_relaxed(&other->is_closed, 1);
+  store_relaxed(&other->lock.is_closed, 1);
   range_magazines_after_fork();
   REQUIRE(range_magazines_bytes() == 2 * class_bytes(CLASS));
   purge_step();
@@ -406,7 +406,7 @@ CHILD_TEST(count_anew_in_a_child) {
 CHILD_TEST(go_on_in_a_child) {
   os_fake.is_multi_threaded = true;
   struct range_magazines *used = range_magazines_make();
-  REQUIRE(range_magazine_keep(used, CLASS, 0, fresh(7)) && range_magazines_enter(used));
+  REQUIRE(range_magazine_keep(used, CLASS, 0, fresh(7)) && biased_take(&used->lock));
   fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   size_t lost = fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   range_cache_give(lost, CLASS, &counters);

@@ -4,7 +4,6 @@
 
 #include "profile/control.h"
 #include "profiles.h"
-#include "slab/slab.h"
 
 BEFORE(child) { start_library(); }
 
