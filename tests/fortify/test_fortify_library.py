@@ -1,5 +1,6 @@
 """libhakmem-fortify.so: what it shows to the world, what it asks of it, and that it is installed."""
 
+import importlib
 import re
 import subprocess
 from pathlib import Path
@@ -37,5 +38,5 @@ def test_it_is_installed_where_the_tool_looks(lib: Path, tmp_path: Path) -> None
     (installed,) = tmp_path.rglob("libhakmem-fortify.so")
     (library,) = tmp_path.rglob("libhakmem.so")
     preload = pytest.importorskip("hakmem.launch.preload", reason="without a package index there is no tool")
-    from hakmem.target import library
-    assert library.beside(library, preload.FORTIFY) == installed
+    beside = importlib.import_module("hakmem.target.library").beside
+    assert beside(library, preload.FORTIFY) == installed

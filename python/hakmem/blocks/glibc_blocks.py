@@ -18,7 +18,7 @@ from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
 STATE_BITS = 3
-LIVE, FREE, CACHED = range(3)  # as the walker writes them; others are no blocks
+LIVE, FREE, CACHED = range(3)  # as the walker writes them; other states have no block
 STATES = np.array([State.LIVE, State.FREE, State.MAGAZINE, NONE, NONE], np.int8)
 TEXTS = {
     State.LIVE: "live",

@@ -23,7 +23,7 @@ LIVE, ROUNDING = "live data", "rounding and headers"
 PINNED, WHOLE, TOP = "free chunks, pinned", "free chunks, whole pages", "top of the arenas"
 CACHED, RECORDS = "thread caches and fastbins", "records and unused tails"
 ADVICE = {
-    LIVE: "Memory that the program holds. `hakmem what` shows its content; who allocated it is known on "
+    LIVE: "Memory that the program holds. `hakmem what` shows its content; its call sites are known on "
     "hakmem only.",
     ROUNDING: "Each chunk has a header of 8 bytes, and is a multiple of 16. Fewer, larger blocks have less.",
     PINNED: "Freed, but on pages with live chunks: malloc_trim returns none of it. It is used for new "

@@ -138,4 +138,4 @@ def next_command(opened: Target, found: Explanation, growth: SizeGrowth | None, 
         return f"hakmem run -- {opened.program} …, then hakmem leaks: the same by call site"
     if leaks is None:
         return f"hakmem leaks {opened.pid}"
-    return f"hakmem what {opened.pid}: what the live data are"
+    return f"hakmem what {opened.pid}: the content of the live data"

@@ -28,7 +28,7 @@ class Resident:
 
     live: int = 0
     free_pinned: int = 0  # of free chunks, on pages that hold something else, too
-    free_whole: int = 0  # whole pages in free chunks: what malloc_trim(0) returns
+    free_whole: int = 0  # whole pages in free chunks: malloc_trim(0) returns these
     top: int = 0
     cached: int = 0  # in thread caches and fastbins
     headers: int = 0  # the arena's own records

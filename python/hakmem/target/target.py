@@ -54,7 +54,7 @@ class Target:
 
     @property
     def lacks(self) -> str:
-        """What another malloc than hakmem cannot tell, and who can."""
+        """The answers that another malloc than hakmem does not have."""
         does = f"hakmem run -- {self.program} … does"
         return f"{self.libc}'s malloc keeps no call sites, counters or events; {does}"
 
