@@ -148,12 +148,12 @@ format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.
-lint: $(VENV)/ready | tools-lint ## checks the sources: src/, fortify/ and replay/ by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
+lint: $(VENV)/ready | tools-lint ## checks the sources: the C sources by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
 	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
 	@$(call quietly,$(VENV)/bin/mypy)
 	@$(call quietly,cmake --preset clang)
 	@$(call quietly,run-clang-tidy -quiet -p build/clang -j$$(nproc) -extra-arg=-UHAK_DEBUG -extra-arg=-DHAK_DEBUG=1 \
-	    '/(src|fortify|replay)/.*\.c$$')
+	    '/(src|fortify|replay|walk)/.*\.c$$')
 
 clean: ## removes everything that was built
 	@rm -rf build

@@ -15,7 +15,7 @@ install(TARGETS hakmem hakmem_static EXPORT hakmem
 if(TARGET hakmem_fortify) # is preloaded, never linked
   install(TARGETS hakmem_fortify LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
 endif()
-install(TARGETS hakmem_replay RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
+install(TARGETS ${hakmem_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
 install(DIRECTORY include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -1,4 +1,4 @@
-# wheel/libhakmem.so, wheel/libhakmem-fortify.so and wheel/hakmem-replay: the objects of
+# wheel/libhakmem.so, wheel/libhakmem-fortify.so and the tool's programs: the objects of
 # libhakmem.so, linked for glibc 2.28 and newer (manylinux_2_28), whatever this machine has.  Which
 # of a symbol's versions an object gets is decided by the file that it is linked with, so it is
 # linked with files that have the names and versions of glibc 2.28 and nothing else
@@ -91,32 +91,36 @@ function(links_with_oldest target of)
     -Wl,--push-state,--no-as-needed,${files},--pop-state ${glibc_nonshared} -lgcc)
 endfunction()
 
-# replays_with_oldest(FILES...): hakmem-replay, linked with these files and what starts a program.
-function(replays_with_oldest)
+# programs_with_oldest(FILES...): the tool's programs, linked with these files and what starts a program.
+function(programs_with_oldest)
   list(TRANSFORM ARGN PREPEND ${glibc_dir}/)
   list(JOIN ARGN "," files)
-  add_executable(hakmem_wheel_replay $<TARGET_OBJECTS:hakmem_replay>)
-  get_target_property(options hakmem_replay LINK_OPTIONS)
-  set_target_properties(hakmem_wheel_replay PROPERTIES
-    EXCLUDE_FROM_ALL TRUE
-    OUTPUT_NAME hakmem-replay
-    LINKER_LANGUAGE C
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel
-    LINK_DEPENDS "${glibc_outputs}")
-  add_dependencies(hakmem_wheel_replay hakmem_glibc)
-  target_link_options(hakmem_wheel_replay PRIVATE ${options} LINKER:--strip-debug -nodefaultlibs)
-  target_link_libraries(hakmem_wheel_replay PRIVATE -Wl,${files} ${glibc_nonshared} -lgcc)
-  add_dependencies(hakmem_wheel hakmem_wheel_replay)
+  foreach(program ${hakmem_programs})
+    set(target ${program}_of_wheel)
+    add_executable(${target} $<TARGET_OBJECTS:${program}>)
+    get_target_property(options ${program} LINK_OPTIONS)
+    get_target_property(name ${program} OUTPUT_NAME)
+    set_target_properties(${target} PROPERTIES
+      EXCLUDE_FROM_ALL TRUE
+      OUTPUT_NAME ${name}
+      LINKER_LANGUAGE C
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel
+      LINK_DEPENDS "${glibc_outputs}")
+    add_dependencies(${target} hakmem_glibc)
+    target_link_options(${target} PRIVATE ${options} LINKER:--strip-debug -nodefaultlibs)
+    target_link_libraries(${target} PRIVATE -Wl,${files} ${glibc_nonshared} -lgcc)
+    add_dependencies(hakmem_wheel ${target})
+  endforeach()
 endfunction()
 
 add_library(hakmem_wheel SHARED $<TARGET_OBJECTS:hakmem_objects> $<TARGET_OBJECTS:hakmem>)
 if(NOT HAK_IS_GLIBC) # the name that musl has where wheels for it are installed; it knows itself by any that begins with libc.
   links_with_oldest(hakmem_wheel hakmem libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
-  replays_with_oldest(libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
+  programs_with_oldest(libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
   return()
 endif()
 links_with_oldest(hakmem_wheel hakmem libpthread.so.0 libdl.so.2 libc.so.6)
-replays_with_oldest(libpthread.so.0 libc.so.6)
+programs_with_oldest(libpthread.so.0 libc.so.6)
 
 add_library(hakmem_wheel_fortify SHARED $<TARGET_OBJECTS:hakmem_fortify>)
 links_with_oldest(hakmem_wheel_fortify hakmem_fortify libdl.so.2 libc.so.6)

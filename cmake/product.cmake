@@ -53,6 +53,6 @@ target_link_options(hakmem PRIVATE
   LINKER:--as-needed)
 
 include(cmake/fortify.cmake)
-include(cmake/replay.cmake)
+include(cmake/programs.cmake)
 include(cmake/oldest_glibc.cmake)
 include(cmake/install.cmake)

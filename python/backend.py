@@ -90,7 +90,8 @@ def build_library() -> None:
         PLACE.mkdir()
         for library in Path(tree).glob("libhakmem*.so"):
             shutil.copy(library.resolve(), PLACE / library.name)
-        shutil.copy(Path(tree) / "hakmem-replay", PLACE)
+        for program in ("hakmem-replay", "hakmem-walk"):
+            shutil.copy(Path(tree) / program, PLACE)
 
 
 def run(*words: str | Path) -> None:

@@ -86,7 +86,7 @@ PATTERNS = [
     ),
 ]
 TREES = {
-    "src": ("src", "fortify", "replay"),
+    "src": ("src", "fortify", "replay", "walk"),
     "include": ("include",),
     "docs": (".", "docs"),
     "python": ("python",),

@@ -57,7 +57,7 @@ def long_lines() -> int:
     """Of C; tables (.def) and rows of macros have longer ones."""
     paths = [
         path
-        for folder in ("src", "include", "fortify", "replay")
+        for folder in ("src", "include", "fortify", "replay", "walk")
         for path in files(folder, ".c", ".h", ".hpp")
     ]
     lines = [line for path in paths for line in path.read_text().splitlines()]
@@ -138,6 +138,7 @@ COUNTED: dict[str, Callable[[], int]] = {
     "tokens of src": lambda: tokens("src", *SOURCES),
     "tokens of the core": lambda: sum(tokens(f"src/{folder}", *SOURCES) for folder in CORE),
     "tokens of fortify and replay": lambda: tokens("fortify", *SOURCES) + tokens("replay", *SOURCES),
+    "tokens of walk": lambda: tokens("walk", *SOURCES),
     "tokens of python/hakmem": lambda: tokens("python/hakmem", ".py"),
     "tokens of tests": lambda: tokens("tests", ".c", ".h", ".cc", ".py", ".rs", ".sh"),
     "lines above 100 columns": long_lines,

@@ -20,7 +20,9 @@ from tool.processes import running
 from wheels.conftest import Environment, built, make_environment
 
 GLIBC_MAX = (2, 28)
-LIBRARIES = {f"hakmem/lib/{name}" for name in ("libhakmem.so", "libhakmem-fortify.so", "hakmem-replay")}
+LIBRARIES = {
+    f"hakmem/lib/{name}" for name in ("libhakmem.so", "libhakmem-fortify.so", "hakmem-replay", "hakmem-walk")
+}
 # The program says where its malloc comes from.
 PROGRAM = """
 import os
@@ -118,9 +120,10 @@ def test_hardened_has_both_libraries(installed: Environment) -> None:
     assert "lib/libhakmem-fortify.so" in said
 
 
-def test_the_replayer_runs(installed: Environment) -> None:
-    step = captured([installed.packages / "hakmem" / "lib" / "hakmem-replay"])
-    assert (step.returncode, "PLAN" in step.stderr) == (2, True)
+@pytest.mark.parametrize(("program", "word"), [("hakmem-replay", "PLAN"), ("hakmem-walk", "PID")])
+def test_its_programs_run(installed: Environment, program: str, word: str) -> None:
+    step = captured([installed.packages / "hakmem" / "lib" / program])
+    assert (step.returncode, word in step.stderr) == (2, True)
 
 
 def test_python_objects(installed: Environment) -> None:

@@ -1,0 +1,31 @@
+/* broken.h: evidence of damage.  A running heap looks damaged for a moment wherever it changes,
+ * so what was seen once is a suspicion; it becomes a finding when it is the same, byte for byte,
+ * after a while. */
+#ifndef HAK_WALK_BROKEN_H
+#define HAK_WALK_BROKEN_H
+
+#include "heap.h"
+
+enum { ROUNDS = 5, ROUND_MS = 12, FINDINGS_MAX = 1000 };
+enum damage { DAMAGED_SIZE, DAMAGED_PREV_SIZE, DAMAGED_LINKS, DAMAGED_FASTBIN, DAMAGED_TCACHE };
+enum state { IS_LIVE, IS_FREE, IS_CACHED, IS_UNKNOWN, IS_TOP };
+
+struct finding {
+  enum damage what;
+  uint64_t arena, chunk, word;   /* the damaged word's value */
+  uint64_t before, before_bytes; /* the chunk before; 0: not known */
+  enum state before_state;
+  const char *detail;
+};
+
+struct findings {
+  struct finding *list;
+  size_t count;
+};
+
+void findings_add(struct findings *findings, const struct finding *finding);
+/* Leaves those that are in both. */
+void findings_keep(struct findings *findings, const struct findings *again);
+bool is_broken(const struct findings *findings, uint64_t chunk);
+
+#endif

@@ -1,0 +1,48 @@
+/* hakmem-walk TARGET [--blocks FILE]: walks the heaps of glibc's malloc in a process, or a core,
+ * from outside.  README.md has the output. */
+#include <string.h>
+#include <unistd.h>
+
+#include "output.h"
+#include "walk.h"
+
+/* Lists of cached chunks; a running program changes them, so what looks damaged is read again. */
+static void find_caches(struct heap *heap, const struct candidates *candidates, struct marks *marks,
+                        struct findings *findings) {
+  caches_find(heap, candidates, marks, findings);
+  for (unsigned round = 0; round < ROUNDS && findings->count && heap->target->pid; ++round) {
+    struct findings again = {NULL, 0};
+    sleep_ms(ROUND_MS);
+    marks_clear(marks);
+    caches_find(heap, candidates, marks, &again);
+    findings_keep(findings, &again);
+  }
+}
+
+int main(int argc, char **argv) {
+  bool has_blocks = argc == 4 && strcmp(argv[2], "--blocks") == 0;
+  if (argc != 2 && !has_blocks) refuse("usage: hakmem-walk PID|CORE [--blocks FILE]");
+  uint64_t began_ns = now_ns();
+  static struct target target;
+  static struct heap heap;
+  static struct marks marks;
+  static struct candidates candidates;
+  static struct findings findings, suspicions;
+  struct walk walk;
+  struct accounts accounts;
+  target_open(&target, argv[1]);
+  heap_find(&heap, &target);
+  regions_find(&heap);
+  mmapped_find(&heap);
+  walk_init(&walk, &heap, &findings);
+  walk_candidates(&walk, &candidates);
+  find_caches(&heap, &candidates, &marks, &suspicions);
+  accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
+  struct links *links = links_new(&heap, &findings);
+  walk_accounts(&walk, &accounts, links);
+  accounts_end(&accounts);
+  links_confirm(links, &walk);
+  for (size_t i = 0; i < suspicions.count; ++i) findings_add(&findings, &suspicions.list[i]);
+  output(&heap, accounts.sizes, &findings, began_ns);
+  return findings.count ? BROKEN_HEAP : 0;
+}

@@ -1,0 +1,278 @@
+#include "walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANCHORS = 32, QUICK_TRIES = 3 };
+
+/* One walk of a region. */
+struct way {
+  struct walk *walk;
+  struct candidates *candidates; /* of the first walk */
+  struct accounts *accounts;     /* of the second one */
+  struct links *links;
+  uint64_t at;
+  size_t window_bytes;
+  unsigned tries;
+  uint64_t anchors[ANCHORS]; /* where the last windows began: the chain led through there */
+  size_t anchor_count;
+  struct chunk last[2]; /* the chunks before `at`, the nearer one first */
+};
+
+static void collect(struct way *way) {
+  const struct chain *chain = &way->walk->chain;
+  for (size_t i = 0; i < chain->count; ++i) {
+    const struct chunk *chunk = &chain->chunks[i];
+    uint64_t end = chunk->address + chunk->bytes;
+    if (chunk->is_free || !is_candidate(chunk->bytes)) continue;
+    if (is_in_window(&chain->window, chunk->address, end) &&
+        !is_candidate_content(chunk->bytes,
+                              chain->window.bytes + (chunk->address - chain->window.begin)))
+      continue;
+    candidates_add(way->candidates, chunk->address);
+  }
+}
+
+/* Takes the chunks of the chain as true. */
+static void commit(struct way *way) {
+  const struct chain *chain = &way->walk->chain;
+  if (way->candidates) {
+    collect(way);
+  } else {
+    account_chain(way->accounts, way->walk);
+    links_check(way->links, way->walk);
+  }
+  if (chain->count > 0) {
+    way->last[1] = chain->count > 1 ? chain->chunks[chain->count - 2] : way->last[0];
+    way->last[0] = chain->chunks[chain->count - 1];
+    way->anchors[way->anchor_count++ % ANCHORS] = way->at;
+  }
+  bool is_giant = chain->count == 1 && chain->next > chain->window.end;
+  way->window_bytes = is_giant                         ? WINDOW_AFTER_GIANT
+                      : way->window_bytes < WINDOW_MAX ? way->window_bytes * 2
+                                                       : WINDOW_MAX;
+  way->at = chain->next;
+  way->tries = 0;
+}
+
+static void skip_unknown(struct way *way, uint64_t to) {
+  if (way->accounts) account_unknown(way->accounts, way->walk, way->at, to);
+  way->at = to;
+  way->anchor_count = 0;
+  way->tries = 0;
+}
+
+static void skip_headers(struct way *way, uint64_t to) {
+  if (way->accounts) account_headers(way->accounts, way->walk, way->at, to);
+  way->at = to;
+}
+
+/* Goes on at the next run of chunks, or at the region's end. */
+static void resynchronise(struct way *way, uint64_t from) {
+  uint64_t found = chain_find(way->walk, from);
+  skip_unknown(way, found ? found : way->walk->region->end);
+}
+
+/* ---- damage ---- */
+
+enum outcome { GONE, LASTING, UNSTEADY };
+
+struct stop_seen {
+  enum stop stop;
+  uint64_t at, header[2];
+};
+
+static struct stop_seen seen_of(const struct chain *chain) {
+  struct stop_seen seen = {chain->stop, chain->next, {chain->header[0], chain->header[1]}};
+  return seen;
+}
+
+static bool is_bad(enum stop stop) { return stop == BAD_SIZE || stop == BAD_PREV_SIZE; }
+
+/* A lock that is free at one moment tells that the arena was not in the middle of a change. */
+static bool is_quiet(const struct walk *walk) {
+  uint32_t mutex = 1;
+  uint64_t arena = walk->heap->arenas[walk->region->arena].address;
+  memory_read(walk->heap->target, arena, &mutex, sizeof mutex);
+  return mutex == 0;
+}
+
+/* The break is damage if it stays the same on the way from an anchor far before. */
+static enum outcome examine(struct way *way) {
+  struct walk *walk = way->walk;
+  struct stop_seen first = seen_of(&walk->chain);
+  size_t oldest = way->anchor_count > ANCHORS ? way->anchor_count % ANCHORS : 0;
+  uint64_t anchor = way->anchor_count ? way->anchors[oldest] : way->at, wanted = way->at;
+  if (!walk->heap->target->pid) return LASTING;
+  unsigned quiet = 0, changed = 0;
+  for (unsigned round = 0; round < 4 * ROUNDS && (round < ROUNDS || !quiet); ++round) {
+    sleep_ms(ROUND_MS);
+    walk->top = region_refresh(walk->heap, walk->region);
+    bool was_quiet = is_quiet(walk);
+    uint64_t found = chain_follow(walk, anchor, wanted, first.at);
+    struct stop_seen now = seen_of(&walk->chain);
+    bool is_same = memcmp(&now, &first, sizeof now) == 0;
+    if (!is_same && found && !(is_bad(now.stop) && now.at <= first.at)) {
+      if (found > wanted) skip_unknown(way, found);
+      return GONE;
+    }
+    changed += !is_same;
+    quiet += was_quiet && is_same && is_quiet(walk);
+  }
+  return changed == 0 && quiet > 0 ? LASTING : UNSTEADY;
+}
+
+/* Which of two chunks is damaged: the one where the chain breaks, or the one before, whose size
+ * led there?  Returns the place where it goes on; 0: nowhere. */
+static uint64_t blame(struct way *way, struct finding *finding) {
+  struct walk *walk = way->walk;
+  const struct chain *chain = &walk->chain;
+  uint64_t broken = chain->next, before = chain->before, end = walk->region->end;
+  uint64_t before_bytes = chain->before_bytes, header[2];
+  struct chunk earlier = chain->count ? chain->chunks[chain->count - 1] : way->last[0];
+  if (!before) {
+    before = way->last[0].address;
+    before_bytes = way->last[0].bytes;
+    earlier = way->last[1];
+  }
+  finding->what = chain->stop == BAD_SIZE ? DAMAGED_SIZE : DAMAGED_PREV_SIZE;
+  finding->arena = walk->heap->arenas[walk->region->arena].address;
+  finding->word = chain->header[1];
+  finding->chunk = broken;
+  finding->before = before;
+  finding->before_bytes = before_bytes;
+  finding->before_state = IS_LIVE;
+  finding->detail = chain->stop == BAD_SIZE
+                        ? "its size leads to no chunk"
+                        : "it says that the chunk before it is free, whose size is another one";
+  if (chain->stop == BAD_PREV_SIZE) return broken;
+  uint64_t next = chain_find(walk, before ? before + MINIMUM_BYTES : broken + HEADER_BYTES);
+  if (next && before && next < end) memory_read(walk->heap->target, next, header, sizeof header);
+  bool ends_before = next && next < end && !(header[1] & WAS_IN_USE) && header[0] == next - before;
+  if (before && next && (next < broken || ends_before)) {
+    finding->chunk = before;
+    finding->word = 0;
+    finding->before = earlier.address;
+    finding->before_bytes = earlier.bytes;
+    finding->before_state = earlier.is_free ? IS_FREE : IS_LIVE;
+    finding->detail = "its size leads to no chunk, others begin before";
+  }
+  return next;
+}
+
+/* Goes on after a break, at the next run of chunks. */
+static void pass_break(struct way *way) {
+  struct walk *walk = way->walk;
+  chain_read(walk, way->at, WINDOW_MAX);
+  enum stop stop = walk->chain.stop;
+  uint64_t broken = walk->chain.next;
+  commit(way);
+  if (!is_bad(stop)) return;
+  resynchronise(way, stop == BAD_SIZE ? broken + CHUNK_ALIGNMENT : broken);
+}
+
+static void report(struct way *way) {
+  struct walk *walk = way->walk;
+  struct chain *chain = &walk->chain;
+  struct finding finding = {0};
+  chain_read(walk, way->at, WINDOW_MAX);
+  if (!is_bad(chain->stop)) return; /* it is gone after all */
+  uint64_t broken = chain->next, before = chain->before;
+  bool goes_on = chain->stop == BAD_PREV_SIZE;
+  commit(way);
+  if (before) way->at = before;
+  uint64_t next = blame(way, &finding);
+  findings_add(walk->findings, &finding);
+  if (before && finding.chunk == broken) { /* the one before is whole */
+    chain->chunks[0] = (struct chunk){before, chain->before_bytes, false};
+    chain->count = 1;
+    chain->next = broken;
+    commit(way);
+  }
+  if (!goes_on) skip_unknown(way, next ? next : walk->region->end);
+}
+
+static void meet_damage(struct way *way) {
+  if (way->window_bytes > WINDOW_MIN || way->tries < QUICK_TRIES) {
+    way->window_bytes = way->window_bytes > 16 * WINDOW_MIN ? 8 * WINDOW_MIN : WINDOW_MIN;
+    ++way->tries;
+    return;
+  }
+  enum outcome outcome =
+      way->candidates || way->tries++ > 2 * QUICK_TRIES ? UNSTEADY : examine(way);
+  if (outcome == LASTING) report(way);
+  if (outcome == UNSTEADY) pass_break(way);
+}
+
+/* After a fence of the main arena come addresses that another user of sbrk took. */
+static void meet_fence(struct way *way) {
+  struct walk *walk = way->walk;
+  struct region *region = walk->region;
+  commit(way);
+  if (region->heap_info) {
+    skip_headers(way, region->end);
+    return;
+  }
+  uint64_t foreign = way->at + 2 * HEADER_BYTES;
+  skip_headers(way, foreign < region->end ? foreign : region->end);
+  uint64_t next = chain_find(walk, way->at), to = next ? next : region->end;
+  if (way->accounts) {
+    walk->heap->arenas[region->arena].account.foreign_bytes += to - way->at;
+    way->accounts->run_begin = 0;
+  }
+  way->at = to;
+}
+
+static void walk_region(struct way *way) {
+  struct walk *walk = way->walk;
+  struct region *region = walk->region;
+  walk->top = region_refresh(walk->heap, region);
+  way->at = region->begin;
+  way->window_bytes = WINDOW_MAX;
+  way->anchor_count = 0;
+  way->tries = 0;
+  memset(way->last, 0, sizeof way->last);
+  if (way->accounts) account_headers(way->accounts, walk, region->mapped_begin, region->begin);
+  bool is_at_top = false;
+  while (way->at < region->end && !(is_at_top = is_at_top || way->at >= walk->top)) {
+    chain_read(walk, way->at, way->window_bytes);
+    enum stop stop = walk->chain.stop;
+    if (is_bad(stop)) {
+      meet_damage(way);
+    } else if (stop == AT_FENCE) {
+      meet_fence(way);
+    } else {
+      commit(way);
+      is_at_top = stop == AT_TOP;
+    }
+    walk->top = region_refresh(walk->heap, region);
+  }
+  region->walked_to = way->at < region->end ? way->at : region->end;
+  if (way->candidates) return;
+  if (is_at_top && way->at < region->end) account_top(way->accounts, walk, way->at);
+  way->accounts->run_begin = 0;
+  if (region->mapped_end > region->end)
+    walk->heap->arenas[region->arena].account.resident[UNUSED] +=
+        pages_resident(walk->heap->target, region->end, region->mapped_end);
+}
+
+void walk_candidates(struct walk *walk, struct candidates *candidates) {
+  struct way way = {0};
+  way.walk = walk;
+  way.candidates = candidates;
+  for (size_t i = 0; i < walk->heap->region_count; ++i) {
+    walk->region = &walk->heap->regions[i];
+    walk_region(&way);
+  }
+}
+
+void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links) {
+  struct way way = {0};
+  way.walk = walk;
+  way.accounts = accounts;
+  way.links = links;
+  for (size_t i = 0; i < walk->heap->region_count; ++i) {
+    walk->region = &walk->heap->regions[i];
+    walk_region(&way);
+  }
+}

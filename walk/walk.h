@@ -1,0 +1,13 @@
+/* walk.h: all regions, chunk by chunk; at places where the chain breaks, once more. */
+#ifndef HAK_WALK_WALK_H
+#define HAK_WALK_WALK_H
+
+#include "account.h"
+#include "links.h"
+
+/* The first walk, which only collects what may be a thread cache. */
+void walk_candidates(struct walk *walk, struct candidates *candidates);
+/* The second one. */
+void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links);
+
+#endif
