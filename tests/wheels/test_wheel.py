@@ -71,7 +71,8 @@ def test_a_compiler_may_guard_stacks_by_itself(root: Path, tmp_path: Path) -> No
     tree = ["cmake", "-S", root, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     flags = os.environ | {"CFLAGS": "-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2"}
     captured(tree, env=flags, check=True)
-    step = captured(["cmake", "--build", tmp_path, "--target", "hakmem_wheel_replay"], env=flags)
+    programs = ["hakmem_wheel_replay", "hakmem_wheel_walk"]
+    step = captured(["cmake", "--build", tmp_path, "--target", *programs], env=flags)
     assert step.returncode == 0, step.stdout + step.stderr
 
 
