@@ -42,7 +42,7 @@ static enum stop judge(const struct walk *walk, uint64_t at, const uint64_t head
   const struct region *region = walk->region;
   uint64_t bytes = header[1] & ~(uint64_t)FLAGS;
   if (at == walk->top) return AT_TOP;
-  if (bytes == HEADER_BYTES && (header[1] & (WAS_IN_USE | IS_MMAPPED)) == WAS_IN_USE) {
+  if (bytes == HEADER_BYTES && !(header[1] & IS_MMAPPED)) {
     uint64_t second[2];
     if (region->heap_info) return at + 64 >= region->end ? AT_FENCE : BAD_SIZE;
     header_read(walk, at + HEADER_BYTES, second);

@@ -122,41 +122,48 @@ static enum outcome examine(struct way *way) {
   return changed == 0 && quiet > 0 ? LASTING : UNSTEADY;
 }
 
-/* Which of two chunks is damaged: the one where the chain breaks, or the one before, whose size
- * led there?  Returns the place where it goes on; 0: nowhere. */
+/* Which of two chunks is damaged: the one where the chain breaks, or the one before, whose size led
+ * there?  `next` is where a chain of chunks begins again. */
+static bool is_before_damaged(const struct way *way, uint64_t before, uint64_t broken,
+                              uint64_t next) {
+  uint64_t here[2], there[2], follower[2];
+  const struct heap *heap = way->walk->heap;
+  if (!before || !next || next >= way->walk->region->end) return false;
+  if (next < broken) return true;
+  memory_read(heap->target, before, here, sizeof here);
+  memory_read(heap->target, broken, there, sizeof there);
+  memory_read(heap->target, next, follower, sizeof follower);
+  if (!(follower[1] & WAS_IN_USE)) return follower[0] == next - before;
+  /* One byte too many, which repeats the last one of the block before, led too short. */
+  bool is_one_byte_there = there[1] >> 8 == (next - broken) >> 8;
+  bool is_one_byte_here = here[1] >> 8 == (next - before) >> 8 && here[0] >> 56 == (here[1] & 0xff);
+  return is_one_byte_here && !is_one_byte_there;
+}
+
+/* Returns the place where the chain goes on; 0: nowhere. */
 static uint64_t blame(struct way *way, struct finding *finding) {
   struct walk *walk = way->walk;
   const struct chain *chain = &walk->chain;
-  uint64_t broken = chain->next, before = chain->before, end = walk->region->end;
-  uint64_t before_bytes = chain->before_bytes, header[2];
-  struct chunk earlier = chain->count ? chain->chunks[chain->count - 1] : way->last[0];
-  if (!before) {
-    before = way->last[0].address;
-    before_bytes = way->last[0].bytes;
+  struct chunk before = {chain->before, chain->before_bytes, false}, earlier = way->last[0];
+  if (!before.address) {
+    before = way->last[0];
     earlier = way->last[1];
   }
-  finding->what = chain->stop == BAD_SIZE ? DAMAGED_SIZE : DAMAGED_PREV_SIZE;
+  bool is_size = chain->stop == BAD_SIZE;
+  uint64_t broken = chain->next, next = broken;
+  if (is_size)
+    next = chain_find(walk, before.address ? before.address + MINIMUM_BYTES : broken + 16);
+  bool is_before = is_size && is_before_damaged(way, before.address, broken, next);
+  const struct chunk *neighbour = is_before ? &earlier : &before;
+  finding->what = is_size ? DAMAGED_SIZE : DAMAGED_PREV_SIZE;
   finding->arena = walk->heap->arenas[walk->region->arena].address;
   finding->word = chain->header[1];
-  finding->chunk = broken;
-  finding->before = before;
-  finding->before_bytes = before_bytes;
-  finding->before_state = IS_LIVE;
-  finding->detail = chain->stop == BAD_SIZE
-                        ? "its size leads to no chunk"
-                        : "it says that the chunk before it is free, whose size is another one";
-  if (chain->stop == BAD_PREV_SIZE) return broken;
-  uint64_t next = chain_find(walk, before ? before + MINIMUM_BYTES : broken + HEADER_BYTES);
-  if (next && before && next < end) memory_read(walk->heap->target, next, header, sizeof header);
-  bool ends_before = next && next < end && !(header[1] & WAS_IN_USE) && header[0] == next - before;
-  if (before && next && (next < broken || ends_before)) {
-    finding->chunk = before;
-    finding->word = 0;
-    finding->before = earlier.address;
-    finding->before_bytes = earlier.bytes;
-    finding->before_state = earlier.is_free ? IS_FREE : IS_LIVE;
-    finding->detail = "its size leads to no chunk, others begin before";
-  }
+  finding->chunk = is_before ? before.address : broken;
+  finding->before = neighbour->address;
+  finding->before_bytes = neighbour->bytes;
+  finding->before_state = neighbour->is_free ? IS_FREE : IS_LIVE;
+  finding->detail = !is_size ? "it says that the chunk before it is free and has another size"
+                             : "its size does not lead to the next chunk";
   return next;
 }
 
@@ -223,6 +230,41 @@ static void meet_fence(struct way *way) {
   way->at = to;
 }
 
+/* The top ends where its heap does. */
+static bool is_top_damaged(const struct walk *walk) {
+  const struct region *region = walk->region;
+  const struct target *target = walk->heap->target;
+  uint64_t header[2], heap_bytes = 0;
+  memory_read(target, walk->top, header, sizeof header);
+  uint64_t size = header[1] & ~(uint64_t)FLAGS, end = walk->top + size;
+  if (!(header[1] & WAS_IN_USE) || end < walk->top || end > region->mapped_end) return true;
+  if (!region->heap_info) return end % target->page_bytes != 0;
+  memory_read(target, region->heap_info + 16, &heap_bytes, sizeof heap_bytes);
+  return end != region->heap_info + heap_bytes;
+}
+
+static void check_top(struct way *way) {
+  struct walk *walk = way->walk;
+  uint64_t top = walk->top;
+  bool is_damaged = is_top_damaged(walk), was_quiet = walk->heap->target->pid == 0;
+  for (unsigned round = 0; round < ROUNDS && is_damaged && walk->heap->target->pid; ++round) {
+    sleep_ms(ROUND_MS);
+    walk->top = region_refresh(walk->heap, walk->region);
+    is_damaged = walk->top == top && is_top_damaged(walk);
+    was_quiet |= is_quiet(walk) && is_top_damaged(walk) && is_quiet(walk);
+  }
+  if (!is_damaged || !was_quiet) return;
+  struct finding finding = {DAMAGED_SIZE,
+                            walk->heap->arenas[walk->region->arena].address,
+                            top,
+                            0,
+                            way->last[0].address,
+                            way->last[0].bytes,
+                            IS_LIVE,
+                            "it is the last one, and its size does not lead to the heap's end"};
+  findings_add(walk->findings, &finding);
+}
+
 static void walk_region(struct way *way) {
   struct walk *walk = way->walk;
   struct region *region = walk->region;
@@ -249,6 +291,7 @@ static void walk_region(struct way *way) {
   }
   region->walked_to = way->at < region->end ? way->at : region->end;
   if (way->candidates) return;
+  if (is_at_top && way->at == walk->top) check_top(way);
   if (is_at_top && way->at < region->end) account_top(way->accounts, walk, way->at);
   way->accounts->run_begin = 0;
   if (region->mapped_end > region->end)

@@ -1,0 +1,83 @@
+/* Has a heap of every kind and knows the truth about it.  Commands on standard input, one line of JSON for
+ * each: "i" malloc's own figures; "t" malloc_trim(0), and resident memory before and after. */
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 16 };
+
+struct mallinfo2 mallinfo2(void) __attribute__((weak)); /* since 2.33 */
+
+static unsigned thread_count, block_count;
+static pthread_barrier_t ready;
+
+static void *fill(void *number) {
+  unsigned seed = (unsigned)(uintptr_t)number * 7919 + 1;
+  char **blocks = malloc(block_count * sizeof *blocks);
+  for (unsigned i = 0; i < block_count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    unsigned kind = seed >> 8 & 255;
+    size_t size = kind < 230 ? seed >> 20 & 255 : kind < 250 ? seed >> 16 : seed >> 12 & 262143;
+    blocks[i] = memset(malloc(size), 1, size);
+  }
+  for (unsigned i = 0; i < block_count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    if ((seed >> 16) % 100 < 40 || i / 1000 % 4 == 1) free(blocks[i]);
+  }
+  if (number == NULL) return NULL;
+  pthread_barrier_wait(&ready);
+  for (;;) pause();
+}
+
+static long resident_kib(void) {
+  char text[4096] = "";
+  int file = open("/proc/self/status", O_RDONLY);
+  if (read(file, text, sizeof text - 1) < 0) abort();
+  close(file);
+  return atol(strstr(text, "RssAnon:") + 8);
+}
+
+static int info(char *line, size_t room) {
+  if (mallinfo2 == NULL) {
+    struct mallinfo old = mallinfo();
+    return snprintf(line, room, "{\"used\": %d, \"free\": %d, \"top\": %d, \"fast\": %d, \"mmapped\": %d}\n",
+                    old.uordblks, old.fordblks, old.keepcost, old.fsmblks, old.hblkhd);
+  }
+  struct mallinfo2 now = mallinfo2();
+  return snprintf(line, room, "{\"used\": %zu, \"free\": %zu, \"top\": %zu, \"fast\": %zu, \"mmapped\": %zu}\n",
+                  now.uordblks, now.fordblks, now.keepcost, now.fsmblks, now.hblkhd);
+}
+
+int main(int argc, char **argv) {
+  static void *mappings[24];
+  char command, line[256];
+  if (argc < 3) return 2;
+  thread_count = (unsigned)atoi(argv[1]), block_count = (unsigned)atoi(argv[2]);
+  pthread_barrier_init(&ready, NULL, thread_count + 1);
+  fill(NULL);
+  for (unsigned i = 0; i < thread_count; ++i) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, fill, (void *)(uintptr_t)(i + 1));
+  }
+  pthread_barrier_wait(&ready);
+  for (unsigned i = 0; i < 20; ++i) mappings[i] = malloc(200000 + i * 50000); /* the kernel merges some */
+  for (unsigned i = 0; i < 4; ++i)
+    if (posix_memalign(&mappings[20 + i], (size_t)64 << 5 * i, 3000000)) return 3;
+  free(mappings[7]);
+  while (read(STDIN_FILENO, &command, 1) == 1) {
+    int length = 0;
+    if (command == 'i') length = info(line, sizeof line);
+    if (command == 't') {
+      long before = resident_kib();
+      malloc_trim(0);
+      length = snprintf(line, sizeof line, "{\"before\": %ld, \"after\": %ld}\n", before, resident_kib());
+    }
+    if (write(STDOUT_FILENO, line, (size_t)length) != length) return 1;
+  }
+  return 0;
+}
