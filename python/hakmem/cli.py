@@ -22,8 +22,7 @@ COMMANDS = {
     "what": "Tell what live blocks contain: classes, types, text, pointers …",
     "leaks": "Find sites that leak, and unreachable blocks.",
     "trace": "Record every allocation and free of a running process.",
-    "replay": "Replay a trace on several mallocs and compare them.",
-    "tune": "Find options that improve hakmem on a trace.",
+    "replay": "Replay a trace on several mallocs, or with hakmem's settings.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",
@@ -36,6 +35,11 @@ COMMANDS = {
 }
 
 ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
+# A former command → its successor.
+REPLACED = {
+    "tune": "replay FILE --settings",
+}
+
 EPILOG = """\b
 Examples:
   hakmem 1234                          what is it, where is its memory, does it leak?
@@ -89,6 +93,9 @@ class LazyGroup(click.Group):
                 if close
                 else "nor does a process have that name; see hakmem --help"
             )
+            hint = f"did you mean {close[0]}?" if close else "hakmem --help lists the commands"
+            if args[0] in REPLACED:
+                hint = f"use hakmem {REPLACED[args[0]]}"
             raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -37,6 +37,7 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
         ("proflie", "did you mean profile?"),
         ("lekas", "did you mean leaks?"),
         ("./server", "hakmem --help lists"),
+        ("tune", "No such command 'tune'; use hakmem replay FILE --settings"),
     ],
 )
 def test_a_misspelt_command_gets_a_suggestion(tool: Tool, word: str, hint: str) -> None:

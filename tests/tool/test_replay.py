@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.commands.replay import chosen_of
-from hakmem.launch import contenders, replaying, tuning
+from hakmem.launch import contenders, replaying
 from hakmem.launch.contenders import Contender
 from hakmem.launch.replaying import How, Result, Round, fidelity, fit_written, replayer
-from hakmem.launch.tuning import Goal, Outcome, Ratios, Tried, text_of
 from hakmem.trace.file import Trace, read
 from hakmem.trace.lives import Lives
 from hakmem.trace.memory import Memory
 from hakmem.trace.plan import FROM, HEADER, OP, plan_of
 from hakmem.trace.words import MOVED, Events, Op
-from hakmem.views.replay_text import outcome_text
 from results import Compile, captured
 from tool.conftest import Tool
 from tool.test_trace import whole
@@ -150,7 +148,7 @@ def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> No
     head = traced.read_bytes().split(b"\n")[0]
     for data, said in (head, "no events to replay"), (SAMPLED, "sampled lives only"):
         path.write_bytes(data)
-        ended = tool("tune", path)
+        ended = tool("replay", path, "--settings")
         assert (ended.status, ended.stderr.count("\n")) == (1, 1)
         assert said in ended.stderr
 
@@ -193,44 +191,27 @@ def test_blocks_that_are_written_in_part(lib: Path, monkeypatch: pytest.MonkeyPa
             assert replays.how.written_bytes == written
 
 
-@pytest.mark.long("4 seconds of replays")
-def test_tuned(traced: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row for each setting, and one for the defaults against themselves; then a sentence."""
-    some = tuning.SETTINGS[:2]
-    monkeypatch.setattr(tuning, "SETTINGS", some)
-    ended = tool("tune", traced, "--fast", "--for", "rss")
-    assert ended.status == 0, ended.stderr
-    lines = ended.stdout.splitlines()
-    assert len(lines) == len(some) + 4
-    assert sorted(line.split("  ")[0] for line in lines[1:-3]) == sorted(map(text_of, some))
-    assert lines[-3].startswith("the defaults again")
-    assert re.search(r"cuts mean RSS by .*; time in malloc|No setting cuts .* Closest: HAKMEM_", lines[-1])
-    assert "3 rounds of 2 settings" in ended.stderr
-    assert tool("tune", traced, "--rounds", "2").status == 2
+@pytest.mark.long("2 seconds of replays")
+def test_settings(traced: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row for each beside hakmem's two, and one for each malloc that is asked for, too; two rounds of all
+    whatever the time, and no more."""
+    monkeypatch.setattr(contenders, "SETTINGS", {"HAKMEM_DECAY_MS": ("0", "300")})
+    options = ("--settings", "--fast", "--idle", "1ms", "--within", "1s")
+    told = tool.json("replay", traced, *options, "--with", "glibc")["mallocs"]
+    rows = ["hakmem", "hakmem again", "HAKMEM_DECAY_MS=0", "HAKMEM_DECAY_MS=300", "glibc"]
+    assert list(told) == rows
+    assert {len(one["rounds"]) for one in told.values()} == {2}
+    ended = tool("replay", traced, *options)
+    assert "5 rounds of hakmem, and hakmem with 2 settings: about " in ended.stderr
+    assert "glibc" not in ended.stdout
 
 
-def ratios(rss: list[float], time: list[float]) -> Ratios:
-    return Ratios(np.array(rss), np.array(time), np.array(rss))
-
-
-@pytest.mark.parametrize(
-    ("rss", "time", "goal", "is_best"),
-    [
-        ([0.90, 0.91, 0.92], [1.0, 1.0, 1.0], Goal.RSS, True),
-        ([0.90, 0.91, 0.995], [1.0, 1.0, 1.0], Goal.RSS, False),  # in one round not more than chance
-        ([0.99, 0.98, 0.985], [1.0, 1.0, 1.0], Goal.RSS, False),  # too little
-        ([0.50, 0.50, 0.50], [1.6, 1.6, 1.6], Goal.RSS, True),  # the price stands beside it
-        ([0.90, 0.90, 0.90], [1.0, 0.9, 1.0], Goal.BOTH, True),
-        ([1.00, 1.01, 1.02], [0.9, 0.9, 0.8], Goal.TIME, True),
-    ],
-)
-def test_the_best_setting(rss: list[float], time: list[float], goal: Goal, is_best: bool) -> None:
-    again = Tried({}, ratios([1.0, 1.01, 0.99], [1.0, 1.01, 0.99]))
-    outcome = Outcome(goal, [Tried({"HAKMEM_THP": "0"}, ratios(rss, time))], again)
-    assert (outcome.best is not None) == is_best
-    said = outcome_text(outcome)
-    assert said.startswith("HAKMEM_THP=0 cuts " if is_best else "No setting cuts")
-    assert ("time in malloc +60.0 %" in said) == (time[0] == 1.6)
+def test_rounds_that_do_not_fit(traced: Path, tool: Tool) -> None:
+    """Two are the least, or as many as were asked for."""
+    for options, rounds in ((), "2 rounds"), (("--rounds", "1"), "1 round"):
+        ended = tool("replay", traced, "--with", "hakmem", "--idle", "1h", "--within", "9m", *options)
+        assert (ended.status, ended.stdout) == (1, "")
+        assert re.search(f"{rounds} of hakmem: about . h.*, more than --within 9 min", ended.stderr)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.sizes import counted
 from hakmem.commands.arguments import INPUT, JSON, argument, duration, option, options, say
-from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer
+from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer, with_settings
 
 if TYPE_CHECKING:
     from hakmem.trace.file import Trace
@@ -29,39 +30,55 @@ def command(
         help="Mallocs by name, or libraries by their path; default: "
         f"those of {', '.join(DEFAULT_WITH)} that are installed.",
     ),
-    rounds: int = option("--rounds", type=click.IntRange(1), default=5, help="Replays of each."),
+    settings: bool = option("--settings", help="hakmem with each option that changes its memory or time."),
+    rounds: int = option("--rounds", type=click.IntRange(1), default=5, help="Replays of each, at most."),
+    within_s: float = option(
+        "--within", type=duration(), default="1h", help="Time for all rounds: as many as fit, 2 at least."
+    ),
     idle_s: float = option("--idle", type=duration(), default="3s", help="How long to idle at the end."),
     fast: bool = option(
         "--fast", help="Do not wait for the recorded times; memory is then not purged by age."
     ),
     as_json: bool = JSON,
 ) -> None:
-    """Replay a trace on several mallocs, with the recorded threads and times, and compare them.
+    """Replay a trace on several mallocs, or with hakmem's settings, and compare them. The threads
+    and times are the recorded ones.
 
     Each round replays it once on each; the table has medians, half the range, and ratios to hakmem. Time is
-    the processor time of malloc, free and the first touch of their memory.
+    the processor time of malloc, free and the first touch of their memory. With --settings hakmem's defaults
+    are there twice: ratios as close to 1 as theirs are chance.
 
     \b
     Examples:
       hakmem replay server.hkt
       hakmem replay server.hkt --with glibc,/opt/lib/libmymalloc.so --rounds 9
+      hakmem replay server.hkt --settings --within 2m
     """
-    from hakmem.launch.replaying import How, compare, fidelity, fit_written, replayer
+    from hakmem.launch.replaying import ROUNDS_MIN, How, compare, fidelity, fit_written, replayer
     from hakmem.views.replay_text import fidelity_text, print_results, results_json, written_notes
     from hakmem.views.screen import console, print_json, progress_bar
     from hakmem.views.trace_text import notes_of
 
-    chosen, missing = chosen_of(mallocs)
+    began_s = time.monotonic()
+    chosen, missing = chosen_of(HAKMEM if settings and mallocs is None else mallocs)
+    names = ", ".join(one.name for one in chosen)
+    if settings:
+        tried = with_settings(chosen[0])
+        names += f", and hakmem with {counted(len(tried) - 1, 'setting')}"
+        chosen[1:1] = tried
     trace = whole_trace(path)
     failed: list[str] = []
     with replayer(trace, How(idle_s, not fast)) as replays:
         notes = notes_of(trace.end, trace.lost) + missing
-        needed_s = rounds * len(chosen) * replays.seconds
-        names = ", ".join(one.name for one in chosen)
-        say(f"{counted(rounds, 'round')} of {names}: about {duration_text(needed_s)}")
+        round_s = len(chosen) * replays.seconds
+        rounds = min(rounds, max(int(within_s / round_s), ROUNDS_MIN))
+        needed = f"{counted(rounds, 'round')} of {names}: about {duration_text(rounds * round_s)}"
+        if rounds * round_s > within_s:
+            raise HakmemError(f"{needed}, more than --within {duration_text(within_s)}; --fast does not wait")
+        say(needed)
         with progress_bar("replaying") as advance:
             fit_written(trace, replays, chosen[0])
-            results = compare(replays, chosen, rounds, advance, failed.append)
+            results = compare(replays, chosen, rounds, began_s + within_s, advance, failed.append)
         notes += written_notes(replays.how.written_bytes)
     if not results or results[0].contender is not chosen[0]:
         raise HakmemError(failed[0])

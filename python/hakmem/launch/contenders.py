@@ -22,6 +22,15 @@ PEERS = {
     "tcmalloc": ("libtcmalloc_minimal.so*", "libtcmalloc.so*"),
 }
 REPLAYER = "hakmem-replay"
+# Options that change time or memory and nothing else.
+SETTINGS = {
+    "HAKMEM_DECAY_MS": ("0", "100", "300", "5000"),
+    "HAKMEM_HELPER_THREAD": ("0", "1"),
+    "HAKMEM_BIG_CACHE_BYTES": ("0", "16M", "1G"),
+    "HAKMEM_THP": ("0",),
+    "HAKMEM_PREFAULT": ("1",),
+    "HAKMEM_ROUTE_P": ("0",),
+}
 
 
 class Unusable(HakmemError):
@@ -64,6 +73,13 @@ def contender(word: str, replayer: Path) -> Contender:
     except DamagedFileError as error:
         raise Unusable(f"{word} cannot be preloaded: {error}") from None
     return Contender(word if word in (HAKMEM, *PEERS) else library.name, library)
+
+
+def with_settings(hakmem: Contender) -> list[Contender]:
+    """hakmem with each setting; and once more with the defaults: that difference is chance."""
+    again = Contender(f"{hakmem.name} again", hakmem.library)
+    pairs = ((name, value) for name, values in SETTINGS.items() for value in values)
+    return [again, *(Contender(f"{name}={value}", hakmem.library, {name: value}) for name, value in pairs)]
 
 
 def _library_of(word: str) -> Path:

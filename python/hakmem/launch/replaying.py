@@ -3,6 +3,7 @@ slows down does so for all. Every other round has them in reverse order."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ ALL_BYTES = 1 << 48
 USUAL_BYTES = 1 << 16
 WRITTEN_BYTES = (ALL_BYTES, 1 << 21, 1 << 20, USUAL_BYTES, 1 << 12, 1 << 6)
 CLOSE_ENOUGH, TOO_MUCH = 0.03, 0.15
+ROUNDS_MIN = 2  # one has no spread
 WITHOUT_MALLOC = Contender("no malloc")
 
 
@@ -153,13 +155,19 @@ def compare(
     with_plan: Replayer,
     contenders: Iterable[Contender],
     rounds: int,
+    until_s: float,
     progress: Callable[[float, str], None],
     unusable: Callable[[str], None],
 ) -> list[Result]:
-    """A contender that fails is dropped, and the others continue."""
+    """As many rounds as end before `until_s` of the monotonic clock, ROUNDS_MIN at least. A contender that
+    fails is dropped, and the others continue."""
     results = [Result(one) for one in contenders]
     failed: set[str] = set()
+    began_s = time.monotonic()
     for turn in range(rounds):
+        now_s = time.monotonic()
+        if turn >= ROUNDS_MIN and now_s + (now_s - began_s) / turn > until_s:
+            break
         empty = with_plan.empty()
         for place, result in enumerate(results[:: -1 if turn % 2 else 1]):
             name = result.contender.name

@@ -6,24 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from hakmem.base.sizes import bytes_text, count_text
 from hakmem.launch.replaying import ALL_BYTES, Fidelity, Result
-from hakmem.launch.tuning import GAIN_MIN, Floats, Goal, Outcome, Tried, text_of
 from hakmem.trace.figures import NS_PER_S
 from hakmem.views.screen import table
 from hakmem.views.trace_text import time_text
 
 NO_SAMPLES = "the trace has no samples of the process's memory: how close the replay is cannot be told"
 GOALS = {"peak RSS": 3, "mean RSS": 5, "refills": 5, "remote frees": 5}
-GOAL_FIGURES = {
-    Goal.RSS: "mean RSS",
-    Goal.TIME: "time in malloc",
-    Goal.BOTH: "mean RSS and time in malloc (geometric mean)",
-}
-BESIDE = {Goal.RSS: (Goal.TIME,), Goal.TIME: (Goal.RSS,), Goal.BOTH: (Goal.RSS, Goal.TIME)}
 FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "seconds": ("time in malloc", lambda seconds: time_text(max(0.0, seconds) * NS_PER_S)),
     "peak_bytes": ("peak RSS", bytes_text),
@@ -77,58 +69,3 @@ def results_json(results: Sequence[Result], found: Fidelity | None, notes: Seque
             for result in results
         },
     }
-
-
-def print_outcome(console: Console, outcome: Outcome) -> None:
-    """A row a setting, with the change of each figure: its median and the range of the rounds; and a sentence
-    on the setting that cuts the figure most."""
-    rows = [
-        (text_of(one.setting), *(_range(shares) for shares in vars(one.ratios).values()))
-        for one in [*outcome.tried, outcome.again]
-    ]
-    console.print(table("", ("<setting", "mean RSS", "time in malloc", "peak RSS"), rows))
-    console.print(f"\n{outcome_text(outcome)}", soft_wrap=True)
-
-
-def outcome_text(outcome: Outcome) -> str:
-    """A sentence."""
-    best, goal = outcome.best, outcome.goal
-    figure = GOAL_FIGURES[goal]
-    if best is not None:
-        beside = (f"{GOAL_FIGURES[one]} {_percent(best.change(one))}" for one in BESIDE[goal])
-        return (
-            f"{text_of(best.setting)} cuts {figure} by {-100 * best.change(goal):.1f} %; {', '.join(beside)}."
-        )
-    closest = next((f" Closest: {_told(one, goal)}." for one in outcome.tried), "")
-    return (
-        f"No setting cuts {figure} by {100 * GAIN_MIN:.0f} %, and in each round by more than chance does "
-        f"({100 * outcome.chance:.1f} %).{closest}"
-    )
-
-
-def outcome_json(outcome: Outcome, notes: Sequence[str]) -> dict[str, Any]:
-    def row(one: Tried) -> dict[str, Any]:
-        return {"setting": one.setting} | {name: each.tolist() for name, each in vars(one.ratios).items()}
-
-    return {
-        "goal": outcome.goal,
-        "best": outcome.best.setting if outcome.best else None,
-        "settings": [row(one) for one in outcome.tried],
-        "defaults_again": row(outcome.again),
-        "notes": list(notes),
-    }
-
-
-def _told(one: Tried, goal: Goal) -> str:
-    return f"{text_of(one.setting)} ({_range(one.ratios.wanted(goal))})"
-
-
-def _range(shares: Floats) -> str:
-    middle, least, most = (
-        _percent(float(one) - 1) for one in (np.median(shares), shares.min(), shares.max())
-    )
-    return f"{middle} ({least} to {most})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:+.1f} %"
