@@ -23,8 +23,7 @@ COMMANDS = {
     "leaks": "Find sites that leak, and unreachable blocks.",
     "trace": "Record every allocation and free of a running process.",
     "replay": "Replay a trace on several mallocs, or with hakmem's settings.",
-    "record": "Record snapshots at an interval into a file.",
-    "report": "Turn a recording into a page with charts.",
+    "record": "Record snapshots at an interval, as a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for obstacles to hakmem.",
@@ -37,6 +36,7 @@ COMMANDS = {
 ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
 # A former command → its successor.
 REPLACED = {
+    "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --settings",
 }
 

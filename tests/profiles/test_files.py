@@ -96,7 +96,7 @@ def test_where_nothing_can_be_written_the_profile_is_kept_elsewhere(
         (b"hello\n", "is not a pprof profile, or is damaged"),
         (b"{", "is damaged"),
         (b"{}", "is not a heap profile; use a file of `hakmem profile`"),
-        (b'{"format": "hakmem-run"}', "is a recording, not a heap profile; hakmem report "),
+        (b'{"format": "hakmem-run"}', "is a recording, not a heap profile; hakmem record "),
         (b'{"format": "hakmem-profile", "format_version": 99}', "has format 99, this tool reads 1"),
         (b'{"format": "hakmem-profile", "format_version": 1}', "is damaged: 'stacks' is missing"),
         (b"\x1f\x8bnot gzip", "is damaged"),

@@ -45,7 +45,7 @@ def test_every_file_is_in_the_package(installed: Path, root: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["ps"], ["stat", "--help"], ["doctor", "--help"], ["report", "--help"]],
+    [["--help"], ["ps"], ["stat", "--help"], ["doctor", "--help"], ["record", "--help"]],
     ids=" ".join,
 )
 def test_what_is_installed_runs(installed: Path, tmp_path: Path, arguments: list[str]) -> None:

@@ -78,14 +78,13 @@ def any_arguments(world: World) -> list[str]:
         return [name, *words, "--", world.one_of(*HARMLESS), world.word()]
     if name == "record":
         words += ["--for", "20ms", "--every", "10ms"]
+        words += [] if {"-o", "--output"} & set(words) else ["-o", "page"]
     if name == "leaks" and "--no-profile" not in words:
         words += ["--for", "20ms"]
     if name == "top":
         words += ["--once", "--interval", "100ms"]
     if name == "export" and "--textfile" not in words:
         words += ["--textfile", "out"]
-    if name == "report" and not {"-o", "--output"} & set(words):
-        words += ["-o", "page"]
     return [name, *words, *(world.word() for _ in range(world.chance.randint(0, 2)))]
 
 
@@ -117,7 +116,7 @@ def quick_commands(world: World) -> list[list[str]]:
         ["leaks", str(world.busy), "--for", "50ms", "--freeze"],
         ["top", str(world.busy), "--once", "--interval", "100ms"],
         ["record", str(world.busy), "--for", "10ms", "-o", world.one_of("out", "-")],
-        ["report", str(world.recording), "-o", world.one_of("page", "-")],
+        ["record", str(world.recording), "-o", world.one_of("page", "-")],
         ["export", "--quick", "--textfile", world.one_of("metrics", "-")],
         ["doctor", "--json"],
         ["doctor", "--", "true"],
@@ -137,13 +136,13 @@ def test_environment(world: World, tally: Tally) -> None:
         ending = forked(arguments, environment=tool_environment(environment), cwd=world.folder)
         is_clean(ending, (arguments, environment))
         if environment.get("LC_ALL") in ("C", "POSIX"):
-            assert ending.stdout.isascii() or arguments[0] in ("record", "report", "export"), arguments
+            assert ending.stdout.isascii() or arguments[0] in ("record", "export"), arguments
 
 
 @pytest.mark.long("3 seconds; runs every command")
 def test_plain_locale_has_ascii_for_everything(world: World) -> None:
     for arguments in quick_commands(world):
-        if arguments[0] in ("record", "report", "export"):
+        if arguments[0] in ("record", "export"):
             continue
         ending = forked(arguments, environment=tool_environment({"LC_ALL": "C"}), cwd=world.folder)
         assert ending.stdout.isascii(), arguments

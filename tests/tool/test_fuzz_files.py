@@ -79,8 +79,8 @@ def test_recordings(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         change = changed_json if world.chance.random() < 0.7 else changed
         path.write_bytes(change(data, world.chance))
-        ending = forked(["report", path, "-o", "page"], cwd=world.folder)
-        is_clean(ending, f"a recording kept as {keep(path)}" if ending.status not in (0, 1) else "report")
+        ending = forked(["record", path, "-o", "page"], cwd=world.folder)
+        is_clean(ending, f"a recording kept as {keep(path)}" if ending.status not in (0, 1) else "page")
         reported += ending.status == 0
     assert reported, "else nothing but the first check was tried"
 

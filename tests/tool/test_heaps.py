@@ -314,4 +314,4 @@ def test_recordings_are_bounded(with_heaps: Start, tool: Tool, tmp_path: Path) -
     written = Recording.read(path).samples[0].heaps
     assert len(written) == HEAPS_KEPT
     assert sum(one.live_bytes for one in written) == sum(one.live_bytes for one in recording.samples[0].heaps)
-    assert tool("report", path, "-o", tmp_path / "report.html").status == 0
+    assert tool("record", path, "-o", tmp_path / "report.html").status == 0

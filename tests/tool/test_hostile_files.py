@@ -89,7 +89,7 @@ def test_a_program_has_any_name() -> None:
 def test_a_recording_is_no_profile(tool: Tool, run: Path, command: str) -> None:
     ended = tool(command, *[run] * (2 if command == "diff" else 1))
     assert ended.status == ExitCode.FAILED
-    assert f"{run} is a recording, not a heap profile; hakmem report {run} shows it" in ended.stderr
+    assert f"{run} is a recording, not a heap profile; hakmem record {run} makes its page" in ended.stderr
 
 
 @pytest.mark.parametrize("command", ["core", "why", "profile"])
@@ -101,4 +101,4 @@ def test_neither_is_a_core(tool: Tool, run: Path, tmp_path: Path, command: str, 
     ended = tool(command, file)
     assert ended.status == ExitCode.FAILED
     assert "is not a core dump" in ended.stderr
-    assert "hakmem symbolize shows a heap profile, hakmem report a recording" in ended.stderr
+    assert "hakmem symbolize shows a heap profile, hakmem record a recording" in ended.stderr

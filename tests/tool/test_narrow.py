@@ -149,7 +149,7 @@ def test_one_thread_one_sample_one_slab(lib: Path, tmp_path: Path) -> None:
     with running(["sh", "-c", "echo ready; sleep 60; true"], lib) as process:
         texts = [
             hakmem("record", process.pid, "--for", "10ms", "--every", "1s", "-o", path).stdout,
-            hakmem("report", path, status=1).stderr,
+            hakmem("record", path, status=1).stderr,
             said(["stat", process.pid], 100),
             said(["why", process.pid, "--all"], 100),
             said(["doctor"], 100),

@@ -22,19 +22,20 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make de
 NOBODY = 65534
 
 
-@pytest.fixture(params=["record", "report", "export"])
+@pytest.fixture(params=["record", "page", "export"])
 def words(request: pytest.FixtureRequest, busy: subprocess.Popen[str], run: Path) -> list[str]:
     """Every command that writes a file, up to the file's name."""
     return {
         "record": ["record", str(busy.pid), "--for", "500ms", "--every", "50ms", "-o"],
-        "report": ["report", str(run), "-o"],
+        "page": ["record", str(run), "-o"],
         "export": ["export", "--quick", "--textfile"],
     }[str(request.param)]
 
 
 def begins_right(words: list[str], text: str) -> bool:
     """Whether it is what the command writes, from its first character on."""
-    return text.startswith({"record": '{"format"', "report": "<!", "export": "# HELP"}[words[0]])
+    begins = {"record": "<!" if words[1].endswith(".json") else '{"format"', "export": "# HELP"}
+    return text.startswith(begins[words[0]])
 
 
 def node(path: Path, numbers: tuple[int, int]) -> Path:
@@ -95,7 +96,7 @@ def test_what_a_shell_appends_to_is_kept(name: str, run: Path, tool: Tool, tmp_p
     path = tmp_path / "log"
     path.write_text("first\n")
     with path.open("ab") as file:
-        subprocess.run([tool.path, "report", run, "-o", name], stdout=file, check=True, timeout=60)
+        subprocess.run([tool.path, "record", run, "-o", name], stdout=file, check=True, timeout=60)
     assert path.read_text().startswith("first\n<!")
 
 
@@ -216,7 +217,7 @@ def test_a_page_does_not_replace_its_recording(run: Path, tool: Tool, tmp_path: 
     path.write_bytes(run.read_bytes())
     (tmp_path / "link").symlink_to(path)
     for arguments in ([path], [run, "-o", run], [path, "-o", tmp_path / "link"]):
-        ended = tool("report", *arguments)
+        ended = tool("record", *arguments)
         assert (ended.status, "would overwrite the recording" in ended.stderr) == (1, True)
     assert path.read_bytes() == run.read_bytes()
 
@@ -224,7 +225,7 @@ def test_a_page_does_not_replace_its_recording(run: Path, tool: Tool, tmp_path: 
 def test_recording_from_standard_input(run: Path, tool: Tool) -> None:
     with run.open("rb") as file:
         step = subprocess.run(
-            [tool.path, "report", "-", "-o", "-"], stdin=file, capture_output=True, check=True, timeout=60
+            [tool.path, "record", "-", "-o", "-"], stdin=file, capture_output=True, check=True, timeout=60
         )
     assert step.stdout.startswith(b"<!")
 

@@ -32,7 +32,7 @@ def profile(tool: Tool, sites: subprocess.Popen[str], tmp_path_factory: pytest.T
     return path
 
 
-@pytest.fixture(params=["profile", "record", "report", "run", "run --json", "symbolize", "export"])
+@pytest.fixture(params=["profile", "record", "page", "run", "run --json", "symbolize", "export"])
 def command(
     request: pytest.FixtureRequest, sites: subprocess.Popen[str], run: Path, profile: Path
 ) -> Callable[[Path], list[str]]:
@@ -41,7 +41,7 @@ def command(
     return {
         "profile": lambda path: ["profile", pid, "--for", LONG, "-o", str(path)],
         "record": lambda path: ["record", pid, "--for", LONG, "-o", str(path)],
-        "report": lambda path: ["report", str(run), "-o", str(path)],
+        "page": lambda path: ["record", str(run), "-o", str(path)],
         "run": lambda path: ["run", "--profile", "-o", str(path), "--", "sleep", "50"],
         "run --json": lambda path: ["run", "--json", str(path), "--", "sleep", "50"],
         "symbolize": lambda path: ["symbolize", str(profile), "-o", str(path)],

@@ -16,7 +16,7 @@ def recorded(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFacto
     """A second of it."""
     path = tmp_path_factory.mktemp("record") / "run.json"
     step = hakmem("record", busy.pid, "--for", "1s", "--every", "100ms", "-o", path)
-    assert f"hakmem report {path}" in step.stdout
+    assert f"hakmem record {path}" in step.stdout
     return path
 
 
@@ -75,6 +75,28 @@ def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[st
     assert "no such directory" in step.stderr
 
 
+def test_a_page_at_once(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    """The samples are in a file beside it until it is written, and stay there if it cannot be."""
+    page = tmp_path / "x.html"
+    words = ("--every", "50ms", "-o", page)
+    hakmem("record", busy.pid, "--for", "300ms", *words)
+    assert page.read_text().startswith("<!")
+    assert [*tmp_path.iterdir()] == [page]
+    assert "record for longer" in hakmem("record", busy.pid, "--for", "1ms", *words, status=1).stderr
+    assert len(Recording.read(tmp_path / "x.html.part").samples) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("nosuch.json",), "neither a PID nor a recording"),
+        (("/dev/null", "--for", "1s"), "a recording has its own"),
+    ],
+)
+def test_arguments_that_do_not_fit(words: tuple[str, ...], complaint: str) -> None:
+    assert complaint in hakmem("record", *words, status=2).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -88,7 +110,7 @@ def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[st
 def test_files_that_are_no_recordings(tmp_path: Path, content: str, complaint: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(content)
-    assert complaint in hakmem("report", path, status=1).stderr
+    assert complaint in hakmem("record", path, status=1).stderr
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None
     expected = {signal.SIGINT: ENDED_BY_USER, signal.SIGKILL: ENDED_CUT}
     assert recording.ended == expected.get(number, f"stopped by {name}")
     assert list(tmp_path.iterdir()) == [path]
-    hakmem("report", path)
+    hakmem("record", path)
 
 
 @pytest.mark.long("7 seconds of signals each")

@@ -106,7 +106,7 @@ def test_without_the_option_there_is_nothing_of_it(sites: subprocess.Popen[str],
     path = tmp_path / "run.json"
     hakmem("record", sites.pid, "--for", "300ms", "--every", "100ms", "-o", path)
     assert not [line for line in path.read_text().splitlines() if KEY in json.loads(line)]
-    hakmem("report", path)
+    hakmem("record", path)
     assert "sites" not in Elements(path.with_suffix(".html").read_text()).ids
 
 
@@ -118,7 +118,7 @@ def test_killed_it_keeps_what_it_had(sites: subprocess.Popen[str], tmp_path: Pat
         recorder.kill()
         recorder.wait()
     assert held_by(path, KEEPS)
-    hakmem("report", path)
+    hakmem("record", path)
     assert ends_by_itself(sites.pid)
 
 
@@ -181,7 +181,7 @@ def test_damage_is_told(
     change(named_part(data)[0])
     bad = tmp_path / "bad.json"
     bad.write_text("\n".join([*lines[:place], json.dumps(data), *lines[place + 1 :]]) + "\n")
-    step = hakmem("report", bad, status=1)
+    step = hakmem("record", bad, status=1)
     assert f"is damaged in line {place + 1}" in step.stderr
     assert complaint in step.stderr
     assert len(step.stderr.splitlines()) == 1

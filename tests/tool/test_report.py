@@ -1,4 +1,4 @@
-"""`hakmem report`: the page in a real browser, without a request, in both colour schemes."""
+"""The page of `hakmem record` in a real browser, without a request, in both colour schemes."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def run(lib: Path, compile_c: Compile, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 def page(run: Path) -> Path:
     """Its page."""
-    step = hakmem("report", run)
+    step = hakmem("record", run)
     path = run.with_suffix(".html")
     assert str(path) in step.stdout
     return path
@@ -65,7 +65,7 @@ def test_text_of_the_program_is_only_text(run: Path, tmp_path: Path) -> None:
     recording.command = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
     evil = tmp_path / "evil.json"
     write(recording, evil)
-    hakmem("report", evil)
+    hakmem("record", evil)
     text = evil.with_suffix(".html").read_text()
     assert "<script>alert" not in text
     assert "<img" not in text
@@ -76,7 +76,7 @@ def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
     del recording.samples[1:]
     short = tmp_path / "short.json"
     write(recording, short)
-    assert "record for longer" in hakmem("report", short, status=1).stderr
+    assert "record for longer" in hakmem("record", short, status=1).stderr
 
 
 # ---- in a browser -----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def recorded(program: Stepper, path: Path) -> None:
 def test_page_in_a_browser(with_heaps: Start, tool: Tool, program: Find, tmp_path: Path) -> None:
     path, page = tmp_path / "run.json", tmp_path / "run.html"
     recorded(with_heaps(40, step="begun"), path)
-    assert tool("report", path, "-o", page).status == 0
+    assert tool("record", path, "-o", page).status == 0
     seen = seen_in_browser(page.read_text(), LOOK, browser_of(program), tmp_path)
     assert (seen["faults"], seen["requests"], seen["fits"]) == ([], [], True)
     assert seen["areas"] == HEAPS_DRAWN + 1

@@ -96,7 +96,7 @@ def row_of(values: tuple[Any, ...], stacks: dict[Stack, int]) -> list[Any]:
 
 def is_a_recording(name: str) -> HakmemError:
     """Why it cannot be read."""
-    return HakmemError(f"{name} is a recording, not a heap profile; hakmem report {name} shows it")
+    return HakmemError(f"{name} is a recording, not a heap profile; hakmem record {name} makes its page")
 
 
 def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value

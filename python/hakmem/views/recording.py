@@ -57,7 +57,7 @@ ENDED_CUT = "the recorder was killed, or the disk was full"
 
 @dataclass
 class Recording:
-    """The data that `record` writes and `report` reads."""
+    """The data that `record` writes and reads."""
 
     pid: int
     command: list[str]
