@@ -14,7 +14,7 @@ from hakmem import __version__
 COMMANDS = {
     "run": "Launch a program on hakmem.",
     "ps": "List processes by allocator: hakmem, glibc, jemalloc …",
-    "stat": "Print one snapshot of a process.",
+    "stat": "Print one snapshot of a process or of a core dump.",
     "top": "Watch one process, or choose among all, live.",
     "why": "Explain RSS in lines that add up to it.",
     "profile": "Show which call sites hold the memory of a running process.",
@@ -28,7 +28,6 @@ COMMANDS = {
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for obstacles to hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",
-    "core": "Print the snapshot in a core dump.",
     "library": "Print where libhakmem.so is, for LD_PRELOAD.",
     "completion": "Print the completion script for a shell.",
 }
@@ -36,6 +35,7 @@ COMMANDS = {
 ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
 # A former command → its successor.
 REPLACED = {
+    "core": "stat CORE",
     "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --settings",
 }

@@ -1,4 +1,4 @@
-"""hakmem core: the figures of a dump are those that the process had."""
+"""hakmem stat: the figures of a dump are those that the process had."""
 
 import json
 import os
@@ -90,10 +90,10 @@ def test_same_figures_as_of_the_process(
     program = freed(linked)
     before = json.loads(tool("stat", program.pid, "--json").stdout)
     core = dump(program, tmp_path)
-    after = json.loads(tool("core", core, "--json").stdout)
+    after = json.loads(tool("stat", core, "--json").stdout)
     same(after, before)
     assert after["memory"]["live_bytes"] > 5_000_000
-    shown = tool("core", core)
+    shown = tool("stat", core)
     assert shown.status == 0
     assert f"PID {before['pid']}" in shown.stdout
 
@@ -110,11 +110,11 @@ def test_files_that_have_moved_are_named(
     while "libhakmem" not in Path(f"/proc/{process.pid}/maps").read_text():
         os.sched_yield()
     core = dumped(process.pid, tmp_path)
-    before = json.loads(tool("core", core, "--json").stdout)
+    before = json.loads(tool("stat", core, "--json").stdout)
     shutil.copy(lib, tmp_path / "libhakmem.so")
     moved.unlink()
     for library in (tmp_path, tmp_path / "libhakmem.so"):
-        ended = tool("core", core, "--library", library, "--json")
+        ended = tool("stat", core, "--library", library, "--json")
         assert ended.status == 0, ended.stderr
         same(json.loads(ended.stdout), before)
 
@@ -133,7 +133,7 @@ def test_truncated_cores_say_so(
     for length in (len(data) * 97 // 100, len(data) // 2, len(data) // 10, 5000, 700):
         part = tmp_path / f"part.{length}"
         part.write_bytes(data[:length])
-        for command in ("core", "why", "what", "leaks"):
+        for command in ("stat", "why", "what", "leaks"):
             ended = tool(command, part)
             assert f"is truncated: it has {length:,} of" in ended.stderr, (command, length, ended)
             assert ended.status in (0, 1)
@@ -150,7 +150,7 @@ def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:
         (lib, "a program or library"),
         (tmp_path / "empty", "empty"),
     ):
-        ended = tool("core", path)
+        ended = tool("stat", path)
         assert ended.status == 1, ended
         assert words in ended.stderr
-    assert tool("core", tmp_path / "nosuch").status == 2
+    assert tool("stat", tmp_path / "nosuch").status == 2

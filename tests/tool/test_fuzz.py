@@ -104,7 +104,7 @@ def test_arguments(world: World, tally: Tally) -> None:
 
 def quick_commands(world: World) -> list[list[str]]:
     """One of each command that works."""
-    core = [[name, str(world.core)] for name in ("core", "why", "what", "leaks")] if world.core else []
+    core = [[name, str(world.core)] for name in ("stat", "why", "what", "leaks")] if world.core else []
     return [
         ["--help"],
         ["--version"],

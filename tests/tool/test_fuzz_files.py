@@ -129,7 +129,7 @@ def test_cores_of_every_length(world: World, core: Path, tally: Tally) -> None:
         wanted = sorted(world.chance.sample(wanted, room), reverse=True)
     for length in wanted:
         os.truncate(core, length)
-        command = world.one_of("core", "why", "what", "leaks")
+        command = world.one_of("stat", "why", "what", "leaks")
         is_clean(forked([command, core], cwd=world.folder), (command, length))
     tally(len(wanted), "sequences")
 
@@ -147,7 +147,7 @@ def test_damaged_cores(world: World, core: Path, tally: Tally) -> None:
         for place in places:
             value = world.chance.choice((*NUMBERS, world.chance.getrandbits(64)))
             os.pwrite(file, value.to_bytes(8, "little")[: world.chance.choice((1, 4, 8))], place)
-        command = world.one_of("core", "why", "what", "leaks")
+        command = world.one_of("stat", "why", "what", "leaks")
         is_clean(forked([command, core], cwd=world.folder), (command, places))
         for place in places:
             os.pwrite(file, whole[place : place + 8], place)
@@ -170,5 +170,5 @@ def test_damaged_programs(world: World, tally: Tally) -> None:
     for _ in counted(tally):
         program.write_bytes(changed(data, world.chance))
         program.chmod(0o644 if world.chance.random() < 0.1 else 0o755)
-        words = world.chance.choice((["doctor", "--", program], ["core", program]))
+        words = world.chance.choice((["doctor", "--", program], ["stat", program]))
         is_clean(forked(words, cwd=world.folder), words)

@@ -1,4 +1,4 @@
-"""The stacks of a guarded block's report have names: in hakmem symbolize, and in hakmem core."""
+"""The stacks of a guarded block's report have names: in hakmem symbolize, and in hakmem stat."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def test_each_stack_of_a_guard_report(tool: Tool, flags: list[str], tmp_path: Pa
         assert re.search(rf" {function}{line} \(", stacks[what]), named.stdout
 
 
-# ---- hakmem core: the last report, who misused, took and freed the block ---------------------------------
+# ---- hakmem stat: the last report, who misused, took and freed the block ---------------------------------
 
 
 # What the program does, what is said of it, and which functions are on which stack.
@@ -109,12 +109,12 @@ def dumped(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Find:
 @pytest.mark.parametrize("what", MISUSES)
 def test_the_stacks_have_names(tool: Tool, dumped: Find, what: str) -> None:
     core, (words, functions) = dumped(what), MISUSES[what]
-    report = json.loads(tool("core", core, "--json").stdout)["guard_report"]
+    report = json.loads(tool("stat", core, "--json").stdout)["guard_report"]
     assert [stack["what"] for stack in report["stacks"]] == list(functions)
     for stack in report["stacks"]:
         named = [frame["function"] for frame in stack["frames"] if frame["file"].endswith(SOURCE.name)]
         assert functions[stack["what"]] in named, stack
-    shown = tool("core", core).stdout
+    shown = tool("stat", core).stdout
     begin = rf"\nLast report of a guarded block: {words}\n  {report['what']} by thread \d+:\n    #0 "
     assert re.search(begin, shown), shown
     taken = rf"  allocated by thread \d+:\n(    #.*\n)*    #\d+ take \({SOURCE.name}:\d+\)\n"
@@ -124,5 +124,5 @@ def test_the_stacks_have_names(tool: Tool, dumped: Find, what: str) -> None:
 def test_a_core_without_a_report_has_none(tool: Tool, dumped: Find) -> None:
     """The program handles the fault itself: hakmem does not hear of it."""
     core = dumped("handled")
-    answer = json.loads(tool("core", core, "--json").stdout)
+    answer = json.loads(tool("stat", core, "--json").stdout)
     assert "guard_report" not in answer

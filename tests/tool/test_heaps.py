@@ -183,7 +183,7 @@ def test_a_core_has_them_too(tool: Tool, with_heaps: Start, tmp_path: Path) -> N
     program = with_heaps()
     stat = json.loads(tool("stat", program.pid, "--json").stdout)
     core = dumped(program.pid, tmp_path)
-    found = json.loads(tool("core", core, "--json").stdout)
+    found = json.loads(tool("stat", core, "--json").stdout)
     assert found["heaps"] == stat["heaps"]
     why = json.loads(tool("why", core, "--json").stdout)
     assert [heap["name"] for heap in why["heaps"]] == ["cache", ODD_NAME, "heap 3"]

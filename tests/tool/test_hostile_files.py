@@ -92,7 +92,7 @@ def test_a_recording_is_no_profile(tool: Tool, run: Path, command: str) -> None:
     assert f"{run} is a recording, not a heap profile; hakmem record {run} makes its page" in ended.stderr
 
 
-@pytest.mark.parametrize("command", ["core", "why", "profile"])
+@pytest.mark.parametrize("command", ["stat", "why", "profile"])
 @pytest.mark.parametrize("kind", ["recording", "profile"])
 def test_neither_is_a_core(tool: Tool, run: Path, tmp_path: Path, command: str, kind: str) -> None:
     file = run if kind == "recording" else tmp_path / "x.pb.gz"

@@ -320,7 +320,6 @@ def test_any_damage_is_told_or_drawn(recorded: Path, tmp_path: Path) -> None:
         ("record", ("--profile", "which call sites hold the memory over time")),
         ("export", ("--profile", "--sites", "Switch heap profiles on")),
         ("top", ("Table 6", "o switches one on", "z counts growth from now")),
-        ("core", ("if a heap profile was on",)),
     ],
 )
 def test_help_tells_of_it(command: str, words: tuple[str, ...]) -> None:

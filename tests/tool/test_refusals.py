@@ -157,13 +157,16 @@ def test_another_format_is_refused_with_both_numbers(
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        ("stat redis-server", "'redis-server' is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one"),
+        (
+            "purge redis-server",
+            "'redis-server' is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one",
+        ),
         ("top redis-server", "is not a PID"),
         ("why redis-server", "neither a PID nor a core file; `hakmem ps` lists processes"),
         ("why 1 2 3", "unexpected extra arguments (2 3); give one PID: pgrep -o NAME tells the oldest"),
         ("stat 1 2", "(2); give one PID"),
         ("run --profil -- true", "--profile"),
-        *((line, "Usage:") for line in ("stat", "stat x", "stat 0", "nosuch", "run", "run --env x true")),
+        *((line, "Usage:") for line in ("stat", "stat x", "top 0", "nosuch", "run", "run --env x true")),
     ],
 )
 def test_a_wrong_word_is_told_with_the_right_one(tool: Tool, line: str, word: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +17,16 @@ from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
     COST,
     DEPTH,
+    EXECUTABLE,
     INTERNALS,
     JSON,
+    LIBRARIES,
     OUTPUT,
     PERIOD,
     SITES_MAX,
     TARGET,
     duration,
+    moved_files,
     one_of,
     open_target,
     option,
@@ -80,6 +84,8 @@ class Asked:
     depth: int = DEPTH
     rows_max: int = SITES_MAX
     with_internals: bool = INTERNALS
+    executable: Path | None = EXECUTABLE
+    libraries: tuple[Path, ...] = LIBRARIES
     as_json: bool = JSON
 
     @property
@@ -119,13 +125,13 @@ def command(asked: Asked) -> None:
     from hakmem.views.profile_text import show_profile
 
     writers = checked(asked)
-    opened = open_target(asked.target)
+    opened = open_target(asked.target, asked.executable, asked.libraries)
     require_profiles(opened)
     if asked.switch:
         click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
         return
     gathered = gathered_as(asked, opened)
-    name_unless_stopped(opened, gathered)
+    name_unless_stopped(opened, gathered, moved_files(asked.executable, asked.libraries))
     is_saved = saved(gathered.profile, writers)
     for note in gathered.notes:
         say(note)
@@ -198,15 +204,14 @@ def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
     return True
 
 
-def name_unless_stopped(target: Target, gathered: Gathered) -> None:
+def name_unless_stopped(target: Target, gathered: Gathered, moved: Sequence[Path]) -> None:
     """The samples are there: a signal while their names are looked up ends only that."""
-    from hakmem.profile.names import Sources, name_addresses
+    from hakmem.blocks.samples import sources_of
+    from hakmem.profile.names import name_addresses
 
     try:
         with stoppable():
-            process = target.process
-            sources = Sources.of_process(process, complain=warn) if process else Sources(complain=warn)
-            name_addresses(gathered.profile, sources)
+            name_addresses(gathered.profile, sources_of(target, moved, warn))
     except Stopped as stop:
         gathered.notes.append("interrupted while names were looked up: functions are addresses")
         gathered.stopped_by = None if stop.number == signal.SIGINT else stop.number

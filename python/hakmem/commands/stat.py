@@ -2,23 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, JSON, PROCESS, open_pid, options
+from hakmem.base.errors import HakmemError
+from hakmem.commands.arguments import (
+    EVERY_FIGURE,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    TARGET,
+    moved_files,
+    open_target,
+    options,
+    warn,
+)
+from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from hakmem.blocks.guards import GuardReport
 
 
 @click.command("stat")
 @options
-def command(pid: int = PROCESS, as_json: bool = JSON, everything: bool = EVERY_FIGURE) -> None:
-    """Print one snapshot of process PID: memory, size classes, threads, counters, system calls.
+def command(
+    target: str = TARGET,
+    executable: Path | None = EXECUTABLE,
+    libraries: tuple[Path, ...] = LIBRARIES,
+    as_json: bool = JSON,
+    everything: bool = EVERY_FIGURE,
+) -> None:
+    """Print one snapshot of a process (PID) or of a core dump (CORE): memory, size classes, threads,
+    counters, system calls, and the last report of a guarded block, its stacks with functions.
 
     The process is not stopped and need not cooperate; it may hang. Figures may be a few operations apart.
+    Core dumps omit the contents of the program's files: these are read too.
 
     \b
     Examples:
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
+      coredumpctl -o core dump server && hakmem stat core
+      hakmem stat core --executable ./server --library ./lib
     """
     from hakmem.views.snapshot_text import show_snapshot
 
-    show_snapshot(open_pid(pid), f"process {pid}", as_json=as_json, everything=everything)
+    opened = open_target(target, executable, libraries)
+    report = report_of(opened, moved_files(executable, libraries))
+    more = {"guard_report": asdict(report)} if report else {}
+    show_snapshot(opened, as_json=as_json, everything=everything, more=more)
+    if report and not as_json:
+        from hakmem.views.guard_text import guard_lines
+
+        click.echo()
+        click.echo("\n".join(guard_lines(report)))
+
+
+def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
+    """None if there was none, or, with a message, if the dump holds too little of it."""
+    from hakmem.blocks.guards import last_report
+
+    try:
+        with making_sense(target):
+            return last_report(target, moved, warn)
+    except HakmemError as error:
+        warn(f"the last report of a guarded block cannot be read: {error}")
+        return None

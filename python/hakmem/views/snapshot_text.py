@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -28,20 +27,13 @@ THREADS_SHOWN = 20
 NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: not parts of RSS"
 
 
-def show_snapshot(
-    target: Target,
-    name: str,
-    *,
-    as_json: bool,
-    everything: bool,
-    more: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
-    """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
-    counters, and all threads.  `more`: further members of the JSON."""
+def show_snapshot(target: Target, *, as_json: bool, everything: bool, more: Mapping[str, Any]) -> None:
+    """Takes a snapshot and prints it, with a progress bar.  `everything`: also zero classes and counters, and
+    all threads.  `more`: further members of the JSON."""
     if target.malloc != "hakmem":
         show_glibc(target, as_json=as_json, everything=everything)
         return
-    with progress_bar(f"reading {name}") as progress:
+    with progress_bar("reading") as progress:
         snapshot = take(target, progress=progress)
     if as_json:
         print_json({**snapshot.to_json(), **more})

@@ -98,7 +98,7 @@ impl std::error::Error for ProfileRefused {}
 /// Switches this process's heap profile on or off, as `hakmem profile --on` does from outside.
 ///
 /// The calling thread follows at once, any other when it next allocates or frees. The samples, each with its call stack, are in
-/// this process's memory: `hakmem profile PID` shows them, `hakmem core` of a core dump too. It stays on until it is switched
+/// this process's memory: `hakmem profile PID` shows them, also those of a core dump. It stays on until it is switched
 /// off, here or by the tool.
 ///
 /// ```
