@@ -52,7 +52,7 @@ def command(
     from hakmem.views.snapshot_text import show_snapshot
 
     opened = open_target(target, executable, libraries)
-    report = report_of(opened, moved_files(executable, libraries))
+    report = report_of(opened, moved_files(executable, libraries)) if opened.malloc == "hakmem" else None
     more = {"guard_report": asdict(report)} if report else {}
     show_snapshot(opened, as_json=as_json, everything=everything, more=more)
     if report and not as_json:
