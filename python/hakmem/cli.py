@@ -88,11 +88,6 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = (
-                f"did you mean {close[0]}?"
-                if close
-                else "nor does a process have that name; see hakmem --help"
-            )
             hint = f"did you mean {close[0]}?" if close else "hakmem --help lists the commands"
             if args[0] in REPLACED:
                 hint = f"use hakmem {REPLACED[args[0]]}"
@@ -100,7 +95,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([("PID or NAME", ANSWER), *COMMANDS.items()])
+            formatter.write_dl([("PID|NAME", ANSWER), *COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         try:

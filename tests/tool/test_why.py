@@ -327,10 +327,10 @@ def test_what_is_no_target() -> None:
 def test_process_without_hakmem() -> None:
     with subprocess.Popen(["/bin/sleep", "60"]) as process:
         try:
-            step = hakmem("why", process.pid, status=1)
+            step = hakmem("profile", process.pid, status=1)
         finally:
             process.kill()
-    assert "does not run on hakmem" in step.stderr
+    assert "keeps no call sites, counters or events; hakmem run -- sleep … does" in step.stderr
 
 
 def test_process_that_is_gone() -> None:

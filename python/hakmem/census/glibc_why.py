@@ -6,7 +6,7 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import LINES
 from hakmem.census.explanation import Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
-from hakmem.census.on_hakmem import ERROR_SHARE, on_hakmem_bytes
+from hakmem.census.on_hakmem import ACCURACY, on_hakmem_bytes
 from hakmem.census.scan import data_end, is_library
 from hakmem.target.glibc import GlibcHeap, walk
 from hakmem.target.mappings import Outside, classify
@@ -130,7 +130,7 @@ def other_lines(target: Target, mappings: list[DetailedMapping], own_bytes: int)
 def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int) -> str:
     """Leak, fragmentation or arenas, and the remedy."""
     if heap.broken:
-        return broken_text(heap)
+        return heap.damage_text
     sizes = {line.name: line.bytes for line in lines}
     live_bytes = sizes.get(LIVE, 0) + sizes.get(ROUNDING, 0)
     first = f"{share_text(live_bytes, rss_bytes)} of RSS is live data of the program"
@@ -165,22 +165,10 @@ def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
     return said
 
 
-def broken_text(heap: GlibcHeap) -> str:
-    worst = heap.broken[0]
-    before = worst.before
-    beside = f", after the {before['state']} block of {before['bytes']:,} bytes" if before else ""
-    at = f" at {before['address']:#x}" if before else ""
-    more = f" And {counted(len(heap.broken) - 1, 'more place')}." if heap.broken[1:] else ""
-    return (
-        f"The heap is broken at chunk {worst.chunk:#x}{beside}{at}: {worst.detail}. Probably something wrote "
-        f"beyond that block; glibc will abort when it gets there.{more} HAKMEM_HARDEN=1 finds the write."
-    )
-
-
 def hakmem_text(heap: GlibcHeap, lines: list[Line]) -> str:
     others = sum(line.bytes for line in lines if line.name not in ADVICE)
     whole = others + on_hakmem_bytes(heap)
-    return f"On hakmem RSS would be about {bytes_text(whole)} (± {ERROR_SHARE:.0%})".replace("%", " %")
+    return f"On hakmem RSS would be about {bytes_text(whole)} ({ACCURACY})"
 
 
 def notes(heap: GlibcHeap) -> list[str]:

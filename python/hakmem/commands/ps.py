@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -47,6 +47,8 @@ class Line:
     container: str  # its ID; the cgroup's path outside any
     command: list[str]
     limits: LimitFigures | None = None  # of those on hakmem
+    live_bytes: int | None = None  # of blocks, where the heap can be read
+    free_bytes: int | None = None  # the rest of what the heap holds
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def command(
     """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
 
     PSS is RSS with each shared page divided among the processes that map it, so it can be summed.
+
+    Live and free are the bytes of blocks, where the heap can be read: hakmem's and glibc's.
 
     For those on hakmem the closest memory limit (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's) and the
     number of refused requests are shown.
@@ -145,17 +149,30 @@ def _line(process: Process) -> Line:
         name=process.name,
         container=container.id or container.cgroup,
         command=process.command,
-        limits=_limits(process) if allocator.name == HAKMEM else None,
+        **_heap_of(process, allocator),
     )
 
 
-def _limits(process: Process) -> LimitFigures | None:
+def _heap_of(process: Process, allocator: Allocator) -> dict[str, Any]:
+    """Its limits, live and free bytes; of another format, just started, or without numpy it is listed
+    without."""
+    if allocator.name != HAKMEM and not allocator.may_be_glibc:
+        return {}
     try:
-        from hakmem.census.snapshot import open_process, take
+        if allocator.name == HAKMEM:
+            from hakmem.census.snapshot import open_process, take
 
-        return take(open_process(process.pid), detail="counters").limits
-    except (HakmemError, ModuleNotFoundError):
-        return None  # of another format, just started, or without numpy: listed anyway
+            snapshot = take(open_process(process.pid), detail="counters")
+            live_bytes, held = snapshot.memory.live_bytes, snapshot.totals
+            free_bytes = max(0, held["committed_bytes"] - held["metadata_bytes"] - live_bytes)
+            return {"limits": snapshot.limits, "live_bytes": live_bytes, "free_bytes": free_bytes}
+        from hakmem.target.glibc import walk_of
+
+        heap = walk_of(process.pid)
+        free = sum(map(heap.sum, ("free_bytes", "top_bytes", "tcache_bytes", "fastbin_bytes")))
+        return {"live_bytes": heap.sum("live_bytes") + heap.mmapped_bytes, "free_bytes": free}
+    except (HakmemError, ModuleNotFoundError, LookupError):
+        return {}
 
 
 def print_listing(lines: Sequence[Line], everything: bool) -> None:
@@ -172,14 +189,14 @@ def print_listing(lines: Sequence[Line], everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            "–" if line.pss_bytes is None else bytes_text(line.pss_bytes),
+            *("–" if count is None else bytes_text(count) for count in _counts(line)),
             *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
         for line in [*ours, *shown]
     ]
     out = console()
-    columns = ["PID", "<malloc", "RSS", "PSS", *(["<limit"] if has_marks else []), "<command"]
+    columns = ["PID", "<malloc", "RSS", "PSS", "live", "free", *(["<limit"] if has_marks else []), "<command"]
     out.print(table("", columns, rows))
     if len(shown) < len(others):
         counts = Counter(line.allocator for line in others[len(shown) :])
@@ -187,6 +204,10 @@ def print_listing(lines: Sequence[Line], everything: bool) -> None:
         out.print(f"… and {more} (--all)", style="dim")
     if ours and not find_spec("numpy"):
         out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
+
+
+def _counts(line: Line) -> tuple[int | None, ...]:
+    return line.pss_bytes, line.live_bytes, line.free_bytes
 
 
 def grouped(lines: Sequence[Line], by: By) -> list[Group]:

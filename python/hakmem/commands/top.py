@@ -11,6 +11,7 @@ import click
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import counted
 from hakmem.commands.arguments import PROCESS_ID, argument, complete_pids, duration, option, options, say
+from hakmem.target.allocators import HAKMEM
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target, open_process
 
@@ -37,6 +38,9 @@ def command(
     Table 6 shows which call sites hold the memory, if a heap profile is on. There o switches one on, without
     stopping the process, and off again, as does leaving top. z counts growth from now.
 
+    A process on glibc's malloc has one page: its arenas, its blocks by size, and the sizes that have grown
+    since; Ctrl-C ends it.
+
     Table 7 appears if the program has made heaps, or named those of its threads (hak_heap_new,
     hak_heap_set_name): the bytes that each holds, its limit, and its allocations per second.
 
@@ -48,6 +52,11 @@ def command(
     """
     fleet = Fleet()  # one for all choices: known processes are not examined again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
+    if pid is not None and targets[0].malloc != HAKMEM:
+        from hakmem.views.glibc_text import watch_glibc
+
+        watch_glibc(targets[0], interval_s, once=once or not has_terminal())
+        return
     if once or not has_terminal():
         for target in targets:
             try:

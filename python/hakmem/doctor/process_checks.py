@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.base.sizes import bytes_text
+from hakmem.base.sizes import bytes_text, share_text
 from hakmem.census.figures import Snapshot
 from hakmem.census.limits import limit_mark, limit_notes
 from hakmem.doctor.findings import Finding, advice, memory_limit, of_limit, ok, problem
@@ -47,6 +47,7 @@ def process_findings(pid: int) -> list[Finding]:
     allocator = detect(process)
     found = [_allocator(process, allocator, environment)]
     found += several_findings(process, maps) if allocator.name == HAKMEM else []
+    found += _heap(process) if allocator.may_be_glibc else []
     snapshot = _snapshot(process) if allocator.name == HAKMEM else None
     if snapshot is not None:
         found += _limits(snapshot)
@@ -59,6 +60,22 @@ def process_findings(pid: int) -> list[Finding]:
     found += [_huge_pages(process, status), _seccomp(status, snapshot), *_set_aside(status)]
     process.check_same()
     return found
+
+
+def _heap(process: Process) -> Iterator[Finding]:
+    """Whether glibc's heap is whole; nothing where it cannot be walked."""
+    from hakmem.target.glibc import walk_of
+
+    try:
+        heap = walk_of(process.pid)
+    except HakmemError:
+        process.check_same()
+        return
+    if heap.broken:
+        yield problem("heap", heap.damage_text, "HAKMEM_HARDEN=1 hakmem run -- … stops at the write")
+    else:
+        share = share_text(heap.explained_share, 1)
+        yield ok("heap", f"{share} of glibc's chunks follow each other, none is broken")
 
 
 def _snapshot(process: Process) -> Snapshot | None:

@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, TypeVar
 
-from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.target.access import refused
+from hakmem.base.errors import HakmemError
+from hakmem.base.sizes import counted
+from hakmem.target.access import gone, refused
 from hakmem.target.library import find_program
 from hakmem.target.target import Target
 
 WALKER = "hakmem-walk"
-BROKEN, REFUSED, GONE = 3, 4, 5  # its exit statuses
+BROKEN = 3  # its exit status: the heap was walked
+NO_RIGHT = re.compile(r"\bE(PERM|ACCES)\b")
 Kind = TypeVar("Kind")
 
 
@@ -101,25 +105,45 @@ class GlibcHeap:
     def resident(self, name: str) -> int:
         return sum(getattr(arena.resident, name) for arena in self.arenas)
 
+    @property
+    def damage_text(self) -> str:
+        """The first place where the heap is broken, and the likely cause."""
+        worst = self.broken[0]
+        before = worst.before
+        beside = f", after the {before['state']} block of {before['bytes']:,} bytes" if before else ""
+        at = f" at {before['address']:#x}" if before else ""
+        more = f" And {counted(len(self.broken) - 1, 'more place')}." if self.broken[1:] else ""
+        return (
+            f"The heap is broken at chunk {worst.chunk:#x}{beside}{at}: {worst.detail}. Probably something "
+            f"wrote beyond that block; glibc will abort when it gets there.{more}"
+        )
+
 
 def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
     """`blocks`: a descriptor that gets all blocks as pairs of words."""
-    place = str(target.pid) if target.process else str(target.core.path if target.core else "")
-    words = [str(find_program(WALKER)), place]
+    return walk_of(target.pid if target.core is None else target.core.path, blocks)
+
+
+def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
+    """The heap of a process, or of a core."""
+    words = [str(find_program(WALKER)), str(place)]
     if blocks is not None:
         words += ["--blocks", f"/proc/self/fd/{blocks}"]
     keep = () if blocks is None else (blocks,)
     step = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=keep)
     if step.returncode not in (0, BROKEN):
-        raise _error(target, step.returncode, step.stderr)
+        raise _error(place, step.returncode, step.stderr)
     return _heap(json.loads(step.stdout))
 
 
-def _error(target: Target, status: int, said: str) -> HakmemError:
-    if status == REFUSED:
-        return refused(target.pid)
+def _error(place: int | Path, status: int, said: str) -> HakmemError:
     sentence = said.strip().removeprefix(f"{WALKER}: ") or f"{WALKER} ended with status {status}"
-    return ProcessGoneError(sentence) if status == GONE else HakmemError(sentence)
+    if isinstance(place, int):
+        if NO_RIGHT.search(sentence):
+            return refused(place)
+        if not Path(f"/proc/{place}").exists():
+            return gone(place)
+    return HakmemError(sentence)
 
 
 def _heap(data: dict[str, Any]) -> GlibcHeap:

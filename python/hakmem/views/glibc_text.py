@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
+from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.target.glibc import Arena, GlibcHeap, walk
 from hakmem.target.target import Target, making_sense
 from hakmem.views.screen import console, one_line, print_json, table
 
 HEADER_BYTES = 8
-ROWS_SHOWN = 12
+ROWS_SHOWN, GROWN_SHOWN = 12, 5
 
 
 def show_glibc(target: Target, *, as_json: bool, everything: bool) -> None:
@@ -29,6 +32,29 @@ def show_glibc(target: Target, *, as_json: bool, everything: bool) -> None:
     out = console()
     for part in glibc_parts(target, heap, figures.rss_bytes if figures else 0, everything):
         out.print(part)
+
+
+def watch_glibc(target: Target, interval_s: float, *, once: bool) -> None:
+    """The same again and again, with the sizes that have grown since the beginning; until Ctrl-C."""
+    began_s, first = time.monotonic(), walk(target)
+    with Live(console=console(), screen=not once, auto_refresh=False) as live:
+        while True:
+            time.sleep(interval_s)
+            with making_sense(target):
+                heap = walk(target)
+            rss_bytes = target.process.figures().rss_bytes if target.process else 0
+            grown = growth_table(first, heap, time.monotonic() - began_s)
+            live.update(Group(*glibc_parts(target, heap, rss_bytes, False), Text(""), grown), refresh=True)
+            if once:
+                return
+
+
+def growth_table(first: GlibcHeap, now: GlibcHeap, seconds: float) -> RenderableType:
+    before = {size: live for size, live, _, _ in first.sizes}
+    grown = [(size - HEADER_BYTES, live - before.get(size, 0)) for size, live, _, _ in now.sizes]
+    rows = sorted((one for one in grown if one[1] > 0), key=lambda one: -one[0] * one[1])[:GROWN_SHOWN]
+    cells = [[bytes_text(size), f"+{count:,}", bytes_text(size * count)] for size, count in rows]
+    return table(f"Growth in {duration_text(seconds)}", ["block", "live", "bytes"], cells)
 
 
 def glibc_parts(
