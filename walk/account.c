@@ -182,8 +182,9 @@ void account_top(struct accounts *accounts, struct walk *walk, uint64_t top) {
   const struct region *region = walk->region;
   uint64_t end = region->end, begin = top;
   if (accounts->run_begin && accounts->run_end == top) begin = accounts->run_begin;
-  bool is_trimmed =
-      !region->heap_info && region->mapped_end == end && end - begin > MINIMUM_BYTES + 1;
+  bool is_break = !region->heap_info && region->mapped_end == end &&
+                  round_up(walk->heap->parameters.sbrk_base, CHUNK_ALIGNMENT) == region->begin;
+  bool is_trimmed = is_break && end - begin > MINIMUM_BYTES + 1;
   uint64_t extra = is_trimmed ? round_down(end - begin - MINIMUM_BYTES - 1, target->page_bytes) : 0;
   account->top_bytes += end - top;
   account->resident[TOP] += pages_resident(target, top, end);

@@ -8,6 +8,7 @@
 #include "heap.h"
 
 enum { PIECE_BYTES = 1 << 20, ARENAS_MAX = 1 << 16, PAIRS = 127, THREADS_MAX = 1 << 22 };
+enum { TRIES = 10 };
 enum { BEHIND_BINS = 16 }; /* the bitmap of bins */
 static const uint64_t ADDRESSES_END = UINT64_C(1) << 57;
 
@@ -160,6 +161,11 @@ void heap_find(struct heap *heap, struct target *target) {
   memset(heap, 0, sizeof *heap);
   heap->target = target;
   size_t pairs = search_data(heap, false);
+  for (unsigned i = 0; i < TRIES && pairs && heap->arena_count == 0 && target->pid; ++i) {
+    sleep_ms(1); /* it was being changed, or grew beyond the mappings that were known */
+    target_refresh(target);
+    pairs = search_data(heap, false);
+  }
   if (heap->arena_count == 0 && !target->pid) pairs = search_data(heap, true); /* files unknown */
   version_find(heap, heap->arena_count ? heap->arenas[0].address : 0);
   parameters_find(heap);

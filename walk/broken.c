@@ -3,6 +3,12 @@
 
 #include <stdlib.h>
 
+void finding_before(struct finding *finding, const struct chunk *before) {
+  finding->before = before->address;
+  finding->before_bytes = before->bytes;
+  finding->before_state = before->is_free ? IS_FREE : IS_LIVE;
+}
+
 void findings_add(struct findings *findings, const struct finding *finding) {
   if (findings->count == FINDINGS_MAX) return;
   if (findings->list == NULL)

@@ -8,7 +8,13 @@
 
 enum { ROUNDS = 5, ROUND_MS = 12, FINDINGS_MAX = 1000 };
 enum damage { DAMAGED_SIZE, DAMAGED_PREV_SIZE, DAMAGED_LINKS, DAMAGED_FASTBIN, DAMAGED_TCACHE };
+/* The glossary's states, and two more. */
 enum state { IS_LIVE, IS_FREE, IS_CACHED, IS_UNKNOWN, IS_TOP };
+
+struct chunk {
+  uint64_t address, bytes;
+  bool is_free;
+};
 
 struct finding {
   enum damage what;
@@ -23,6 +29,8 @@ struct findings {
   size_t count;
 };
 
+/* Records the block before the damaged one: the usual source of a write beyond a block's end. */
+void finding_before(struct finding *finding, const struct chunk *before);
 void findings_add(struct findings *findings, const struct finding *finding);
 /* Leaves those that are in both. */
 void findings_keep(struct findings *findings, const struct findings *again);

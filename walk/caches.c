@@ -91,6 +91,14 @@ static uint64_t next_of(const struct heap *heap, uint64_t chunk, uint64_t link) 
   return heap->layout.is_safe_linked ? link ^ (chunk + HEADER_BYTES) >> 12 : link;
 }
 
+static void suspect(struct findings *findings, const struct list *list, uint64_t chunk,
+                    uint64_t word, const char *detail) {
+  struct finding found = {.what = list->what, .arena = list->arena, .chunk = chunk};
+  found.word = word;
+  found.detail = detail;
+  findings_add(findings, &found);
+}
+
 static void walk_list(const struct heap *heap, const struct list *list, uint64_t head,
                       struct marks *marks, struct findings *findings) {
   uint64_t link = head, holder = list->holder, shift = list->mark == IN_TCACHE ? HEADER_BYTES : 0;
@@ -98,19 +106,11 @@ static void walk_list(const struct heap *heap, const struct list *list, uint64_t
     struct entry entry;
     uint64_t chunk = link - shift;
     if (!read_entry(heap, list, chunk, &entry)) {
-      struct finding found = {
-          list->what, list->arena,
-          holder,     link,
-          0,          0,
-          IS_UNKNOWN, "its link to the next free chunk does not lead to one of its size"};
-      findings_add(findings, &found);
+      suspect(findings, list, holder, link, "its link does not lead to a free chunk of its size");
       return;
     }
     if (mark_of(marks, chunk) != NOT_CACHED || length > list->length_max) {
-      struct finding found = {
-          list->what, list->arena, chunk,     chunk,
-          0,          0,           IS_CACHED, "it is on free lists twice: freed twice"};
-      findings_add(findings, &found);
+      suspect(findings, list, chunk, chunk, "it is on free lists twice: freed twice");
       return;
     }
     mark_set(marks, chunk, list->mark);

@@ -48,6 +48,7 @@ static enum stop judge(const struct walk *walk, uint64_t at, const uint64_t head
     header_read(walk, at + HEADER_BYTES, second);
     return second[1] == (HEADER_BYTES | WAS_IN_USE) ? AT_FENCE : BAD_SIZE;
   }
+  if (region->heap_info && bytes == 0 && at + HEADER_BYTES == region->end) return AT_FENCE;
   bool is_aligned = bytes % CHUNK_ALIGNMENT == 0 && !(header[1] & IS_MMAPPED);
   if (at >= region->end || bytes < MINIMUM_BYTES || !is_aligned || bytes > region->end - at)
     return BAD_SIZE;
@@ -99,8 +100,13 @@ uint64_t chain_follow(struct walk *walk, uint64_t anchor, uint64_t wanted, uint6
   struct chain *chain = &walk->chain;
   do {
     chain_read(walk, at, WINDOW_MAX);
-    for (size_t i = 0; i < chain->count && !found; ++i)
-      if (chain->chunks[i].address >= wanted) found = chain->chunks[i].address;
+    for (size_t i = 0; i < chain->count && !found; ++i) {
+      if (chain->chunks[i].address >= wanted) {
+        found = chain->chunks[i].address;
+      } else {
+        chain->covering = chain->chunks[i];
+      }
+    }
     at = chain->next;
     bool is_good = chain->stop != BAD_SIZE && chain->stop != BAD_PREV_SIZE;
     if (!found && at >= wanted && is_good) found = at;

@@ -14,11 +14,6 @@ struct window {
   uint8_t *bytes, *states;
 };
 
-struct chunk {
-  uint64_t address, bytes;
-  bool is_free;
-};
-
 /* The chunks of a window whose followers are in it, too. */
 struct chain {
   struct window window;
@@ -29,6 +24,7 @@ struct chain {
   uint64_t header[2]; /* that is there */
   uint64_t before;    /* the chunk before that one, if it began in this window; 0 */
   uint64_t before_bytes;
+  struct chunk covering; /* chain_follow: the last chunk before the one that it found */
 };
 
 struct walk {

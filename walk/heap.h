@@ -82,7 +82,7 @@ const struct region *region_of(const struct heap *heap, uint64_t address);
 uint64_t region_refresh(struct heap *heap, struct region *region);
 bool is_heap_like(const struct target *target, uint64_t address);
 
-/* Is there a run of chunks from here: eight, or up to the region's end? */
+/* Is there a run of chunks from here: sixteen, or up to the region's end? */
 bool is_run(const struct heap *heap, const struct region *region, uint64_t chunk);
 
 static inline uint64_t word_at(const uint8_t *bytes) {

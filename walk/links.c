@@ -9,6 +9,7 @@ enum { LOOKS_MAX = 3 << 20 };
 
 struct free_chunk {
   uint64_t address, fd, bk, arena;
+  struct chunk before;
   size_t region;
 };
 
@@ -75,8 +76,10 @@ void links_check(struct links *links, struct walk *walk) {
   for (size_t i = 0; i < chain->count; ++i) {
     if (!chain->chunks[i].is_free) continue;
     uint64_t at = chain->chunks[i].address;
-    struct free_chunk chunk = {at, 0, 0, links->heap->arenas[walk->region->arena].address,
-                               (size_t)(walk->region - links->heap->regions)};
+    struct free_chunk chunk = {.address = at};
+    chunk.arena = links->heap->arenas[walk->region->arena].address;
+    chunk.region = (size_t)(walk->region - links->heap->regions);
+    if (i > 0) chunk.before = chain->chunks[i - 1];
     if (!is_in_window(window, at, at + MINIMUM_BYTES)) continue;
     chunk.fd = word_at(window->bytes + (at - window->begin) + FD);
     chunk.bk = word_at(window->bytes + (at - window->begin) + BK);
@@ -156,14 +159,10 @@ void links_confirm(struct links *links, struct walk *walk) {
       if (!was_quiet) sleep_ms(1);
     }
     if (!was_quiet || !is_damaged(links, chunk)) continue;
-    struct finding found = {DAMAGED_LINKS,
-                            chunk->arena,
-                            chunk->address,
-                            chunk->fd,
-                            0,
-                            0,
-                            IS_UNKNOWN,
-                            "the chunk is free, and its links do not point back to it"};
+    struct finding found = {.what = DAMAGED_LINKS, .arena = chunk->arena, .chunk = chunk->address};
+    found.word = chunk->fd;
+    finding_before(&found, &chunk->before);
+    found.detail = "the chunk is free, and its links do not lead to chunks that point back";
     findings_add(links->findings, &found);
   }
 }

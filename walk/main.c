@@ -19,6 +19,15 @@ static void find_caches(struct heap *heap, const struct candidates *candidates, 
   }
 }
 
+/* Cached chunks look live where only the chain is known. */
+static void name_cached(struct findings *findings, const struct marks *marks) {
+  for (size_t i = 0; i < findings->count; ++i) {
+    struct finding *finding = &findings->list[i];
+    if (finding->before_state == IS_LIVE && mark_of(marks, finding->before) != NOT_CACHED)
+      finding->before_state = IS_CACHED;
+  }
+}
+
 int main(int argc, char **argv) {
   bool has_blocks = argc == 4 && strcmp(argv[2], "--blocks") == 0;
   if (argc != 2 && !has_blocks) refuse("usage: hakmem-walk PID|CORE [--blocks FILE]");
@@ -39,10 +48,11 @@ int main(int argc, char **argv) {
   find_caches(&heap, &candidates, &marks, &suspicions);
   accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
   struct links *links = links_new(&heap, &findings);
-  walk_accounts(&walk, &accounts, links);
+  walk_accounts(&walk, &accounts, links, &suspicions);
   accounts_end(&accounts);
   links_confirm(links, &walk);
   for (size_t i = 0; i < suspicions.count; ++i) findings_add(&findings, &suspicions.list[i]);
+  name_cached(&findings, &marks);
   output(&heap, accounts.sizes, &findings, began_ns);
   return findings.count ? BROKEN_HEAP : 0;
 }

@@ -4,7 +4,7 @@
 
 #include "heap.h"
 
-enum { HEAPS_MAX = 1 << 16, RUN = 8 };
+enum { HEAPS_MAX = 1 << 16, RUN = 16 };
 
 struct heap_info {
   uint64_t arena, before, bytes, mprotected_bytes;
@@ -113,8 +113,9 @@ static uint64_t heap_bytes_of(const struct target *target, const struct arena *a
 }
 
 static void add_heaps(struct heap *heap, size_t index) {
-  const struct arena *arena = &heap->arenas[index];
+  struct arena *arena = &heap->arenas[index];
   const struct target *target = heap->target;
+  memory_read(target, arena->address + heap->layout.bins_offset - 16, &arena->top, 8);
   uint64_t bytes = heap_bytes_of(target, arena);
   if (bytes == 0) return;
   uint64_t first = round_down(arena->address, target->page_bytes),
@@ -131,6 +132,10 @@ static void add_heaps(struct heap *heap, size_t index) {
     if (at == first)
       begin = round_up(arena->address + heap->layout.bins_offset + BINS_BYTES + 56, 16);
     struct region region = {at, begin, at + info.bytes, mapped_end_of(target, at), 0, index, at};
+    if (region.mapped_end < region.end) { /* it has grown */
+      target_refresh(heap->target);
+      region.mapped_end = mapped_end_of(target, at);
+    }
     if (region.mapped_end > at + bytes) region.mapped_end = at + bytes; /* merged with the next */
     if (region.mapped_end < region.end || region.end < begin) return;
     region_add(heap, &region);

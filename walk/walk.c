@@ -11,9 +11,11 @@ struct way {
   struct candidates *candidates; /* of the first walk */
   struct accounts *accounts;     /* of the second one */
   struct links *links;
-  uint64_t at;
+  struct findings *suspicions;
+  uint64_t at, origin; /* the chain began there */
   size_t window_bytes;
   unsigned tries;
+  bool is_unproven;          /* since the chain was taken up again at a guess */
   uint64_t anchors[ANCHORS]; /* where the last windows began: the chain led through there */
   size_t anchor_count;
   struct chunk last[2]; /* the chunks before `at`, the nearer one first */
@@ -33,6 +35,25 @@ static void collect(struct way *way) {
   }
 }
 
+/* Findings of lists know no neighbours. */
+static void name_neighbours(struct way *way) {
+  const struct chain *chain = &way->walk->chain;
+  for (size_t i = 0; i < way->suspicions->count; ++i) {
+    struct finding *finding = &way->suspicions->list[i];
+    size_t low = 1, high = chain->count;
+    while (low < high) {
+      size_t middle = (low + high) / 2;
+      if (chain->chunks[middle].address < finding->chunk) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    if (low < chain->count && chain->chunks[low].address == finding->chunk)
+      finding_before(finding, &chain->chunks[low - 1]);
+  }
+}
+
 /* Takes the chunks of the chain as true. */
 static void commit(struct way *way) {
   const struct chain *chain = &way->walk->chain;
@@ -41,11 +62,14 @@ static void commit(struct way *way) {
   } else {
     account_chain(way->accounts, way->walk);
     links_check(way->links, way->walk);
+    name_neighbours(way);
   }
   if (chain->count > 0) {
     way->last[1] = chain->count > 1 ? chain->chunks[chain->count - 2] : way->last[0];
     way->last[0] = chain->chunks[chain->count - 1];
-    way->anchors[way->anchor_count++ % ANCHORS] = way->at;
+    size_t newest = (way->anchor_count + ANCHORS - 1) % ANCHORS;
+    bool is_far = !way->anchor_count || way->at - way->anchors[newest] >= WINDOW_MAX;
+    if (is_far && !way->is_unproven) way->anchors[way->anchor_count++ % ANCHORS] = way->at;
   }
   bool is_giant = chain->count == 1 && chain->next > chain->window.end;
   way->window_bytes = is_giant                         ? WINDOW_AFTER_GIANT
@@ -58,7 +82,6 @@ static void commit(struct way *way) {
 static void skip_unknown(struct way *way, uint64_t to) {
   if (way->accounts) account_unknown(way->accounts, way->walk, way->at, to);
   way->at = to;
-  way->anchor_count = 0;
   way->tries = 0;
 }
 
@@ -71,6 +94,7 @@ static void skip_headers(struct way *way, uint64_t to) {
 static void resynchronise(struct way *way, uint64_t from) {
   uint64_t found = chain_find(way->walk, from);
   skip_unknown(way, found ? found : way->walk->region->end);
+  way->is_unproven = true;
 }
 
 /* ---- damage ---- */
@@ -97,29 +121,48 @@ static bool is_quiet(const struct walk *walk) {
   return mutex == 0;
 }
 
-/* The break is damage if it stays the same on the way from an anchor far before. */
-static enum outcome examine(struct way *way) {
+/* Follows the chain from an anchor that many windows before, or from its origin.  GONE: it leads past the break, and `at`
+ * has moved to one of its chunks. */
+static enum outcome retrace(struct way *way, size_t windows, const struct stop_seen *seen) {
   struct walk *walk = way->walk;
-  struct stop_seen first = seen_of(&walk->chain);
-  size_t oldest = way->anchor_count > ANCHORS ? way->anchor_count % ANCHORS : 0;
-  uint64_t anchor = way->anchor_count ? way->anchors[oldest] : way->at, wanted = way->at;
+  uint64_t anchor = way->origin, wanted = way->at;
+  if (windows <= ANCHORS && windows <= way->anchor_count)
+    anchor = way->anchors[(way->anchor_count - windows) % ANCHORS];
+  walk->top = region_refresh(walk->heap, walk->region);
+  uint64_t found = chain_follow(walk, anchor, wanted, seen->at);
+  struct stop_seen now = seen_of(&walk->chain);
+  if (memcmp(&now, seen, sizeof now) == 0) return LASTING;
+  if (!found || (is_bad(now.stop) && now.at <= seen->at)) return UNSTEADY;
+  struct chain *chain = &walk->chain;
+  if (found > wanted) { /* within a larger chunk by now */
+    chain->chunks[0] = (struct chunk){wanted, found - wanted, chain->covering.is_free};
+    chain->count = 1;
+    chain->next = found;
+    chain->window.end = chain->window.begin;
+    way->is_unproven = true; /* `at` is not an anchor */
+    commit(way);
+  }
+  way->is_unproven = false;
+  way->tries = 0;
+  return GONE;
+}
+
+/* The break is damage if it stays the same on the way from an anchor far before. */
+static enum outcome examine(struct way *way, const struct stop_seen *seen) {
+  struct walk *walk = way->walk;
   if (!walk->heap->target->pid) return LASTING;
   unsigned quiet = 0, changed = 0;
   for (unsigned round = 0; round < 4 * ROUNDS && (round < ROUNDS || !quiet); ++round) {
     sleep_ms(ROUND_MS);
-    walk->top = region_refresh(walk->heap, walk->region);
     bool was_quiet = is_quiet(walk);
-    uint64_t found = chain_follow(walk, anchor, wanted, first.at);
-    struct stop_seen now = seen_of(&walk->chain);
-    bool is_same = memcmp(&now, &first, sizeof now) == 0;
-    if (!is_same && found && !(is_bad(now.stop) && now.at <= first.at)) {
-      if (found > wanted) skip_unknown(way, found);
-      return GONE;
-    }
-    changed += !is_same;
-    quiet += was_quiet && is_same && is_quiet(walk);
+    enum outcome outcome = retrace(way, ANCHORS, seen);
+    if (outcome == GONE) return GONE;
+    changed += outcome != LASTING;
+    quiet += was_quiet && outcome == LASTING && is_quiet(walk);
+    if (changed > 2) break;
   }
-  return changed == 0 && quiet > 0 ? LASTING : UNSTEADY;
+  if (changed > 0 || quiet == 0) return UNSTEADY;
+  return retrace(way, ANCHORS + 1, seen); /* an anchor may lie in a larger chunk by now */
 }
 
 /* Which of two chunks is damaged: the one where the chain breaks, or the one before, whose size led
@@ -154,14 +197,11 @@ static uint64_t blame(struct way *way, struct finding *finding) {
   if (is_size)
     next = chain_find(walk, before.address ? before.address + MINIMUM_BYTES : broken + 16);
   bool is_before = is_size && is_before_damaged(way, before.address, broken, next);
-  const struct chunk *neighbour = is_before ? &earlier : &before;
   finding->what = is_size ? DAMAGED_SIZE : DAMAGED_PREV_SIZE;
   finding->arena = walk->heap->arenas[walk->region->arena].address;
   finding->word = chain->header[1];
   finding->chunk = is_before ? before.address : broken;
-  finding->before = neighbour->address;
-  finding->before_bytes = neighbour->bytes;
-  finding->before_state = neighbour->is_free ? IS_FREE : IS_LIVE;
+  finding_before(finding, is_before ? &earlier : &before);
   finding->detail = !is_size ? "it says that the chunk before it is free and has another size"
                              : "its size does not lead to the next chunk";
   return next;
@@ -196,17 +236,23 @@ static void report(struct way *way) {
     chain->next = broken;
     commit(way);
   }
-  if (!goes_on) skip_unknown(way, next ? next : walk->region->end);
+  if (goes_on) return;
+  skip_unknown(way, next ? next : walk->region->end);
+  way->anchor_count = 0;
+  way->origin = way->at; /* no chain leads there from before */
 }
 
+/* First it is read again, in smaller and smaller windows; then the way there is. */
 static void meet_damage(struct way *way) {
-  if (way->window_bytes > WINDOW_MIN || way->tries < QUICK_TRIES) {
-    way->window_bytes = way->window_bytes > 16 * WINDOW_MIN ? 8 * WINDOW_MIN : WINDOW_MIN;
-    ++way->tries;
-    return;
-  }
-  enum outcome outcome =
-      way->candidates || way->tries++ > 2 * QUICK_TRIES ? UNSTEADY : examine(way);
+  struct stop_seen seen = seen_of(&way->walk->chain);
+  unsigned tries = way->tries++;
+  way->window_bytes = tries ? WINDOW_MIN : 8 * WINDOW_MIN;
+  if (tries < QUICK_TRIES) return;
+  enum outcome outcome = UNSTEADY;
+  if (tries < 2 * QUICK_TRIES && way->walk->heap->target->pid)
+    outcome = retrace(way, tries - QUICK_TRIES ? ANCHORS : 1, &seen);
+  if (outcome == GONE || tries + 1 < 2 * QUICK_TRIES) return;
+  outcome = way->candidates || tries > 3 * QUICK_TRIES ? UNSTEADY : examine(way, &seen);
   if (outcome == LASTING) report(way);
   if (outcome == UNSTEADY) pass_break(way);
 }
@@ -254,14 +300,10 @@ static void check_top(struct way *way) {
     was_quiet |= is_quiet(walk) && is_top_damaged(walk) && is_quiet(walk);
   }
   if (!is_damaged || !was_quiet) return;
-  struct finding finding = {DAMAGED_SIZE,
-                            walk->heap->arenas[walk->region->arena].address,
-                            top,
-                            0,
-                            way->last[0].address,
-                            way->last[0].bytes,
-                            IS_LIVE,
-                            "it is the last one, and its size does not lead to the heap's end"};
+  struct finding finding = {.what = DAMAGED_SIZE, .chunk = top};
+  finding.arena = walk->heap->arenas[walk->region->arena].address;
+  finding_before(&finding, &way->last[0]);
+  finding.detail = "it is the last one, and its size does not lead to the heap's end";
   findings_add(walk->findings, &finding);
 }
 
@@ -269,10 +311,11 @@ static void walk_region(struct way *way) {
   struct walk *walk = way->walk;
   struct region *region = walk->region;
   walk->top = region_refresh(walk->heap, region);
-  way->at = region->begin;
+  way->at = way->origin = region->begin;
   way->window_bytes = WINDOW_MAX;
   way->anchor_count = 0;
   way->tries = 0;
+  way->is_unproven = false;
   memset(way->last, 0, sizeof way->last);
   if (way->accounts) account_headers(way->accounts, walk, region->mapped_begin, region->begin);
   bool is_at_top = false;
@@ -309,8 +352,10 @@ void walk_candidates(struct walk *walk, struct candidates *candidates) {
   }
 }
 
-void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links) {
+void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links,
+                   struct findings *suspicions) {
   struct way way = {0};
+  way.suspicions = suspicions;
   way.walk = walk;
   way.accounts = accounts;
   way.links = links;

@@ -7,7 +7,8 @@
 
 /* The first walk, which only collects what may be a thread cache. */
 void walk_candidates(struct walk *walk, struct candidates *candidates);
-/* The second one. */
-void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links);
+/* The second one.  The suspicions get the blocks before them. */
+void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links,
+                   struct findings *suspicions);
 
 #endif
