@@ -9,7 +9,7 @@
 
 #include "target.h"
 
-enum { MAPPINGS_MAX = 1 << 20 };
+enum { MAPPINGS_MAX = 1 << 20, SMALLEST_PAGE = 4096 };
 
 static bool is_inside(const struct target *target, uint64_t offset, uint64_t bytes) {
   return offset <= target->core_bytes && bytes <= target->core_bytes - offset;
@@ -74,19 +74,18 @@ static void read_notes(struct target *target, uint64_t offset, uint64_t bytes) {
   }
 }
 
+/* Only the part that the file has: of the rest nothing is known. */
 static void add_segment(struct target *target, const Elf64_Phdr *header) {
   struct segment *segment = &target->segments[target->segment_count];
   uint64_t stored =
       header->p_offset < target->core_bytes ? target->core_bytes - header->p_offset : 0;
-  if (header->p_memsz == 0 || header->p_vaddr > UINT64_MAX / 2) return;
-  if (header->p_memsz > UINT64_MAX / 4) return;
+  if (header->p_filesz < stored) stored = header->p_filesz;
+  if (header->p_memsz < stored) stored = header->p_memsz;
+  if (stored == 0 || header->p_vaddr % SMALLEST_PAGE || header->p_vaddr > UINT64_MAX / 2) return;
   segment->begin = header->p_vaddr;
-  segment->memory_bytes = header->p_memsz;
+  segment->bytes = stored;
   segment->offset = header->p_offset;
   segment->flags = header->p_flags;
-  segment->file_bytes =
-      header->p_filesz < stored ? header->p_filesz : stored; /* a core cut short */
-  if (segment->file_bytes > segment->memory_bytes) segment->file_bytes = segment->memory_bytes;
   ++target->segment_count;
 }
 
@@ -96,14 +95,14 @@ static void make_mappings(struct target *target) {
   qsort(target->segments, target->segment_count, sizeof *target->segments, by_begin);
   for (size_t i = 0; i < target->segment_count; ++i) {
     struct segment *last = kept ? &target->segments[kept - 1] : NULL;
-    if (last && target->segments[i].begin < last->begin + last->memory_bytes) continue;
+    if (last && target->segments[i].begin < last->begin + last->bytes) continue;
     target->segments[kept++] = target->segments[i];
   }
   target->segment_count = kept;
   for (size_t i = 0; i < kept; ++i) {
     struct mapping *mapping = add_mapping(target);
     mapping->begin = target->segments[i].begin;
-    mapping->end = mapping->begin + target->segments[i].memory_bytes;
+    mapping->end = mapping->begin + target->segments[i].bytes;
     mapping->is_readable = mapping->is_private = mapping->is_anonymous = true;
     mapping->is_writable = target->segments[i].flags & PF_W;
     mapping->is_executable = target->segments[i].flags & PF_X;

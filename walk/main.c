@@ -37,8 +37,8 @@ int main(int argc, char **argv) {
   static struct marks marks;
   static struct candidates candidates;
   static struct findings findings, suspicions;
-  struct walk walk;
-  struct accounts accounts;
+  static struct walk walk;
+  static struct accounts accounts;
   target_open(&target, argv[1]);
   heap_find(&heap, &target);
   regions_find(&heap);
@@ -47,7 +47,8 @@ int main(int argc, char **argv) {
   walk_candidates(&walk, &candidates);
   find_caches(&heap, &candidates, &marks, &suspicions);
   accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
-  struct links *links = links_new(&heap, &findings);
+  static struct links *links;
+  links = links_new(&heap, &findings);
   walk_accounts(&walk, &accounts, links, &suspicions);
   accounts_end(&accounts);
   links_confirm(links, &walk);

@@ -24,7 +24,7 @@ static size_t core_read(const struct target *target, uint64_t address, uint8_t *
   while (low < high) {
     size_t middle = (low + high) / 2;
     const struct segment *segment = &target->segments[middle];
-    if (segment->begin + segment->memory_bytes <= address) {
+    if (segment->begin + segment->bytes <= address) {
       low = middle + 1;
     } else {
       high = middle;
@@ -35,13 +35,9 @@ static size_t core_read(const struct target *target, uint64_t address, uint8_t *
     const struct segment *segment = &target->segments[low];
     if (segment->begin > address + done) break;
     uint64_t skipped = address + done - segment->begin;
-    uint64_t rest = segment->memory_bytes > skipped ? segment->memory_bytes - skipped : 0;
+    uint64_t rest = segment->bytes > skipped ? segment->bytes - skipped : 0;
     size_t part = rest < bytes - done ? (size_t)rest : bytes - done;
-    if (segment->file_bytes > skipped) {
-      uint64_t stored = segment->file_bytes - skipped;
-      memcpy(buffer + done, target->core + segment->offset + skipped,
-             stored < part ? (size_t)stored : part);
-    }
+    memcpy(buffer + done, target->core + segment->offset + skipped, part);
     done += part;
   }
   return done;

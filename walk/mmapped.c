@@ -96,6 +96,7 @@ static void search(struct heap *heap, const struct mapping *mapping, uint8_t *by
     uint64_t begin = at, unit = heap->target->page_bytes;
     size_t size = mapping->end - at < PIECE_BYTES ? (size_t)(mapping->end - at) : PIECE_BYTES;
     memory_read_touched(heap->target, begin, bytes, size, states);
+    if (size < PAGE) return;
     while (at + PAGE <= begin + size && at >= begin && !region_of(heap, at)) {
       bool is_absent = states[at / unit - begin / unit] == PAGE_ABSENT;
       at = is_absent ? at + PAGE : visit_page(heap, mapping, at, bytes + (at - begin));

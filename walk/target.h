@@ -18,7 +18,7 @@ struct mapping {
 };
 
 struct segment { /* of a core */
-  uint64_t begin, file_bytes, memory_bytes, offset;
+  uint64_t begin, bytes, offset;
   uint32_t flags;
 };
 

@@ -121,8 +121,8 @@ static bool is_quiet(const struct walk *walk) {
   return mutex == 0;
 }
 
-/* Follows the chain from an anchor that many windows before, or from its origin.  GONE: it leads past the break, and `at`
- * has moved to one of its chunks. */
+/* Follows the chain from an anchor that many windows before, or from its origin.  GONE: it leads
+ * past the break, and `at` has moved to one of its chunks. */
 static enum outcome retrace(struct way *way, size_t windows, const struct stop_seen *seen) {
   struct walk *walk = way->walk;
   uint64_t anchor = way->origin, wanted = way->at;
