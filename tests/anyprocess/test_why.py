@@ -1,0 +1,135 @@
+"""`hakmem why` of a process on glibc's malloc: lines that add up to RSS, each with the bytes that it should
+have, and a verdict that names the cause."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyprocess.conftest import Process, Start
+from tool.conftest import Tool
+
+MIB = 1 << 20
+SUM_TOLERANCE = 0.01  # of RSS
+TRIM_SHARE, TRIM_BYTES = 0.02, MIB  # the issue's, of what malloc_trim(0) returns
+PYTHON = (
+    "kept = [str(i) * (i % 40) for i in range(200000)]; del kept[::2]; print('ready', flush=True); input()"
+)
+PERL = '$| = 1; my %h; $h{"key$_"} = "x" x ($_ % 200) for 1..60000; print "ready\\n"; <STDIN>'
+INTERPRETERS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "python-malloc": (["/usr/bin/python3", "-c", PYTHON], {"PYTHONMALLOC": "malloc"}),
+    "python": (["/usr/bin/python3", "-c", PYTHON], {}),
+    "perl": (["perl", "-e", PERL], {}),
+}
+SHAPES = ("plain", "fragmented", "top", "whole", "mixed", "arenas", "mmapped")
+
+Answer = dict[str, Any]
+
+
+def bytes_of(answer: Answer, name: str) -> int:
+    """Of the line of this name."""
+    return sum(line["bytes"] for line in answer["lines"] if line["name"] == name)
+
+
+def rss_of(process: Process) -> int:
+    rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+    found = re.search(r"^Rss: +(\d+) kB", rollup, re.MULTILINE)
+    assert found
+    return int(found[1]) << 10
+
+
+def check_sum(answer: Answer, process: Process) -> None:
+    assert answer["rss_bytes"] == pytest.approx(rss_of(process), rel=SUM_TOLERANCE)
+    whole = sum(line["bytes"] for line in answer["lines"])
+    assert whole == pytest.approx(answer["rss_bytes"], rel=SUM_TOLERANCE)
+    assert not answer["broken"]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_lines_add_up_to_rss(shape: Start, tool: Tool, kind: str) -> None:
+    process = shape(kind)
+    check_sum(tool.json("why", process.pid), process)
+
+
+@pytest.mark.parametrize("name", INTERPRETERS)
+def test_lines_of_interpreters_add_up(start: Start, tool: Tool, name: str) -> None:
+    command, variables = INTERPRETERS[name]
+    if not Path(command[0]).exists() and name != "perl":
+        pytest.skip(f"{command[0]} is missing")
+    process = start(command, **variables)
+    answer = tool.json("why", process.pid)
+    check_sum(answer, process)
+    has_blocks_of_its_own = name == "python"  # pymalloc's arenas
+    assert (bytes_of(answer, "other anonymous") > bytes_of(answer, "live data")) == has_blocks_of_its_own
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "line"),
+    [
+        ("plain", "live", "live data"),
+        ("fragmented", "pinned", "free chunks, pinned"),
+        ("top", "free", "free chunks, whole pages"),  # malloc_trim returns the top, too
+        ("whole", "free", "free chunks, whole pages"),
+        ("arenas", "free", "free chunks, whole pages"),
+        ("mmapped", "mmapped", "live data"),
+    ],
+)
+def test_parts_are_in_their_lines(shape: Start, tool: Tool, kind: str, part: str, line: str) -> None:
+    process = shape(kind)
+    answer = tool.json("why", process.pid)
+    assert bytes_of(answer, line) == pytest.approx(process.parts[part], rel=0.02), answer["lines"]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_malloc_trim_returns_what_was_said(shape: Start, tool: Tool, kind: str) -> None:
+    process = shape(kind)
+    answer = tool.json("why", process.pid)
+    assert answer["purgeable_bytes"] == bytes_of(answer, "free chunks, whole pages")
+    process.go_on("trimmed")
+    returned = answer["rss_bytes"] - rss_of(process)
+    assert answer["purgeable_bytes"] == pytest.approx(returned, rel=TRIM_SHARE, abs=TRIM_BYTES)
+    again = tool.json("why", process.pid)
+    assert again["purgeable_bytes"] < MIB
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("plain", ["live data of the program", "malloc's overhead is small"]),
+        ("fragmented", ["Fragmentation: 3", "malloc_trim returns nothing"]),
+        ("top", ["malloc_trim(0) returns them", "M_TRIM_THRESHOLD"]),
+        ("whole", ["malloc_trim(0) returns them"]),
+        ("arenas", ["13 arenas, 12 of them without a thread", "MALLOC_ARENA_MAX"]),
+    ],
+)
+def test_the_verdict_names_the_cause(shape: Start, tool: Tool, kind: str, words: list[str]) -> None:
+    verdict = tool.json("why", shape(kind).pid)["verdict"]
+    for word in (*words, "On hakmem RSS would be about"):
+        assert word in verdict, verdict
+    causes = {"Fragmentation": "fragmented", "MALLOC_ARENA_MAX": "arenas"}
+    for word, cause in causes.items():
+        assert (word in verdict) == (kind == cause), verdict
+
+
+def test_json_has_the_fields_of_hakmems(shape: Start, tool: Tool) -> None:
+    answer = tool.json("why", shape("fragmented").pid)
+    assert answer["malloc"] == "glibc"
+    assert answer["version"].startswith("glibc 2.")
+    assert answer["broken"] == []
+    (live,) = (line for line in answer["lines"] if line["name"] == "live data")
+    most = live["details"][0]
+    assert (most["block_bytes"], most["live_blocks"]) == (104, 50000)
+    for line in answer["lines"]:
+        assert line.keys() == {"name", "bytes", "exact", "advice", "details"}
+        assert line["advice"].endswith(".")
+
+
+def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:
+    """No false damage, and the lines add up."""
+    process = shape("hurried")
+    for _ in range(5):
+        answer = tool.json("why", process.pid)
+        assert not answer["broken"], answer["broken"]
+        assert not [note for note in answer["notes"] if "explained" in note]
+        whole = sum(line["bytes"] for line in answer["lines"])
+        assert whole == pytest.approx(answer["rss_bytes"], rel=2 * SUM_TOLERANCE)
