@@ -124,6 +124,19 @@ def test_json_has_the_fields_of_hakmems(shape: Start, tool: Tool) -> None:
         assert line["advice"].endswith(".")
 
 
+def test_as_text(shape: Start, tool: Tool) -> None:
+    """Nothing in it is hakmem's alone; --all has the arenas."""
+    process = shape("arenas")
+    text = tool("why", process.pid).stdout
+    assert "malloc_trim(0) would return about" in text
+    assert "sum of the lines" in text
+    for word in ("hak_purge", "HAKMEM_DECAY_MS", "hakmem's metadata"):
+        assert word not in text
+    everything = tool("why", process.pid, "--all").stdout
+    assert "no thread any more" in everything
+    assert len(re.findall(r"arena \d+, no thread", everything)) >= 12
+
+
 def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:
     """No false damage, and the lines add up."""
     process = shape("hurried")

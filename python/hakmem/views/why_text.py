@@ -49,10 +49,12 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
 
 
 def purge_text(explanation: Explanation) -> str:
-    size, whole = explanation.purgeable_bytes, explanation.rss_bytes
+    purgeable_bytes = explanation.purgeable_bytes
+    size = f"{bytes_text(purgeable_bytes)} ({share_text(purgeable_bytes, explanation.rss_bytes)})"
+    if explanation.malloc != "hakmem":
+        return f"malloc_trim(0) would return about {size}."
     return (
-        f"hak_purge(true), or malloc_trim, would return about {bytes_text(size)} "
-        f"({share_text(size, whole)}), plus the caches of the calling thread. "
+        f"hak_purge(true), or malloc_trim, would return about {size}, plus the caches of the calling thread. "
         "Without a call it is purged after HAKMEM_DECAY_MS."
     )
 
