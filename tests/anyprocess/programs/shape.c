@@ -36,6 +36,8 @@ static void fragmented(void) {
   for (unsigned i = 0; i < SMALL; ++i) kept[i] = made(SMALL_BYTES);
   for (unsigned i = 0; i < SMALL; ++i)
     if (i % KEPT_OF) free(kept[i]);
+  /* The first ones went to the thread cache. */
+  printf("cached %zu\nfreed %zu\n", (size_t)kept[1], (size_t)kept[SMALL / 2 + 1]);
   printf("pinned %zu\n", (size_t)SMALL / KEPT_OF * (KEPT_OF - 1) * (SMALL_BYTES + 8));
 }
 
