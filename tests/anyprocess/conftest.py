@@ -51,8 +51,15 @@ def start() -> Iterator[Start]:
     """start(command, ready="ready", **variables) -> Process, ended with the test."""
     started: list[Process] = []
 
-    def begin(command: Sequence[str | Path], ready: str | None = READY, **variables: str) -> Process:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    def begin(
+        command: Sequence[str | Path], ready: str | None = READY, cwd: Path | None = None, **variables: str
+    ) -> Process:
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "text": True,
+            "cwd": cwd,
+        }
         process = Process([str(word) for word in command], env=clean_environment() | variables, **pipes)
         started.append(process)
         process.said = read_until(process, ready) if ready else []
