@@ -19,19 +19,20 @@ RESIDENT bool allowance_may_sleep(void) {
 
 /* ---- what is live and free ------------------------------------------------------------------- */
 
-bool allowance_is_nearly_all(const struct allowance *allowance) {
-  return allowance->blocks < allowance->free / ALLOWANCE_LITTLE_BYTES;
+bool allowance_is_nearly_all(const struct allowance *now) {
+  return now->blocks < now->free / ALLOWANCE_LITTLE_BYTES;
 }
 
 /* The number of Big blocks is known. The bytes may be negative for a moment: caches hold what was
  * counted as freed. */
-static struct allowance count_live(int64_t slab_bytes, int64_t large_bytes, uint64_t held) {
+static void count_live(struct allowance *now, int64_t slab_bytes, int64_t large_bytes,
+                       uint64_t held) {
   uint64_t in_slabs = slab_bytes > 0 ? (uint64_t)slab_bytes : 0;
   uint64_t in_large = large_bytes > 0 ? (uint64_t)large_bytes : 0;
-  uint64_t live = in_slabs + in_large + load_relaxed(&totals.big_live_bytes);
-  uint64_t blocks =
+  now->live = in_slabs + in_large + load_relaxed(&totals.big_live_bytes);
+  now->free = held > now->live ? held - now->live : 0;
+  now->blocks =
       in_slabs / MID_MAX_BYTES + in_large / LARGE_MAX_BYTES + load_relaxed(&totals.big_live_blocks);
-  return (struct allowance){.live = live, .free = held > live ? held - live : 0, .blocks = blocks};
 }
 
 /* In the magazines of all heaps. */
@@ -43,9 +44,8 @@ static int64_t cached_bytes(void) {
 }
 
 /* All heaps count, also of threads that ended. */
-static struct allowance count_all(uint64_t held) {
+RESIDENT static void count_all(struct allowance *now, int64_t large, uint64_t held) {
   int64_t slabs = 0, cacheable = 0;
-  int64_t large = (int64_t)(load_relaxed(&totals.large_live_bytes) - range_magazines_bytes());
   unsigned left = ALLOWANCE_OWNERS_MAX + 1;
   struct owner *owner = owners_first();
   for (; owner && left; owner = owner->next_of_all, left--) {
@@ -55,32 +55,41 @@ static struct allowance count_all(uint64_t held) {
   const struct hak_heap *named;
   for (uint32_t number = 0; left && (named = named_next(&number)); left--)
     slabs += load_relaxed(&named->owner.bytes_out);
-  if (!left) return (struct allowance){.live = UINT64_MAX, .blocks = UINT64_MAX}; /* unknown */
+  if (!left) { /* unknown: all is live */
+    *now = (struct allowance){.live = UINT64_MAX, .blocks = UINT64_MAX, .may_sleep = true};
+    return;
+  }
+  large -= (int64_t)range_magazines_bytes();
   /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a
    * walk worth its price. */
-  struct allowance least = count_live(slabs - cacheable, large, held);
-  if (allowance_is_nearly_all(&least)) slabs -= cached_bytes();
-  return count_live(slabs, large, held);
+  count_live(now, slabs - cacheable, large, held);
+  if (allowance_is_nearly_all(now)) slabs -= cached_bytes();
+  count_live(now, slabs, large, held);
 }
 
 /* Where threads run, ranges alone, without a walk over all heaps. */
-RESIDENT static struct allowance count_now(void) {
-  if (!allowance_may_sleep()) {
-    struct allowance ranges = count_live(0, (int64_t)load_relaxed(&totals.large_live_bytes), 0);
-    ranges.free = arenas_bytes_of(RANGE_DIRTY);
-    return ranges;
-  }
+RESIDENT static void count_now(struct allowance *now) {
+  int64_t large = (int64_t)load_relaxed(&totals.large_live_bytes);
   uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
-  return held <= ALLOWANCE_LITTLE_BYTES ? (struct allowance){.free = held} : count_all(held);
+  if (!now->may_sleep) {
+    count_live(now, 0, large, 0);
+    now->free = arenas_bytes_of(RANGE_DIRTY);
+  } else if (held <= ALLOWANCE_LITTLE_BYTES) {
+    now->free = held;
+  } else {
+    count_all(now, large, held);
+  }
 }
 
 /* ---- how much may stay ----------------------------------------------------------------------- */
 
 RESIDENT struct allowance allowance_measure(void) {
-  struct allowance now = count_now();
+  struct allowance now = {.may_sleep = allowance_may_sleep()};
   uint64_t budget = limits_budget(options.big_cache_bytes);
-  now.least = budget ? limits_at_most(now.live / LIVE_DIVISOR) : 0;
-  now.most = budget ? limits_at_most(budget + now.live / LIVE_DIVISOR) : 0;
+  count_now(&now);
+  if (!budget) return now;
+  now.least = limits_at_most(now.live / LIVE_DIVISOR);
+  now.most = limits_at_most(budget + now.live / LIVE_DIVISOR);
   return now;
 }
 
@@ -105,7 +114,7 @@ static uint64_t young_room(const struct allowance *now, int64_t credit) {
 /* Where so small a part is left all free pages of slabs in use go, else those that pay for a
  * call. */
 static size_t early_run_bytes(const struct allowance *now, int64_t credit) {
-  if (!allowance_may_sleep()) return SIZE_MAX;
+  if (!now->may_sleep) return SIZE_MAX;
   if (now->live < now->free / ALLOWANCE_SMALL_DIVISOR) return 0;
   return credit > 0 ? PURGE_CALL_BYTES : SIZE_MAX;
 }
@@ -113,7 +122,7 @@ static size_t early_run_bytes(const struct allowance *now, int64_t credit) {
 /* Near a cgroup's limit nothing stays longer. */
 void allowance_decide(struct allowance *now) {
   int64_t credit = purge_credit();
-  bool is_early = allowance_may_sleep() && now->free > now->least;
+  bool is_early = now->may_sleep && now->free > now->least;
   bool falls = is_early && is_falling(now);
   now->young = falls ? now->least : is_early ? young_room(now, credit) : now->most;
   now->lot = falls ? ALLOWANCE_LITTLE_BYTES : ALLOWANCE_MUCH_BYTES;
@@ -125,7 +134,7 @@ void allowance_decide(struct allowance *now) {
  * these frees. To free the last of a few Big blocks takes as long as to unmap them all would. */
 static uint64_t steps_a_free(const struct allowance *now) {
   uint64_t steps = arenas_bytes_of(RANGE_DIRTY) / ALLOWANCE_LITTLE_BYTES / (now->blocks + 1);
-  return steps && allowance_may_sleep() ? steps : 1;
+  return steps && now->may_sleep ? steps : 1;
 }
 
 void allowance_bound(struct purge *purge) {

@@ -31,6 +31,7 @@ enum { ALLOWANCE_SMALL_DIVISOR = 32 };
 #define ALLOWANCE_LITTLE_BYTES ((uint64_t)4 << 20)
 
 struct allowance {
+  bool may_sleep;      /* no tick is certain to come: one thread, and no helper */
   uint64_t live, free; /* bytes; free blocks in magazines count as live */
   uint64_t blocks;     /* live ones, at least */
   uint64_t least, most;
@@ -40,7 +41,6 @@ struct allowance {
   uint64_t lot;           /* beyond that, at least, steps begin */
 };
 
-/* Whether no tick is certain to come: one thread, and no helper. */
 bool allowance_may_sleep(void);
 /* Live and free bytes, and the bounds that follow from these alone. */
 struct allowance allowance_measure(void);

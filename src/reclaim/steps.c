@@ -30,9 +30,9 @@ static uint64_t movable(const struct allowance *now) {
 }
 
 void steps_note_round(const struct purge *purge) {
-  if (purge->work_remains || purge->is_cut || !allowance_may_sleep()) return;
+  if (purge->work_remains || purge->is_cut) return;
   struct allowance now = allowance_measure();
-  note_stuck(now.free, now.live);
+  if (now.may_sleep) note_stuck(now.free, now.live);
 }
 
 /* ---- giving ---------------------------------------------------------------------------------- */
@@ -52,7 +52,8 @@ void steps_note(const struct purge *purge) {
  * the last blocks keeps a page. So magazines that could keep more pages than may be free are
  * shrunk: with room for less than that, a fall is seen with all full. */
 void steps_shrink_magazines(struct heap *heap) {
-  if (allowance_may_sleep() && allowance_measure().least <= (uint64_t)heap->capacity_bytes)
+  struct allowance now = allowance_measure();
+  if (now.may_sleep && now.least <= (uint64_t)heap->capacity_bytes)
     capacity_shrink_all(heap, (unsigned)(ALLOWANCE_MUCH_BYTES / 2 / os_page_bytes()));
 }
 
@@ -90,22 +91,21 @@ static void wait(const struct heap *heap, const struct allowance *now, uint64_t 
 
 /* Only once more is free than that is the credit asked for. */
 RESIDENT bool steps_begin(const struct heap *heap, uint64_t now_ms) {
+  if (steps_are_due()) return false;
   struct allowance now = allowance_measure();
   uint64_t bytes = movable(&now), little = now.least + ALLOWANCE_LITTLE_BYTES;
-  if (LIKELY(bytes <= little && bytes <= now.most) || steps_are_due()) return false;
-  bool may_sleep = allowance_may_sleep();
+  if (LIKELY(bytes <= little && bytes <= now.most)) return false;
   allowance_decide(&now);
   if (bytes > now.most + now.debt || bytes > now.young + now.debt + now.lot) {
     store_relaxed(&is_giving, true);
-    return may_sleep;
+    return now.may_sleep;
   }
-  if (may_sleep) wait(heap, &now, now_ms);
+  if (now.may_sleep) wait(heap, &now, now_ms);
   return false;
 }
 
 RESIDENT void steps_divert(struct heap *heap, uint64_t now_ms) {
-  if (!allowance_may_sleep()) return;
-  if (steps_are_due())
+  if (steps_are_due() && allowance_may_sleep())
     heap_divert(heap, HEAP_POKE);
   else if (load_relaxed(&passes_left) && load_relaxed(&looked_ms) == now_ms)
     heap_divert(heap, HEAP_WAIT);
