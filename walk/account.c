@@ -186,9 +186,11 @@ void account_top(struct accounts *accounts, struct walk *walk, uint64_t top) {
                   round_up(walk->heap->parameters.sbrk_base, CHUNK_ALIGNMENT) == region->begin;
   bool is_trimmed = is_break && end - begin > MINIMUM_BYTES + 1;
   uint64_t extra = is_trimmed ? round_down(end - begin - MINIMUM_BYTES - 1, target->page_bytes) : 0;
+  uint64_t trimmed = end - extra > top ? end - extra : top;
   account->top_bytes += end - top;
   account->resident[TOP] += pages_resident(target, top, end);
-  account->top_whole += pages_resident(target, end - extra, end);
+  account->top_whole += pages_resident(target, trimmed, end);
+  account->resident[WHOLE] += pages_resident(target, end - extra, trimmed);
   accounts->run_begin = 0;
   put_block(accounts, top, end - top, IS_TOP);
 }

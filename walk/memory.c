@@ -9,6 +9,7 @@
 #include "target.h"
 
 enum { PIECES = 256, ENTRIES = 4096, CACHED_PAGES = 1024, CACHED_BYTES = 4096 };
+enum { LOCALITY_MAX = 16 };
 
 static void check_errno(const struct target *target) {
   if (errno == ESRCH) refuse("process %d ended while it was read", target->pid);
@@ -127,13 +128,21 @@ void memory_forget(void) {
   for (size_t i = 0; i < CACHED_PAGES; ++i) cached[i].page = 0;
 }
 
+/* Lists that jump at random do not profit from whole pages: `locality` counts the hits, less the
+ * misses. */
 bool memory_peek(const struct target *target, uint64_t address, void *buffer, size_t bytes) {
+  static uint64_t last_page;
+  static int locality;
   uint64_t page = address / CACHED_BYTES;
-  if ((address + bytes - 1) / CACHED_BYTES != page)
-    return memory_read(target, address, buffer, bytes) == bytes;
   if (cached == NULL) memory_forget();
   size_t place = (size_t)(page % CACHED_PAGES);
-  if (cached[place].page != page) {
+  bool is_hit = cached[place].page == page, is_near = is_hit || page - last_page + 1 <= 2;
+  if (locality < LOCALITY_MAX && is_near) ++locality;
+  if (locality > -LOCALITY_MAX && !is_near) --locality;
+  last_page = page;
+  if ((!is_hit && locality < 0) || (address + bytes - 1) / CACHED_BYTES != page)
+    return memory_read(target, address, buffer, bytes) == bytes;
+  if (!is_hit) {
     cached[place].page = 0;
     if (memory_read(target, page * CACHED_BYTES, cached[place].bytes, CACHED_BYTES) < CACHED_BYTES)
       return false;
@@ -172,6 +181,21 @@ void pages_states(const struct target *target, uint64_t page, size_t count, uint
     done += (size_t)got / 8;
     if ((size_t)got < part * 8) return;
   }
+}
+
+uint64_t pages_next(const struct target *target, uint64_t begin, uint64_t end) {
+  static uint8_t states[ENTRIES];
+  uint64_t unit = target->page_bytes;
+  while (begin < end) {
+    uint64_t page = begin / unit, pages = (end - 1) / unit - page + 1;
+    size_t part = pages < ENTRIES ? (size_t)pages : ENTRIES;
+    pages_states(target, page, part, states);
+    size_t absent = 0;
+    while (absent < part && states[absent] == PAGE_ABSENT) ++absent;
+    if (absent > 0) begin = (page + absent) * unit;
+    if (absent < part) return begin;
+  }
+  return end;
 }
 
 uint64_t pages_resident(const struct target *target, uint64_t begin, uint64_t end) {

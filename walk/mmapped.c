@@ -93,6 +93,7 @@ static void search(struct heap *heap, const struct mapping *mapping, uint8_t *by
       at = round_up(region->mapped_end, PAGE);
       continue;
     }
+    at = pages_next(heap->target, at, mapping->end);
     uint64_t begin = at, unit = heap->target->page_bytes;
     size_t size = mapping->end - at < PIECE_BYTES ? (size_t)(mapping->end - at) : PIECE_BYTES;
     memory_read_touched(heap->target, begin, bytes, size, states);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { FLAGS_FIELD = 9, KERNEL_THREAD = 0x200000 }; /* of /proc/PID/stat; PF_KTHREAD */
+
 void refuse(const char *format, ...) {
   char sentence[512];
   va_list arguments;
@@ -139,16 +141,20 @@ int target_open_file(const struct target *target, const char *path) {
   return open(inside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* A process without memory is a kernel thread, or has ended and waits for its parent. */
+/* A process without memory is a kernel thread, or has ended. */
 static void refuse_without_memory(const struct target *target) {
   int file = open_of(target, "stat");
   if (file < 0) refuse("no process %d", target->pid);
   size_t bytes;
-  char *text = content(file, &bytes);
-  char *state = strrchr(text, ')');
-  if (state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X'))
+  char *text = content(file, &bytes), *field = strrchr(text, ')');
+  uint64_t flags = 0;
+  if (field && (field[2] == 'Z' || field[2] == 'X'))
     refuse("process %d has ended; its parent has not waited for it yet (a zombie)", target->pid);
-  refuse("process %d is a kernel thread: it has no heap", target->pid);
+  for (unsigned i = 2; field && i < FLAGS_FIELD; ++i) field = strchr(field + 1, ' ');
+  if (field && *++field) flags = number(&field, 10);
+  refuse(flags & KERNEL_THREAD ? "process %d is a kernel thread: it has no heap"
+                               : "process %d is ending: it has no memory any more",
+         target->pid);
 }
 
 static void check_rights(const struct target *target) {

@@ -65,6 +65,8 @@ void memory_forget(void);
 
 enum { PAGE_ABSENT, PAGE_SWAPPED, PAGE_RESIDENT };
 void pages_states(const struct target *target, uint64_t page, size_t count, uint8_t *states);
+/* The first address in this range whose page has content; its end if none has. */
+uint64_t pages_next(const struct target *target, uint64_t begin, uint64_t end);
 /* Bytes of these addresses that lie on resident pages. */
 uint64_t pages_resident(const struct target *target, uint64_t begin, uint64_t end);
 
