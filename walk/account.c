@@ -1,6 +1,5 @@
 #include "account.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ void accounts_init(struct accounts *accounts, const struct heap *heap, struct ma
   memset(accounts->sizes, 0, SIZES * sizeof *accounts->sizes);
   accounts->buffer = allocated(NULL, BUFFERED_MAX * sizeof *accounts->buffer);
   accounts->blocks = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-  if (path && accounts->blocks < 0) refuse("%s: %s", path, strerror(errno));
+  if (path && accounts->blocks < 0) refuse("%s: %s", path, errno_name());
 }
 
 /* ---- blocks ---- */
@@ -27,7 +26,7 @@ static void flush(struct accounts *accounts) {
   size_t left = accounts->buffered * sizeof *accounts->buffer;
   while (left > 0) {
     ssize_t done = write(accounts->blocks, at, left);
-    if (done <= 0) refuse("the blocks cannot be written: %s", strerror(errno));
+    if (done <= 0) refuse("the blocks cannot be written: %s", errno_name());
     at += done;
     left -= (size_t)done;
   }
@@ -60,7 +59,7 @@ void accounts_end(struct accounts *accounts) {
   if (accounts->blocks < 0) return;
   put_mmapped(accounts, UINT64_MAX);
   flush(accounts);
-  if (close(accounts->blocks) != 0) refuse("the blocks cannot be written: %s", strerror(errno));
+  if (close(accounts->blocks) != 0) refuse("the blocks cannot be written: %s", errno_name());
 }
 
 /* ---- sizes ---- */

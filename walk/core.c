@@ -1,6 +1,5 @@
 /* A core as a target: segments by its program headers, files by its note NT_FILE. */
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +110,7 @@ static void make_mappings(struct target *target) {
 
 static void map_core(struct target *target) {
   int file = open(target->word, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) refuse("%s: %s", target->word, strerror(errno));
+  if (file < 0) refuse("%s: %s", target->word, errno_name());
   off_t bytes = lseek(file, 0, SEEK_END);
   void *map = MAP_FAILED;
   if (bytes > 0) map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0);

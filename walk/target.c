@@ -39,8 +39,15 @@ void sleep_ms(unsigned ms) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
-static const char *errno_name(void) {
-  return errno == EPERM ? "EPERM" : errno == EACCES ? "EACCES" : strerror(errno);
+/* strerror is in the user's language and not safe among threads. */
+const char *errno_name(void) {
+  static char other[24];
+  if (errno == EPERM) return "EPERM";
+  if (errno == EACCES) return "EACCES";
+  if (errno == ENOENT) return "ENOENT";
+  if (errno == ENOSPC) return "ENOSPC";
+  snprintf(other, sizeof other, "error %d", errno);
+  return other;
 }
 
 static int open_of(const struct target *target, const char *name) {
@@ -63,7 +70,7 @@ static char *content(int file, size_t *bytes) {
 }
 
 /* sscanf and strtoul have names in new C libraries that the oldest supported one lacks. */
-static uint64_t number(char **text, unsigned base) {
+static uint64_t number(const char **text, unsigned base) {
   uint64_t value = 0;
   for (;; ++*text) {
     unsigned digit = (unsigned)(**text - '0');
@@ -74,7 +81,7 @@ static uint64_t number(char **text, unsigned base) {
 }
 
 /* begin-end rwxp offset major:minor inode   path */
-static void parse_mapping(char *line, struct mapping *mapping) {
+static void parse_mapping(const char *line, struct mapping *mapping) {
   mapping->begin = number(&line, 16);
   if (*line) ++line;
   mapping->end = number(&line, 16);
@@ -146,7 +153,7 @@ static void refuse_without_memory(const struct target *target) {
   int file = open_of(target, "stat");
   if (file < 0) refuse("no process %d", target->pid);
   size_t bytes;
-  char *text = content(file, &bytes), *field = strrchr(text, ')');
+  const char *field = strrchr(content(file, &bytes), ')');
   uint64_t flags = 0;
   if (field && (field[2] == 'Z' || field[2] == 'X'))
     refuse("process %d has ended; its parent has not waited for it yet (a zombie)", target->pid);
@@ -195,11 +202,10 @@ void target_open(struct target *target, const char *word) {
   memset(target, 0, sizeof *target);
   target->word = word;
   target->pagemap = -1;
-  char copy[12] = "", *digits = copy;
   size_t length = strlen(word);
   if (length > 0 && strspn(word, "0123456789") == length) {
-    if (length < sizeof copy) memcpy(copy, word, length);
-    uint64_t pid = number(&digits, 10);
+    const char *digits = word;
+    uint64_t pid = length < 12 ? number(&digits, 10) : 0;
     if (pid == 0 || pid > INT32_MAX) refuse("no process %s", word);
     target->pid = (int)pid;
     process_open(target);

@@ -38,6 +38,7 @@ struct target {
 
 /* Ends the program with one sentence: why the target cannot be walked. */
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *errno_name(void);
 void *allocated(void *old, size_t bytes);
 uint64_t now_ns(void);
 void sleep_ms(unsigned ms);

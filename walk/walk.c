@@ -131,7 +131,9 @@ static enum outcome retrace(struct way *way, size_t windows, const struct stop_s
   walk->top = region_refresh(walk->heap, walk->region);
   uint64_t found = chain_follow(walk, anchor, wanted, seen->at);
   struct stop_seen now = seen_of(&walk->chain);
-  if (memcmp(&now, seen, sizeof now) == 0) return LASTING;
+  bool is_same = now.stop == seen->stop && now.at == seen->at && now.header[0] == seen->header[0] &&
+                 now.header[1] == seen->header[1];
+  if (is_same) return LASTING;
   if (!found || (is_bad(now.stop) && now.at <= seen->at)) return UNSTEADY;
   struct chain *chain = &walk->chain;
   if (found > wanted) { /* within a larger chunk by now */
@@ -333,7 +335,7 @@ static void walk_region(struct way *way) {
     walk->top = region_refresh(walk->heap, region);
   }
   region->walked_to = way->at < region->end ? way->at : region->end;
-  if (way->candidates) return;
+  if (!way->accounts) return;
   if (is_at_top && way->at == walk->top) check_top(way);
   if (is_at_top && way->at < region->end) account_top(way->accounts, walk, way->at);
   way->accounts->run_begin = 0;
