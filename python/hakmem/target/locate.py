@@ -212,6 +212,7 @@ def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
 # ---- glibc ------------------------------------------------------------------------------------------
 
 GLIBC_BANNER = re.compile(rb"GNU C Library [^\n]{0,80}? version (\d+\.\d+)")
+GLIBC_MESSAGE = b"corrupted size vs. prev_size"  # of its malloc: a static program has no banner
 GLIBC_FILE = re.compile(r"libc(\.so\.6|-2\.\d+\.so)$")
 
 
@@ -222,6 +223,8 @@ def libc_of(maps: Sequence[Mapping], file_of: FileOf) -> str | None:
     for mapping in named or code[:1]:
         file = file_of(mapping)
         found = file.search(GLIBC_BANNER) if file else None
-        if found or named:
-            return f"glibc {found[1].decode()}" if found else "glibc"
+        if found:
+            return f"glibc {found[1].decode()}"
+        if named or (file and file.contains(GLIBC_MESSAGE)):
+            return "glibc"
     return None
