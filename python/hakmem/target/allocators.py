@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hakmem.base.errors import DamagedFileError, NotHakmemError
 from hakmem.layout.schema import Head, read_head
@@ -30,7 +31,7 @@ LIBRARIES = (
 )
 C_LIBRARIES = (
     (re.compile(r"libc\.so\.6$|libc-2\.\d+\.so$"), GLIBC),
-    (re.compile(r"(ld|libc)[-.]musl|libc\.musl"), "musl"),
+    (re.compile(r"(ld|libc)[-.]musl|libc\.so$"), "musl"),
     (re.compile(r"linker64$"), "bionic"),
 )
 # Symbols of the executable.
@@ -56,6 +57,20 @@ class Allocator:
     @property
     def may_be_glibc(self) -> bool:
         return self.name in (GLIBC, STATIC) and not self.is_bundled
+
+
+def not_readable(process: Process, malloc: Allocator) -> NotHakmemError:
+    """Why a process has neither hakmem's heap nor glibc's."""
+    executable = _executable(process, process.maps())
+    who = f"process {process.pid} ({process.name})"
+    if executable and not executable.is_ours:
+        return NotHakmemError(f"{who} is a 32-bit program; only 64-bit ones can be read")
+    is_known = malloc.name not in (STATIC, UNKNOWN)
+    another = f"on {malloc.name}" if is_known else "on a malloc that is not known"
+    said = f"{who} does not run on hakmem, nor on glibc's malloc, but {another}"
+    if not malloc.is_bundled and malloc.name != STATIC:
+        said += f"; start it with: hakmem run -- {Path(process.command[0]).name} …"
+    return NotHakmemError(said)
 
 
 def bundled_in(file: ElfFile) -> str | None:

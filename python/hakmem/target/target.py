@@ -147,7 +147,7 @@ def making_sense(target: Target) -> Iterator[None]:
 
 
 def open_process(pid: int) -> Target:
-    from hakmem.target.allocators import detect
+    from hakmem.target.allocators import detect, not_readable
     from hakmem.target.locate import all_in_process, file_of, libc_of
 
     process = Process(pid)
@@ -156,10 +156,12 @@ def open_process(pid: int) -> Target:
         try:
             found = all_in_process(process, memory)
         except NotHakmemError:
+            if not process.has_memory:
+                raise
             maps, malloc = process.maps(), detect(process)
             libc = libc_of(maps, lambda one: file_of(process, one)) if malloc.may_be_glibc else None
             if libc is None:
-                raise
+                raise not_readable(process, malloc) from None
             return Target(memory, None, pid, process.command, process, libc=libc)
         schema = Schema.read(memory, found[0].address)
     except HakmemError:
