@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hakmem.base.errors import HakmemError
+from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import counted
-from hakmem.target.access import gone, refused
+from hakmem.target.access import refused
 from hakmem.target.library import find_program
+from hakmem.target.process import Process
 from hakmem.target.target import Target
 
 WALKER = "hakmem-walk"
@@ -121,7 +122,9 @@ class GlibcHeap:
 
 def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
     """`blocks`: a descriptor that gets all blocks as pairs of words."""
-    return walk_of(target.pid if target.core is None else target.core.path, blocks)
+    if target.core is not None:
+        return walk_of(target.core.path, blocks)
+    return walk_of(target.process.memory_id if target.process else target.pid, blocks)
 
 
 def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
@@ -141,8 +144,11 @@ def _error(place: int | Path, status: int, said: str) -> HakmemError:
     if isinstance(place, int):
         if NO_RIGHT.search(sentence):
             return refused(place)
-        if not Path(f"/proc/{place}").exists():
-            return gone(place)
+        try:
+            if not Process(place).has_memory:
+                return ProcessGoneError(f"process {place} ended while it was being read")
+        except ProcessGoneError as error:
+            return error
     return HakmemError(sentence)
 
 
