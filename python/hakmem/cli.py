@@ -88,10 +88,14 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {close[0]}?" if close else "hakmem --help lists the commands"
+            hint = "; hakmem --help lists the commands"
             if args[0] in REPLACED:
-                hint = f"use hakmem {REPLACED[args[0]]}"
-            raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from None
+                hint = f"; use hakmem {REPLACED[args[0]]}"
+            elif close:
+                hint = f"; did you mean {close[0]}?"
+            elif not args[0].startswith("-"):
+                hint = f", and no process has that name{hint}"
+            raise click.UsageError(f"{error.message.rstrip('.')}{hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
