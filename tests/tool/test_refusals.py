@@ -55,12 +55,6 @@ def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
         assert word in ended.stderr
 
 
-@of_each_command
-def test_no_hakmem_in_it(run: RunOf, on_hakmem: StartOnHakmem) -> None:
-    process = on_hakmem(["sleep", "60"], library=None)
-    ends_with(run(process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
-
-
 def test_a_kernel_thread(tool: Tool) -> None:
     kthreadd = 2
     if not Path(f"/proc/{kthreadd}").exists() or Path(f"/proc/{kthreadd}/cmdline").read_text():
