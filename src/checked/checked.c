@@ -124,9 +124,31 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* Bytes from the block's start to the end of its trailer. */
-static size_t capacity_of(uintptr_t block, uint32_t entry) {
-  return is_in_slab(entry) ? class_bytes(map_slab_class(entry)) : checked_range_capacity(block);
+/* The most bytes that could be requested of it. */
+static size_t most_of(uintptr_t block, uint32_t entry) {
+  return is_in_slab(entry) ? class_bytes(map_slab_class(entry)) - TRAILER_BYTES
+                           : checked_range_capacity(block);
+}
+
+/* The requested bytes; false when the trailer was overwritten. */
+static bool read_end(uintptr_t block, uint32_t entry, size_t *requested_bytes) {
+  if (LIKELY(is_in_slab(entry)))
+    return trailer_read(block, class_bytes(map_slab_class(entry)), requested_bytes);
+  *requested_bytes = range_requested_bytes(granule_of(block));
+  return true;
+}
+
+static void write_end(uintptr_t block, uint32_t entry, size_t bytes, enum maker maker) {
+  if (LIKELY(is_in_slab(entry)))
+    trailer_write(block, class_bytes(map_slab_class(entry)), bytes, maker);
+  else
+    checked_range_write_end(block, bytes, maker);
+}
+
+/* Of a live block, in a slab one that read_end accepts. */
+static enum maker maker_of(uintptr_t block, uint32_t entry) {
+  return LIKELY(is_in_slab(entry)) ? trailer_maker(block, class_bytes(map_slab_class(entry)))
+                                   : (enum maker)range_info(granule_of(block))->maker;
 }
 
 static bool is_live_block(uintptr_t address) {
@@ -145,20 +167,20 @@ static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
 }
 
 COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, size_t written) {
-  size_t most = capacity_of(block, entry) - TRAILER_BYTES, requested_bytes = most;
-  if (written) trailer_read(block, most + TRAILER_BYTES, &requested_bytes);
+  size_t most = most_of(block, entry), requested_bytes = most;
+  if (written) read_end(block, entry, &requested_bytes);
   struct block_description description = named_describe(block, entry, requested_bytes);
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 
 /* The requested bytes; reports a write past them. */
 INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
-  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
-  if (UNLIKELY(!trailer_read(block, capacity_bytes, &requested_bytes))) {
+  size_t most = most_of(block, entry), requested_bytes;
+  if (UNLIKELY(!read_end(block, entry, &requested_bytes))) {
     fail_end(block, entry, verb, 0);
-    return capacity_bytes - TRAILER_BYTES;
+    return most;
   }
-  size_t written = trailer_find_overflow(block, capacity_bytes, requested_bytes);
+  size_t written = trailer_find_overflow(block, most + TRAILER_BYTES, requested_bytes);
   if (UNLIKELY(written)) fail_end(block, entry, verb, written);
   return requested_bytes;
 }
@@ -170,16 +192,6 @@ bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_b
   return true;
 }
 
-size_t checked_range_block(size_t granule, bool is_safe) {
-  uintptr_t block = range_block(granule);
-  size_t capacity_bytes = checked_range_capacity(block), requested_bytes;
-  uint64_t last_word;
-  const void *trailer = (const void *)(block + capacity_bytes - TRAILER_BYTES);
-  bool is_there = !is_safe || os_read_safely(&last_word, trailer, sizeof last_word);
-  if (is_there && trailer_read(block, capacity_bytes, &requested_bytes)) return requested_bytes;
-  return capacity_bytes - TRAILER_BYTES;
-}
-
 bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes) {
   if (!is_block(block, entry, verb)) return false;
   *requested_bytes = check_end(block, entry, verb);
@@ -188,52 +200,46 @@ bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requ
 
 bool checked_resize(uintptr_t block, size_t bytes) {
   uint32_t entry = owner_map_entry(block);
-  size_t capacity_bytes = capacity_of(block, entry);
-  bool fits = bytes + TRAILER_BYTES <= capacity_bytes && bytes >= capacity_bytes / 2 &&
-              capacity_bytes - TRAILER_BYTES - bytes <= SLACK_MAX_BYTES;
-  if (fits) trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
+  size_t most = most_of(block, entry);
+  bool fits = bytes <= most && bytes >= most / 2 && most - bytes <= SLACK_MAX_BYTES;
+  if (fits) write_end(block, entry, bytes, maker_of(block, entry));
   return fits;
 }
 
 void checked_shrink(uintptr_t block, size_t bytes) {
-  size_t capacity_bytes = capacity_of(block, owner_map_entry(block));
-  size_t most = capacity_bytes - TRAILER_BYTES;
+  uint32_t entry = owner_map_entry(block);
+  size_t most = most_of(block, entry);
   if (most - bytes > SLACK_MAX_BYTES) bytes = most - SLACK_MAX_BYTES;
-  trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
+  write_end(block, entry, bytes, maker_of(block, entry));
 }
 
 /* ---- the maker ------------------------------------------------------------------------------- */
 
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
-  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
-  enum maker made_by = trailer_maker(block, capacity_bytes);
-  if (!operators_mismatch(made_by, freed_as) ||
-      !trailer_read(block, capacity_bytes, &requested_bytes))
-    return;
+  size_t requested_bytes;
+  enum maker made_by = maker_of(block, entry);
+  if (!operators_mismatch(made_by, freed_as) || !read_end(block, entry, &requested_bytes)) return;
   struct block_description description = named_describe(block, entry, requested_bytes);
   report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
                 "the block of %zu bytes was made by %s", requested_bytes, maker_name(made_by));
 }
 
-enum maker checked_maker(uintptr_t block) {
-  return trailer_maker(block, capacity_of(block, owner_map_entry(block)));
-}
+enum maker checked_maker(uintptr_t block) { return maker_of(block, owner_map_entry(block)); }
 
 void checked_become_mallocs(uintptr_t block) {
   uint32_t entry = owner_map_entry(block);
-  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
-  if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* reported already */
-  if (LIKELY(trailer_maker(block, capacity_bytes) == MADE_BY_MALLOC)) return;
+  size_t requested_bytes;
+  if (!read_end(block, entry, &requested_bytes)) return; /* reported already */
+  if (LIKELY(maker_of(block, entry) == MADE_BY_MALLOC)) return;
   fail_maker(block, entry, MADE_BY_MALLOC, "realloc");
-  trailer_write(block, capacity_bytes, requested_bytes, MADE_BY_MALLOC);
+  write_end(block, entry, requested_bytes, MADE_BY_MALLOC);
 }
 
 /* The last checks before a live block is gone. */
 INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   check_end(block, entry, verb);
-  if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
-    fail_maker(block, entry, maker, maker_verb(maker));
+  if (UNLIKELY(maker_of(block, entry) != maker)) fail_maker(block, entry, maker, maker_verb(maker));
 }
 
 /* ---- free ------------------------------------------------------------------------------------ */
@@ -289,7 +295,7 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker 
 /* A block that is not live may have been in the middle of a free when the program forked: it is
  * wiped to its end. */
 bool checked_end_silently(uintptr_t block, uint32_t entry) {
-  size_t block_bytes = capacity_of(block, entry), requested_bytes;
+  size_t block_bytes = class_bytes(map_slab_class(entry)), requested_bytes;
   if (LIKELY(is_live(block))) {
     if (!trailer_read(block, block_bytes, &requested_bytes) ||
         trailer_find_overflow(block, block_bytes, requested_bytes))

@@ -50,9 +50,6 @@ void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum
 bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes);
 /* The bytes that were asked for, without a report: false when the block of a slab is free. */
 bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes);
-/* As checked_slab_block, for the live range that begins at `granule`; `is_safe`: read through the
- * system, safely even if another thread frees it meanwhile. */
-size_t checked_range_block(size_t granule, bool is_safe);
 /* Changes the requested bytes, when the block has room; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
 /* For a block that has room and cannot move: to the smallest size that its trailer can hold. */

@@ -24,24 +24,19 @@ static size_t front_bytes(size_t size, size_t alignment) {
 
 static size_t granules_for(size_t size, size_t alignment) {
   size_t page_bytes = os_page_bytes();
-  size_t bytes =
-      front_bytes(size, alignment) + round_up(size + TRAILER_BYTES, page_bytes) + page_bytes;
+  size_t bytes = front_bytes(size, alignment) + round_up(size, page_bytes) + page_bytes;
   return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
 
 static uintptr_t end_of_range(size_t granule) {
   return granule_address(granule + range_info(granule)->granules);
 }
-
-/* Where the block's last page ends; those after it are closed, one at least. */
-static uintptr_t end_of_block(size_t granule) {
-  return end_of_range(granule) - range_info(granule)->closed_pages * os_page_bytes();
-}
+static uintptr_t end_of_block(size_t granule) { return range_end_of_block(granule); }
 static void set_end_of_block(size_t granule, uintptr_t end) {
   range_info(granule)->closed_pages = (uint8_t)((end_of_range(granule) - end) / os_page_bytes());
 }
 static uintptr_t end_for(uintptr_t block, size_t size) {
-  return round_up(block + size + TRAILER_BYTES, os_page_bytes());
+  return round_up(block + size, os_page_bytes());
 }
 
 size_t checked_range_capacity(uintptr_t block) { return end_of_block(granule_of(block)) - block; }
@@ -49,12 +44,27 @@ size_t checked_range_capacity(uintptr_t block) { return end_of_block(granule_of(
 /* Where the block begins, as near to the end of its last page as the alignment allows. */
 static size_t place_in(size_t size, size_t alignment) {
   if (!has_front(alignment)) return 0;
-  size_t page_bytes = os_page_bytes(), bytes = size + TRAILER_BYTES;
   size_t unit = alignment < sizeof(void *) * 2 ? sizeof(void *) * 2 : alignment;
-  return front_bytes(size, alignment) + round_down(round_up(bytes, page_bytes) - bytes, unit);
+  return front_bytes(size, alignment) + round_down(round_up(size, os_page_bytes()) - size, unit);
 }
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
+
+void checked_range_write_end(uintptr_t block, size_t size, enum maker maker) {
+  struct range_info *info = range_info(granule_of(block));
+  size_t slack_bytes = checked_range_capacity(block) - size;
+  uintptr_t slack = block + size;
+  ASSERT(slack_bytes <= SLACK_MAX_BYTES);
+  info->slack_bytes = (uint16_t)slack_bytes;
+  info->maker = (uint8_t)maker;
+  memset((void *)slack, SLACK_BYTE, trailer_slack_end(slack, slack_bytes) - slack);
+}
+
+/* Writes the slack on both sides. */
+static void write_ends(uintptr_t block, size_t size, enum maker maker) {
+  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
+  checked_range_write_end(block, size, maker);
+}
 
 /* Opens the block's pages, and closes all others. A range that is not known to be closed may be so
  * in parts; the call does not fail if some others stay open, as the system has no more mappings. */
@@ -99,8 +109,7 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
     return NULL;
   }
   allocation->is_zero = info->is_zero;
-  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
-  trailer_write(block, checked_range_capacity(block), size, allocation->maker);
+  write_ends(block, size, allocation->maker);
   range_note_begin(granule, granule);
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
@@ -110,7 +119,7 @@ static void check_front(uintptr_t block, uint32_t entry) {
   uintptr_t written = trailer_find_written(first_page(block), block);
   if (LIKELY(written == block)) return;
   struct block_description description =
-      named_describe(block, entry, checked_range_capacity(block) - TRAILER_BYTES);
+      named_describe(block, entry, range_requested_bytes(granule_of(block)));
   report_write_beside(block, written, &description);
 }
 
@@ -186,24 +195,15 @@ static bool shrink(struct heap *heap, size_t granule, size_t granules, uintptr_t
 
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size) {
   size_t granule = granule_of(block), before = range_info(granule)->granules;
-  size_t capacity_bytes = checked_range_capacity(block);
-  uintptr_t end = end_for(block, size);
+  uintptr_t end = end_for(block, size), end_before = end_of_block(granule);
   size_t bytes = end + os_page_bytes() - granule_address(granule);
   size_t granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
-  enum maker maker = trailer_maker(block, capacity_bytes);
-  bool is_resized = end > block + capacity_bytes ? grow(granule, granules, end, heap_counters(heap))
-                                                 : shrink(heap, granule, granules, end);
+  bool is_resized = end > end_before ? grow(granule, granules, end, heap_counters(heap))
+                                     : shrink(heap, granule, granules, end);
   if (!is_resized) return false;
   big_count((int64_t)size_of_granules(granules) - (int64_t)size_of_granules(before), 0);
-  if (end > block + capacity_bytes) trailer_erase(block, capacity_bytes);
-  trailer_write(block, checked_range_capacity(block), size, maker);
+  checked_range_write_end(block, size, range_info(granule)->maker);
   return true;
-}
-
-/* Writes slack and trailer around a block once more. */
-static void write_ends(uintptr_t block, size_t size, enum maker maker) {
-  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
-  trailer_write(block, checked_range_capacity(block), size, maker);
 }
 
 /* Whole pages move, so the block begins in its page where the source does: that may be in the page
@@ -211,11 +211,9 @@ static void write_ends(uintptr_t block, size_t size, enum maker maker) {
 uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters) {
   uintptr_t first = first_page(*target), block = *target - (*target - source) % os_page_bytes();
-  size_t size, source_size;
-  if (block < granule_address(granule_of(*target)) ||
-      !trailer_read(*target, checked_range_capacity(*target), &size) ||
-      !trailer_read(source, checked_range_capacity(source), &source_size))
-    return 0;
+  size_t size = range_requested_bytes(granule_of(*target));
+  size_t source_size = range_requested_bytes(granule_of(source));
+  if (block < granule_address(granule_of(*target))) return 0;
   if (block < first && !os_open_pages((void *)first_page(block), first - first_page(block)))
     return 0;
   if (!big_move_pages(target, block, source, bytes, counters)) {
@@ -223,7 +221,7 @@ uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
     return 0;
   }
   uintptr_t end = round_up(block + bytes, os_page_bytes());
-  memset((void *)(block + bytes), 0, end - (block + bytes)); /* the source's trailer */
+  memset((void *)(block + bytes), 0, end - (block + bytes)); /* the source's slack */
   write_ends(block, size, MADE_BY_MALLOC);
   write_ends(source, source_size, MADE_BY_MALLOC);
   return block;

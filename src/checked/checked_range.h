@@ -1,10 +1,12 @@
 /* checked_range.h: blocks in hardened mode that are too large for slabs: ranges of their own, whose
  * pages are closed but for the block's.
  *
- *   granule 0                                                            last granule
- *   [ closed page | slack, block: requested bytes, slack, trailer ][ closed … ]
- *                 page boundary                                 page boundary
+ *   granule 0                                                    last granule
+ *   [ closed page | slack, block: requested bytes, slack ][ closed … ]
+ *                 page boundary                         page boundary
  *
+ * The slack after a block is less than its alignment, or 16 bytes, unless realloc has shrunk it; its
+ * size and maker are in the range's record, out of reach of an overflow.
  * The closed pages after a block are at least one; into the others, up to a granule, and into a
  * free neighbour it grows where it is. A free range is closed altogether and has no pages.  A block
  * with an alignment above a page's begins where its range does, after another's closed page. */
@@ -16,17 +18,18 @@
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL, `entry`
- * names its heap. */
+/* Frees the block of a live range, whose end has been checked; `heap` may be NULL, `entry` names its
+ * heap. */
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry);
-/* Grows or shrinks in place a live block whose trailer has been checked; false when it must
- * move. */
+/* Grows or shrinks in place a live block whose end has been checked; false when it must move. */
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size);
 /* big_move_pages for a block that realloc has checked; 0 when the system cannot, else the block's
  * address. */
 uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters);
-/* Bytes from the block's start to the end of its trailer. */
+/* Bytes from the block's start to the end of its last page: the most that may be requested. */
 size_t checked_range_capacity(uintptr_t block);
+/* Notes the requested bytes and the maker, and fills the slack behind them. */
+void checked_range_write_end(uintptr_t block, size_t size, enum maker maker);
 
 #endif

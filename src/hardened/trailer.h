@@ -1,5 +1,5 @@
-/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also holds the requested size and
- * the maker.
+/* trailer.h: the canary of hardened blocks in slabs (HAKMEM_HARDEN), which also holds the requested
+ * size and the maker.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
  *   trailer                                      | 1 | slack bytes : 16 | maker : 2 | check : 45 |
@@ -61,7 +61,7 @@ uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end);
  * large block. */
 enum { SLACK_CHECKED_BYTES = 64 };
 INLINE uintptr_t trailer_slack_end(uintptr_t slack, size_t slack_bytes) {
-  bool is_long = slack_bytes > SLACK_CHECKED_BYTES && options.harden < 2;
+  bool is_long = slack_bytes > SLACK_CHECKED_BYTES && options.harden == 1;
   return slack + (is_long ? SLACK_CHECKED_BYTES : slack_bytes);
 }
 

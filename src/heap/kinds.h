@@ -33,11 +33,11 @@
   KIND(KIND_named_range, heap_named_free_range, ask_range, resize_range)                          \
   /* hardened mode: of a named heap's slab, with slack and trailer */                             \
   KIND(KIND_hardened_named_slab, heap_named_free_hardened, checked_ask, resize_hardened)          \
-  /* hardened mode: a named heap's range, with slack and trailer */                               \
+  /* hardened mode: a named heap's range, with slack */                                           \
   KIND(KIND_hardened_named_range, heap_named_free_range, checked_ask, resize_hardened)            \
   /* hardened mode: of the slab of the heap in its entry, with slack and trailer */               \
   KIND(KIND_hardened_slab, free_hardened_slab, checked_ask, resize_hardened)                      \
-  /* hardened mode: a range of any size, with slack and trailer */                                \
+  /* hardened mode: a range of any size, with slack */                                            \
   KIND(KIND_hardened_range, free_hardened_range, checked_ask, resize_hardened)                    \
   /* hardened mode: a guarded block, whose usable size is the requested one */                    \
   KIND(KIND_hardened_guarded, free_guarded, ask_guarded, resize_never)                            \

@@ -46,7 +46,7 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   object->base = range_block(first);
   object->bytes = heap_range_bytes(object->base, object->entry);
   if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
-  if (object->entry & MAP_CLASS_HARDENED) object->bytes = checked_range_block(first, !is_hurried);
+  if (object->entry & MAP_CLASS_HARDENED) object->bytes = range_requested_bytes(first);
   return OBJECT_LIVE;
 }
 

@@ -34,7 +34,7 @@
 enum {
   MAP_CLASS_BIG =
       CLASS_COUNT, /* head of a Big block, and of any range of a named heap or in hardened mode */
-  MAP_CLASS_HARDENED = 0x80, /* of hardened mode: the block ends with a trailer */
+  MAP_CLASS_HARDENED = 0x80, /* of hardened mode: the requested bytes are known */
   MAP_SLAB_CLASS_MASK = 0x7F
 };
 _Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,

@@ -55,6 +55,14 @@ INLINE uintptr_t range_block(size_t granule) {
 INLINE bool range_block_begins_at(uintptr_t address) {
   return range_block(granule_of(address)) == address;
 }
+/* Hardened mode: where its block's last page ends; the bytes that were asked for. */
+INLINE uintptr_t range_end_of_block(size_t granule) {
+  const struct range_info *info = range_info(granule);
+  return granule_address(granule + info->granules) - info->closed_pages * os_page_bytes();
+}
+INLINE size_t range_requested_bytes(size_t granule) {
+  return range_end_of_block(granule) - range_info(granule)->slack_bytes - range_block(granule);
+}
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);

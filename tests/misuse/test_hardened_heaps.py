@@ -23,7 +23,7 @@ WAYS = {
     "free_all": "hak_heap_free_all",
     "destroy": "hak_heap_destroy",
 }
-SIZES = ("8", "100", "5000", "32760", "100000")  # without slack, and with; the last one's are ranges
+SIZES = ("8", "100", "5000", "32760", "100001")  # without slack, and with; the last one's are ranges
 OWNER = r' \((?:tiny|mid|big) class \d+, of heap "mine"\)'
 
 

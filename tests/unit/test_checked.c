@@ -137,23 +137,20 @@ static bool is_open(const char *byte) {
 }
 
 static size_t capacity_for(const char *block, size_t size) {
-  return round_up((uintptr_t)block + size + TRAILER_BYTES, os_page_bytes()) - (uintptr_t)block;
+  return round_up((uintptr_t)block + size, os_page_bytes()) - (uintptr_t)block;
 }
 
-/* The block keeps its address and content, but not its former trailer; the page behind it is
- * closed. */
+/* The block keeps its address and content; the page behind it is closed. */
 static void resize_in_place(char *block, size_t before, size_t size) {
   uint64_t opened = load_relaxed(&os_fake.calls[OS_CALL_OPEN_PAGES]);
   uint64_t closed = load_relaxed(&os_fake.calls[OS_CALL_CLOSE_PAGES]);
-  size_t kept = size < before ? size : before, capacity = capacity_for(block, size), trailer_size;
+  size_t kept = size < before ? size : before, capacity = capacity_for(block, size);
   memset(block, 5, before);
   REQUIRE(hak_realloc(block, size) == block && hak_malloc_usable_size(block) == size);
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_OPEN_PAGES]) - opened <= (size > before));
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_CLOSE_PAGES]) - closed <= (size < before ? 2 : 0));
   REQUIRE(block[0] == 5 && block[kept - 1] == 5);
   REQUIRE(is_open(block + capacity - 1) && !is_open(block + capacity));
-  if (size > before && capacity > capacity_for(block, before))
-    REQUIRE(!trailer_read((uintptr_t)block, capacity_for(block, before), &trailer_size));
 }
 
 CHILD_TEST(a_grown_block_grows_on_where_it_is) {
