@@ -7,7 +7,7 @@
 #include "profile/control.h"
 #include "profile/trace_ring.h"
 
-bool divert_wants_ticks(void) { return options.guard && guarded_fits(0, 1); }
+bool divert_wants_ticks(void) { return options.guard && guarded_is_ready(); }
 
 void divert_tick(void) {
   static struct owner *last; /* of the helper thread alone */

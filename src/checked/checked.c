@@ -145,7 +145,7 @@ static void write_end(uintptr_t block, uint32_t entry, size_t bytes, enum maker 
     checked_range_write_end(block, bytes, maker);
 }
 
-/* Of a live block, in a slab one that read_end accepts. */
+/* The maker of a live block; in a slab it is one that read_end accepts. */
 static enum maker maker_of(uintptr_t block, uint32_t entry) {
   return LIKELY(is_in_slab(entry)) ? trailer_maker(block, class_bytes(map_slab_class(entry)))
                                    : (enum maker)range_info(granule_of(block))->maker;
@@ -327,7 +327,9 @@ void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum
   if (!is_block(block, entry, verb)) return;
   if (LIKELY(heap != NULL)) heap_enter(heap);
   recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
-  check_freed(block, entry, maker, verb);
-  checked_range_free(heap, block, entry);
+  if (LIKELY(checked_range_end(heap, block, verb))) {
+    check_freed(block, entry, maker, verb);
+    checked_range_free(heap, block, entry);
+  }
   if (LIKELY(heap != NULL)) heap_leave(heap);
 }

@@ -4,7 +4,9 @@
 
 #include "cache/quarantine.h"
 #include "foreign/pointer.h"
+#include "guard/guarded.h"
 #include "hardened/trailer.h"
+#include "map/commit.h"
 #include "named/named_heap.h"
 #include "ranges/big.h"
 #include "report/report.h"
@@ -31,7 +33,6 @@ static size_t granules_for(size_t size, size_t alignment) {
 static uintptr_t end_of_range(size_t granule) {
   return granule_address(granule + range_info(granule)->granules);
 }
-static uintptr_t end_of_block(size_t granule) { return range_end_of_block(granule); }
 static void set_end_of_block(size_t granule, uintptr_t end) {
   range_info(granule)->closed_pages = (uint8_t)((end_of_range(granule) - end) / os_page_bytes());
 }
@@ -39,7 +40,9 @@ static uintptr_t end_for(uintptr_t block, size_t size) {
   return round_up(block + size, os_page_bytes());
 }
 
-size_t checked_range_capacity(uintptr_t block) { return end_of_block(granule_of(block)) - block; }
+size_t checked_range_capacity(uintptr_t block) {
+  return range_end_of_block(granule_of(block)) - block;
+}
 
 /* Where the block begins, as near to the end of its last page as the alignment allows. */
 static size_t place_in(size_t size, size_t alignment) {
@@ -70,8 +73,8 @@ static void write_ends(uintptr_t block, size_t size, enum maker maker) {
  * in parts; the call does not fail if some others stay open, as the system has no more mappings. */
 static bool open_for(size_t granule, uintptr_t block) {
   uintptr_t begin = granule_address(granule), first = first_page(block);
-  uintptr_t end = end_of_block(granule), range_end = end_of_range(granule);
-  if (!os_open_pages((void *)first, end - first)) return false;
+  uintptr_t end = range_end_of_block(granule), range_end = end_of_range(granule);
+  if (first != end && !os_open_pages((void *)first, end - first)) return false;
   if (LIKELY(range_info(granule)->is_closed)) return true;
   if (first != begin) os_close_pages((void *)begin, first - begin);
   os_close_pages((void *)end, range_end - end);
@@ -91,27 +94,73 @@ static size_t take_range(struct heap *heap, const struct allocation *allocation,
   return granule != NO_GRANULE ? granule : range_take(&range, &heap->owner.counters);
 }
 
+/* Notes where the block will begin and its last page end. */
+static void lay_out(size_t granule, size_t offset, size_t size) {
+  range_info(granule)->colour_bytes = (uint16_t)offset;
+  set_end_of_block(granule, end_for(range_block(granule), size));
+}
+
+/* Makes the block of a live range that is laid out; 0 when the system refuses. */
+static uintptr_t begin(size_t granule, struct allocation *allocation, struct counters *counters) {
+  struct range_info *info = range_info(granule);
+  uintptr_t block = range_block(granule);
+  bool is_open = open_for(granule, block);
+  info->is_closed = false; /* a refused call may have been done in part */
+  if (!is_open) return 0;
+  info->site = allocation->site;
+  allocation->is_zero = info->is_zero;
+  write_ends(block, allocation->size, allocation->maker);
+  range_note_begin(granule, granule);
+  if (info->is_guarded) guarded_note_malloc(granule);
+  big_note_taken(granule, allocation->size, counters);
+  return block;
+}
+
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size;
   size_t granules = granules_for(size, allocation->alignment);
   if (granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
   size_t granule = take_range(heap, allocation, granules);
   if (granule == NO_GRANULE) return NULL;
-  struct range_info *info = range_info(granule);
-  info->site = allocation->site;
-  info->colour_bytes = (uint16_t)place_in(size, allocation->alignment);
-  uintptr_t block = range_block(granule);
-  set_end_of_block(granule, end_for(block, size));
-  bool is_open = open_for(granule, block);
-  info->is_closed = false; /* a refused call may have been done in part */
-  if (!is_open) {
-    range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
+  lay_out(granule, place_in(size, allocation->alignment), size);
+  uintptr_t block = begin(granule, allocation, &heap->owner.counters);
+  if (!block) range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
+  return (void *)block;
+}
+
+/* ---- guarded blocks -------------------------------------------------------------------------- */
+
+/* Callers take larger blocks for Large ones. */
+static bool may_be_guarded(size_t size, size_t alignment) {
+  return guarded_is_ready() && size <= MID_MAX_BYTES && has_front(alignment) &&
+         granules_for(size, alignment) <= guarded_granules();
+}
+
+/* Its open pages are all that it holds; a limit may forbid them. */
+static void give_guarded(size_t granule) {
+  commit_give(range_open_bytes(granule));
+  guarded_give(granule);
+}
+
+void *checked_range_guard(struct heap *heap, struct allocation *allocation) {
+  size_t size = allocation->size, alignment = allocation->alignment;
+  if (!may_be_guarded(size, alignment) || !guard_sampler_chooses(&heap->guard_sampler)) return NULL;
+  bool is_at_end = guard_sampler_draws_end(&heap->guard_sampler);
+  size_t offset = is_at_end ? place_in(size, alignment) : front_bytes(size, alignment);
+  size_t granule = guarded_take();
+  if (granule == NO_GRANULE) return NULL;
+  lay_out(granule, offset, size);
+  if (!commit_take(range_open_bytes(granule))) {
+    guarded_give(granule);
     return NULL;
   }
-  allocation->is_zero = info->is_zero;
-  write_ends(block, size, allocation->maker);
-  range_note_begin(granule, granule);
-  big_note_taken(granule, size, &heap->owner.counters);
+  uintptr_t block = begin(granule, allocation, &heap->owner.counters);
+  if (!block) {
+    give_guarded(granule);
+    return NULL;
+  }
+  count(&heap->owner.counters, COUNT_guarded_blocks);
+  os_watch_first();
   return (void *)block;
 }
 
@@ -127,9 +176,12 @@ static void check_front(uintptr_t block, uint32_t entry) {
  * the mapping around it. */
 #define CLOSED_BY_MAPPING_BYTES ((size_t)1 << 20)
 
-static bool close_whole(size_t granule) {
+/* A guarded block may have no pages, and all others of its range are closed. */
+static bool close_range(size_t granule, uintptr_t open, uintptr_t open_end) {
   void *begin = (void *)granule_address(granule);
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
+  if (range_info(granule)->is_guarded)
+    return open == open_end || os_close_pages((void *)open, open_end - open);
   if (bytes >= CLOSED_BY_MAPPING_BYTES && os_close_by_mapping(begin, bytes)) {
     range_note_moved(granule);
     return true;
@@ -140,21 +192,30 @@ static bool close_whole(size_t granule) {
 /* Closes the range, or else wipes its open pages; then it waits. */
 static void bury(struct heap *heap, size_t granule, uintptr_t open, uintptr_t open_end) {
   struct range_info *info = range_info(granule);
-  info->is_closed = close_whole(granule);
+  info->is_closed = close_range(granule, open, open_end);
   if (UNLIKELY(!info->is_closed) && open < open_end) memset((void *)open, 0, open_end - open);
-  if (heap)
+  if (info->is_guarded)
+    give_guarded(granule);
+  else if (heap)
     quarantine_add_range(heap, granule);
   else
     range_give_empty(granule, heap_counters(heap));
 }
 
+bool checked_range_end(struct heap *heap, uintptr_t block, const char *verb) {
+  size_t granule = granule_of(block);
+  bool was_live = big_note_freed(granule, heap_counters(heap));
+  if (UNLIKELY(!was_live))
+    pointer_fail(verb, block); /* another thread freed it first */
+  else if (range_info(granule)->is_guarded)
+    guarded_note_free(granule);
+  return was_live;
+}
+
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
   size_t granule = granule_of(block);
   check_front(block, entry);
-  if (big_note_freed(granule, heap_counters(heap)))
-    bury(heap, granule, first_page(block), end_of_block(granule));
-  else
-    pointer_fail("free", block); /* another thread freed it first */
+  bury(heap, granule, first_page(block), range_end_of_block(granule));
 }
 
 /* ---- realloc --------------------------------------------------------------------------------- */
@@ -164,7 +225,7 @@ void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
 static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters *counters) {
   struct range_info *info = range_info(granule);
   size_t before = info->granules;
-  uintptr_t end_before = end_of_block(granule);
+  uintptr_t end_before = range_end_of_block(granule);
   info->is_closed = true; /* until a neighbour is not */
   bool is_extended = granules == before || range_extend(granule, granules, counters);
   bool are_closed = info->is_closed, is_open = false;
@@ -183,7 +244,7 @@ static bool grow(size_t granule, size_t granules, uintptr_t end, struct counters
 /* Granules that are cut off wait as if they had been freed. */
 static bool shrink(struct heap *heap, size_t granule, size_t granules, uintptr_t end) {
   size_t before = range_info(granule)->granules;
-  uintptr_t end_before = end_of_block(granule), rest = granule_address(granule + granules);
+  uintptr_t end_before = range_end_of_block(granule), rest = granule_address(granule + granules);
   if (granules < before && !range_cut(granule, granules, heap_counters(heap))) return false;
   uintptr_t closed_to = end_before < rest ? end_before : rest;
   if (end != closed_to && !os_close_pages((void *)end, closed_to - end))
@@ -195,7 +256,7 @@ static bool shrink(struct heap *heap, size_t granule, size_t granules, uintptr_t
 
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size) {
   size_t granule = granule_of(block), before = range_info(granule)->granules;
-  uintptr_t end = end_for(block, size), end_before = end_of_block(granule);
+  uintptr_t end = end_for(block, size), end_before = range_end_of_block(granule);
   size_t bytes = end + os_page_bytes() - granule_address(granule);
   size_t granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
   bool is_resized = end > end_before ? grow(granule, granules, end, heap_counters(heap))

@@ -1,12 +1,15 @@
-/* checked_range.h: blocks in hardened mode that are too large for slabs: ranges of their own, whose
- * pages are closed but for the block's.
+/* checked_range.h: closed ranges: ranges of one block, whose pages are closed but for the block's.
+ * In hardened mode for blocks that are too large for slabs; in any mode for guarded ones
+ * (guard/guarded.h).
  *
  *   granule 0                                                    last granule
  *   [ closed page | slack, block: requested bytes, slack ][ closed … ]
  *                 page boundary                         page boundary
  *
- * The slack after a block is less than its alignment, or 16 bytes, unless realloc has shrunk it; its
- * size and maker are in the range's record, out of reach of an overflow.
+ * Half of the guarded blocks begin at the first page boundary; all others lie as near to the last
+ * one as their alignment, of 16 bytes or more, allows. The first byte beyond faults; the slack has
+ * a pattern, which free checks. The size and the maker are in the range's record, out of reach of
+ * an overflow.
  * The closed pages after a block are at least one; into the others, up to a granule, and into a
  * free neighbour it grows where it is. A free range is closed altogether and has no pages.  A block
  * with an alignment above a page's begins where its range does, after another's closed page. */
@@ -18,8 +21,13 @@
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees the block of a live range, whose end has been checked; `heap` may be NULL, `entry` names its
- * heap. */
+/* In guard mode: a guarded block; mostly NULL. */
+void *checked_range_guard(struct heap *heap, struct allocation *allocation);
+/* No other thread may free the block from now on; false, after a report, when one has. `heap` may
+ * be NULL. */
+bool checked_range_end(struct heap *heap, uintptr_t block, const char *verb);
+/* Frees a block that has ended and whose end has been checked; `heap` may be NULL, `entry` names
+ * its heap. */
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry);
 /* Grows or shrinks in place a live block whose end has been checked; false when it must move. */
 bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size);
@@ -29,7 +37,7 @@ uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
                              struct counters *counters);
 /* Bytes from the block's start to the end of its last page: the most that may be requested. */
 size_t checked_range_capacity(uintptr_t block);
-/* Notes the requested bytes and the maker, and fills the slack behind them. */
+/* Notes the requested bytes and the maker, and fills the slack after them. */
 void checked_range_write_end(uintptr_t block, size_t size, enum maker maker);
 
 #endif

@@ -1,7 +1,7 @@
 #include "foreign/pointer.h"
 
+#include "guard/guarded.h"
 #include "os/os.h"
-#include "ranges/range.h"
 #include "slab/record.h"
 #include "slab/slab.h"
 
@@ -38,13 +38,16 @@ bool pointer_is_libc_block(uintptr_t address) {
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
   unsigned class = map_slab_class(entry);
   bool is_big = map_entry_is_big(entry), is_named = map_entry_is_named(entry);
-  return (struct block_description){
+  struct block_description description = {
       .base = block,
       .block_bytes = block_bytes,
       .tier = is_big ? "big" : class_tier_name(class),
       .class_number = is_big ? 0 : class,
       .thread_id = is_named ? 0 : owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
   };
+  if (is_big && range_info(granule_of(block))->is_guarded)
+    guarded_describe(map_entry_is_live(entry), &description);
+  return description;
 }
 
 /* A program may have one hakmem linked in and another preloaded. Finds those that come later in the
@@ -85,6 +88,7 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   uint32_t entry = load_relaxed(&window.owner_map[first]);
   size_t block_bytes = map_entry_is_big(entry) ? size_of_granules(range_info(first)->granules)
                                                : class_bytes(map_slab_class(entry));
+  if (map_entry_is_closed(entry)) block_bytes = range_requested_bytes(first);
   struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
   report_no_block(verb, address, &block);
 }

@@ -24,7 +24,7 @@ static bool gap_has_passed(void) {
   return now_ms >= next_ms && cas_strong_acq_rel(&next_sample_ms, &next_ms, now_ms + gap_ms);
 }
 
-static bool is_due(struct guard_sampler *sampler) {
+bool guard_sampler_chooses(struct guard_sampler *sampler) {
   if (UNLIKELY(!sampler->random)) {
     sampler->random = os_random() | 1;
     sampler->countdown = next_distance(sampler);
@@ -35,13 +35,6 @@ static bool is_due(struct guard_sampler *sampler) {
   return is_now;
 }
 
-void *guard_sampler_take(struct guard_sampler *sampler, const struct allocation *allocation,
-                         struct counters *counters) {
-  if (!guarded_fits(allocation->size, allocation->alignment)) return NULL;
-  if (!is_due(sampler)) return NULL;
-  bool is_at_end = random_next(&sampler->random) >> 63;
-  void *block =
-      (void *)guarded_take(allocation->size, allocation->alignment, allocation->maker, is_at_end);
-  if (block) count(counters, COUNT_guarded_blocks);
-  return block;
+bool guard_sampler_draws_end(struct guard_sampler *sampler) {
+  return random_next(&sampler->random) >> 63;
 }

@@ -8,8 +8,7 @@
 #ifndef HAK_GUARD_GUARD_SAMPLER_H
 #define HAK_GUARD_GUARD_SAMPLER_H
 
-#include "base/counters.h"
-#include "map/allocation.h"
+#include "base/compiler.h"
 
 /* One in each heap. */
 struct guard_sampler {
@@ -17,8 +16,9 @@ struct guard_sampler {
   uint64_t countdown; /* requests that miss until the next sample, which included */
 };
 
-/* In guard mode: a guarded block for this request; usually NULL. */
-void *guard_sampler_take(struct guard_sampler *sampler, const struct allocation *allocation,
-                         struct counters *counters);
+/* In guard mode: whether this request, of a size that may be guarded, is chosen. */
+bool guard_sampler_chooses(struct guard_sampler *sampler);
+/* Whether the block ends where its pages do, else it begins there. */
+bool guard_sampler_draws_end(struct guard_sampler *sampler);
 
 #endif

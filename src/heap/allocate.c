@@ -8,8 +8,8 @@
 #include "cache/fitted.h"
 #include "cache/refill.h"
 #include "checked/checked.h"
+#include "checked/checked_range.h"
 #include "config/options.h"
-#include "guard/guard_sampler.h"
 #include "heap/in_named.h"
 #include "heap/sampling.h"
 #include "heap/thread.h"
@@ -69,8 +69,11 @@ static void *slab_allocate(struct heap *heap, unsigned class, const struct alloc
   return block;
 }
 
-NOINLINE static void *guarded_allocate(struct heap *heap, const struct allocation *allocation) {
-  return guard_sampler_take(&heap->guard_sampler, allocation, &heap->owner.counters);
+NOINLINE static void *guarded_allocate(struct heap *heap, struct allocation *allocation) {
+  heap_enter(heap);
+  void *block = checked_range_guard(heap, allocation);
+  heap_leave(heap);
+  return block;
 }
 
 /* ---- the ladder ------------------------------------------------------------------------------ */

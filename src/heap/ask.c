@@ -4,7 +4,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "foreign/pointer.h"
-#include "guard/guarded.h"
 #include "hardened/nothing.h"
 #include "ranges/big.h"
 #include "ranges/large.h"
@@ -12,7 +11,6 @@
 
 enum kind kind_elsewhere(uintptr_t address) {
   if (is_in_window(address)) return KIND_none;
-  if (guarded_covers(address)) return window.hardened_class ? KIND_hardened_guarded : KIND_guarded;
   return nothing_covers(address) ? KIND_nothing : KIND_foreign;
 }
 
@@ -49,11 +47,6 @@ static bool ask_foreign(uintptr_t address, uint32_t entry, const char *verb, siz
     return ask_none(address, entry, verb, usable_bytes);
   *usable_bytes = libc->usable_size((void *)address); /* NOLINT(performance-no-int-to-ptr) */
   return true;
-}
-
-static bool ask_guarded(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
-  (void)entry;
-  return guarded_ask(address, verb, usable_bytes);
 }
 
 static bool ask_nothing(uintptr_t address, uint32_t entry, const char *verb, size_t *usable_bytes) {
@@ -118,8 +111,7 @@ RESIDENT enum kind heap_ask(const void *block, const char *verb, size_t *usable_
 /* Reads the maps alone: another thread may be freeing the block, and its slab change its owner. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count))
-    return guarded_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
+  if (granule >= load_relaxed(&window.granule_count)) return nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   bool is_superslab = metadata && !(metadata & CHUNK_IS_RANGES);
   return is_superslab ? map_entry_is_live(owner_map_entry((uintptr_t)address))

@@ -7,7 +7,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "foreign/pointer.h"
-#include "guard/guarded.h"
 #include "hardened/nothing.h"
 #include "heap/in_named.h"
 #include "heap/kinds.h"
@@ -142,11 +141,6 @@ static void free_hardened_range(void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
   checked_free_range(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
   reclaim_when_due(heap_of_thread);
-}
-
-static void free_guarded(void *block, uint32_t entry, enum maker maker) {
-  (void)entry;
-  guarded_give((uintptr_t)block, maker, "free");
 }
 
 static void free_nothing(void *block, uint32_t entry, enum maker maker) {

@@ -75,7 +75,7 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
 /* Frees a range that is in no heap; `entry` is that of the heap that it was in, if any. */
 static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                        const char *verb) {
-  if (UNLIKELY(entry & MAP_CLASS_HARDENED)) {
+  if (UNLIKELY(map_entry_is_closed(entry))) {
     checked_free_range(heap, block, entry, maker, verb);
     return;
   }
@@ -230,7 +230,7 @@ void heap_named_free_all(struct hak_heap *named, const char *verb) {
   for (unsigned at = 0; (part = named_next_part(named, &at));) free_slabs(part, verb);
   for (uintptr_t block; (block = remove_any_range(named));)
     free_range(heap_of_this_thread(), block, entry,
-               UNLIKELY(entry & MAP_CLASS_HARDENED) ? checked_maker(block) : MADE_BY_MALLOC, verb);
+               UNLIKELY(map_entry_is_closed(entry)) ? checked_maker(block) : MADE_BY_MALLOC, verb);
   purge_want();
   reclaim_when_due(heap_of_thread);
 }

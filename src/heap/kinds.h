@@ -2,8 +2,8 @@
  * and all questions go through.
  *
  * The entry in the owner map tells the kind of a block in the window (map/window.h): its class, and
- * the tag of a heap and the bit of hardened mode, which divert free's fast path. Blocks outside the
- * window lie in regions of their own, or are the C library's. */
+ * the tag of a heap and the bit of hardened mode, which divert free's fast path. An
+ * address outside the window is one of malloc(0) (hardened/nothing.h), or the C library's block. */
 #ifndef HAK_HEAP_KINDS_H
 #define HAK_HEAP_KINDS_H
 
@@ -19,8 +19,6 @@
   KIND(KIND_none, free_none, ask_none, resize_never)                                              \
   /* outside the window: the C library's block, if there is one */                                \
   KIND(KIND_foreign, free_foreign, ask_foreign, resize_never)                                     \
-  /* between closed pages, outside the window (guard/guarded.h) */                                \
-  KIND(KIND_guarded, free_guarded, ask_guarded, resize_never)                                     \
   /* a slab class, of any thread's slab: goes into the freeing thread's magazine */               \
   KIND(KIND_slab, free_slab, ask_slab, resize_never)                                              \
   /* a Large class: goes into the freeing thread's magazine of ranges */                          \
@@ -37,10 +35,8 @@
   KIND(KIND_hardened_named_range, heap_named_free_range, checked_ask, resize_hardened)            \
   /* hardened mode: of the slab of the heap in its entry, with slack and trailer */               \
   KIND(KIND_hardened_slab, free_hardened_slab, checked_ask, resize_hardened)                      \
-  /* hardened mode: a range of any size, with slack */                                            \
+  /* between closed pages: in hardened mode a range of any size, in any mode a guarded block */    \
   KIND(KIND_hardened_range, free_hardened_range, checked_ask, resize_hardened)                    \
-  /* hardened mode: a guarded block, whose usable size is the requested one */                    \
-  KIND(KIND_hardened_guarded, free_guarded, ask_guarded, resize_never)                            \
   /* hardened mode: malloc(0), an address without memory (hardened/nothing.h) */                  \
   KIND(KIND_nothing, free_nothing, ask_nothing, resize_never)
 /* clang-format on */

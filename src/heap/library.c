@@ -57,7 +57,7 @@ static bool start_library(void (*end_of_thread)(void *)) {
   if (!load_relaxed(&window.chunk_limit) && !window_init(options.window_gib << 30)) return false;
   if (!metadata_start()) return false;
   os_thread_exit_init(end_of_thread);
-  if (options.guard && !guarded_start())
+  if (options.guard && !guarded_start(&stray_counters))
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");
   store_release(&stage, READY);
   return true;

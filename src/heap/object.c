@@ -1,7 +1,6 @@
 #include "heap/object.h"
 
 #include "checked/checked.h"
-#include "guard/guarded.h"
 #include "hardened/nothing.h"
 #include "heap/ask.h"
 #include "named/named_heap.h"
@@ -12,13 +11,6 @@
  * recorded. */
 enum { HURRIED_STEPS = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
-
-static enum object_kind find_guarded(uintptr_t address, struct object *object) {
-  static const enum object_kind kinds[] = {
-      [SAMPLED_NONE] = OBJECT_NONE, [SAMPLED_BUSY] = OBJECT_UNKNOWN, [SAMPLED_LIVE] = OBJECT_LIVE};
-  object->entry = 0;
-  return kinds[guarded_find(address, &object->base, &object->bytes)];
-}
 
 /* A slab that changes owner meanwhile is not one that the caller has a block of. */
 INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
@@ -45,8 +37,8 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   object->entry = load_relaxed(&window.owner_map[first]);
   object->base = range_block(first);
   object->bytes = heap_range_bytes(object->base, object->entry);
+  if (map_entry_is_closed(object->entry)) object->bytes = range_requested_bytes(first);
   if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
-  if (object->entry & MAP_CLASS_HARDENED) object->bytes = range_requested_bytes(first);
   return OBJECT_LIVE;
 }
 
@@ -72,20 +64,15 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
   object->base = 0;
   if (is_in_window(address))
     kind = find_in_window(address, is_hurried, object);
-  else if (guarded_covers(address))
-    kind = find_guarded(address, object);
   else if (nothing_covers(address))
     kind = OBJECT_NONE;
   if (kind != OBJECT_LIVE) return kind;
-  if (address < object->base)
-    return OBJECT_NONE; /* the front of a range, or of a guarded block's slot */
+  if (address < object->base) return OBJECT_NONE; /* the front of a range */
   return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_PAST_END;
 }
 
 struct block_description object_describe(const struct object *object) {
-  struct block_description block = named_describe(object->base, object->entry, object->bytes);
-  if (!object->entry) block.tier = "guarded";
-  return block;
+  return named_describe(object->base, object->entry, object->bytes);
 }
 
 bool object_is_ours_at_work(void) {

@@ -15,7 +15,7 @@ enum object_kind {
 struct object {
   uintptr_t base;
   size_t bytes;   /* as requested in hardened mode and of guarded blocks, else the usable bytes */
-  uint32_t entry; /* of the owner map; 0 for a guarded block */
+  uint32_t entry; /* of the owner map */
 };
 /* For OBJECT_NONE the base is that of the free block around the address, or 0. */
 

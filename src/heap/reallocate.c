@@ -4,7 +4,6 @@
 
 #include "checked/checked.h"
 #include "checked/checked_range.h"
-#include "guard/guarded.h"
 #include "heap/kinds.h"
 #include "heap/sampling.h"
 #include "heap/thread.h"
@@ -39,8 +38,9 @@ static bool resize_hardened(uintptr_t block, size_t size, uint32_t entry) {
   void *pointer = (void *)block; /* NOLINT(performance-no-int-to-ptr) */
   if (heap) heap_enter(heap);
   bool is_kept = checked_resize(block, size);
-  bool may_resize =
-      kind_of_entry(entry) == KIND_hardened_range && checked_class_of(size, 1) == SLAB_CLASS_COUNT;
+  bool may_resize = kind_of_entry(entry) == KIND_hardened_range &&
+                    !range_info(granule_of(block))->is_guarded &&
+                    checked_class_of(size, 1) == SLAB_CLASS_COUNT;
   bool is_resized = !is_kept && may_resize && checked_range_resize(heap, block, size);
   if (heap) heap_leave(heap);
   if (is_kept) sampling_note_kept(pointer, size);
@@ -79,7 +79,6 @@ COLD void *heap_keep(void *block, size_t size, int errno_before) {
 
 void heap_become_mallocs(void *block) {
   struct heap *heap = heap_of_this_thread();
-  if (guarded_covers((uintptr_t)block)) guarded_become_mallocs((uintptr_t)block);
   if (!is_in_window((uintptr_t)block)) return;
   if (heap) heap_enter(heap);
   checked_become_mallocs((uintptr_t)block);

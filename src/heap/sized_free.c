@@ -25,7 +25,7 @@ static bool fits_size(const void *block, enum kind kind, size_t size, size_t ali
                       bool is_exact, size_t usable_bytes) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   if (kind == KIND_foreign) return true;
-  if (kind_knows_request(kind) || (kind == KIND_guarded && is_exact)) return size == usable_bytes;
+  if (kind_knows_request(kind)) return size == usable_bytes;
   if (UNLIKELY(map_entry_is_named(entry))) return size <= usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
   if (map_slab_class(entry) >= SLAB_CLASS_COUNT)

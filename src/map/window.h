@@ -34,7 +34,7 @@
 enum {
   MAP_CLASS_BIG =
       CLASS_COUNT, /* head of a Big block, and of any range of a named heap or in hardened mode */
-  MAP_CLASS_HARDENED = 0x80, /* of hardened mode: the requested bytes are known */
+  MAP_CLASS_HARDENED = 0x80, /* of hardened mode, or guarded: the requested bytes are known */
   MAP_SLAB_CLASS_MASK = 0x7F
 };
 _Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
@@ -59,6 +59,10 @@ INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_M
 /* A live block, or a slab, of a named heap. */
 INLINE bool map_entry_is_named(uint32_t entry) {
   return entry - MAP_TAG_NAMED < MAP_TAG_UNOWNED - MAP_TAG_NAMED;
+}
+/* A range of closed pages, live or free (checked/checked_range.h). */
+INLINE bool map_entry_is_closed(uint32_t entry) {
+  return (entry & MAP_CLASS_MASK) == (MAP_CLASS_BIG | MAP_CLASS_HARDENED);
 }
 /* A range that counts as Big. */
 INLINE bool map_entry_is_big(uint32_t entry) { return map_slab_class(entry) >= CLASS_COUNT; }

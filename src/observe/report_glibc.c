@@ -90,12 +90,11 @@ void glibc_figures_take(struct glibc_figures *figures) {
   uint64_t not_live_bytes = what_is_left(held_bytes, live_bytes);
   uint64_t cached_bytes = smaller(blocks.cached_bytes, not_live_bytes);
   uint64_t free_bytes = not_live_bytes - cached_bytes;
-  uint64_t in_use_bytes = live_bytes + snapshot.guarded_live_bytes; /* not counted as held */
-  uint64_t system_bytes = in_use_bytes + not_live_bytes, peak_bytes = snapshot.committed_peak_bytes;
+  uint64_t system_bytes = live_bytes + not_live_bytes, peak_bytes = snapshot.committed_peak_bytes;
   *figures = (struct glibc_figures){
       .system_bytes = system_bytes,
       .system_peak_bytes = peak_bytes > system_bytes ? peak_bytes : system_bytes,
-      .in_use_bytes = in_use_bytes,
+      .in_use_bytes = live_bytes,
       .free_blocks = blocks.in_slabs + range_count_dirty(&stray_counters),
       .free_bytes = free_bytes,
       .cached_blocks = blocks.cached,

@@ -9,9 +9,9 @@
  * holder runs once no other thread of higher priority does. A latch (slab/owner.h) is such a word,
  * and so is a lock, which also has a rank and is counted.
  *
- * Only slow paths use locks: the range arenas, the guarded slots, the list of heaps, the library's
- * start; and, held across system calls that map, unmap or purge memory, rounds, the maps'
- * reservation and chunks of records. A process with one thread takes no lock. */
+ * Only slow paths use locks: the range arenas, the list of heaps, the library's start; and, held
+ * across system calls that map, unmap or purge memory, rounds, the maps' reservation and chunks of
+ * records. A process with one thread takes no lock. */
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 

@@ -46,19 +46,30 @@ void big_clear(uintptr_t address, size_t bytes) {
   clear_by_purge(address, bytes);
 }
 
+/* A guarded block holds its open pages alone. */
+static int64_t held_bytes(size_t granule) {
+  const struct range_info *info = range_info(granule);
+  return (int64_t)(UNLIKELY(info->is_guarded) ? range_open_bytes(granule)
+                                              : size_of_granules(info->granules));
+}
+
+static uint32_t live_entry(size_t granule) {
+  return UNLIKELY(range_info(granule)->is_guarded) ? MAP_ENTRY_GUARDED : MAP_ENTRY_BIG_LIVE;
+}
+
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters) {
   count(counters, COUNT_big_allocs);
   count_add(counters, COUNT_big_requested_bytes, requested_bytes);
-  big_count((int64_t)size_of_granules(range_info(granule)->granules), 1);
-  owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
+  big_count(held_bytes(granule), 1);
+  owner_map_set(granule, live_entry(granule));
 }
 
 bool big_note_freed(size_t granule, struct counters *counters) {
-  uint32_t entry = MAP_ENTRY_BIG_LIVE;
+  uint32_t entry = live_entry(granule), freed = entry & MAP_CLASS_MASK;
   /* If two threads free it at once one of them loses here; orders nothing else. */
-  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_ENTRY_BIG_FREE)) return false;
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, freed)) return false;
   count(counters, COUNT_big_frees);
-  big_count(-(int64_t)size_of_granules(range_info(granule)->granules), -1);
+  big_count(-held_bytes(granule), -1);
   return true;
 }
 

@@ -9,6 +9,8 @@
 
 #include "ranges/range.h"
 
+/* A guarded block is a hardened one in any mode. */
+#define MAP_ENTRY_GUARDED (MAP_TAG_UNOWNED | MAP_CLASS_BIG | MAP_CLASS_HARDENED)
 #define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG | window.hardened_class)
 #define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG | window.hardened_class)
 

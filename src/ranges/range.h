@@ -55,10 +55,13 @@ INLINE uintptr_t range_block(size_t granule) {
 INLINE bool range_block_begins_at(uintptr_t address) {
   return range_block(granule_of(address)) == address;
 }
-/* Hardened mode: where its block's last page ends; the bytes that were asked for. */
+/* A closed range's block: where its last page ends, the bytes of its pages, the requested bytes. */
 INLINE uintptr_t range_end_of_block(size_t granule) {
   const struct range_info *info = range_info(granule);
   return granule_address(granule + info->granules) - info->closed_pages * os_page_bytes();
+}
+INLINE size_t range_open_bytes(size_t granule) {
+  return range_end_of_block(granule) - round_down(range_block(granule), os_page_bytes());
 }
 INLINE size_t range_requested_bytes(size_t granule) {
   return range_end_of_block(granule) - range_info(granule)->slack_bytes - range_block(granule);

@@ -28,10 +28,11 @@ struct range_info {
   bool is_zero;          /* reads as zero: clearing is not needed */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
   uint8_t end;          /* of its block, in END_STEP_BYTES of the last granule (ranges/density.h) */
-  uint8_t closed_pages; /* hardened mode: those after its block's last one, closed, one at least */
-  uint16_t slack_bytes; /* hardened mode: those of its block's pages after the requested ones */
-  uint8_t maker;        /* hardened mode: enum maker */
-  bool is_closed;       /* hardened mode: all its pages are closed; false: some may be open */
+  uint8_t closed_pages; /* of a closed range: those after its block's last one, one at least */
+  uint16_t slack_bytes; /* of a closed range: after the requested ones, in the block's pages */
+  uint8_t maker;        /* of a closed range: enum maker */
+  bool is_closed;       /* all its pages are closed; false: some may be open */
+  bool is_guarded;      /* for guarded blocks alone (guard/guarded.h) */
   bool is_sampled;      /* its block may be in the table of samples (profile/samples.h) */
 };
 

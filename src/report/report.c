@@ -100,7 +100,8 @@ static void append_class(struct text *text, const struct block_description *bloc
     text_string(text, " (class none)");
     return;
   }
-  text_format(text, " (%s class %u", block->tier, block->class_number);
+  text_format(text, " (%s", block->tier);
+  if (!block->tell_stacks) text_format(text, " class %u", block->class_number);
   if (block->heap_name) {
     text_string(text, ", of heap \"");
     text_name(text, block->heap_name);
@@ -123,9 +124,13 @@ void report_misuse(const struct misuse *misuse, const char *what, ...) {
   va_end(arguments);
   append_class(text, misuse->block);
   report_end(&line);
-  report_stack_here(misuse->verb, misuse->caller);
+  bool is_guarded = misuse->block && misuse->block->tell_stacks;
+  if (is_guarded)
+    misuse->block->tell_stacks(misuse);
+  else
+    report_stack_here(misuse->verb, misuse->caller);
   if (misuse_action != MISUSE_ABORT || misuse->is_harmless) return;
-  if (!misuse_may_walk) report_line("  %s", next_step); /* not in hardened mode */
+  if (!misuse_may_walk && !is_guarded) report_line("  %s", next_step); /* not in hardened mode */
   os_abort();
 }
 

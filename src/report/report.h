@@ -43,14 +43,18 @@ void call_stack_note(struct call_stack *stack, uintptr_t from);
 /* "<what> by thread …" and a line for each frame. */
 void report_stack(const char *what, const struct call_stack *stack);
 
+struct misuse;
+
 /* The known facts about a block in a report. */
 struct block_description {
   uintptr_t base;        /* where the block begins */
   size_t block_bytes;    /* its usable size */
-  const char *tier;      /* "tiny", "mid", "large", "big" */
+  const char *tier;      /* "tiny", "mid", "large", "big", "guarded" */
   unsigned class_number; /* its size class; 0 for big */
   uint32_t thread_id;    /* the owning heap's thread; 0: none now, or unknown */
   const char *heap_name; /* the owning named heap's name; NULL: none, or unknown */
+  /* Tells the stacks of the misuse and of the block's malloc and free; NULL: it is not guarded. */
+  void (*tell_stacks)(const struct misuse *misuse);
 };
 
 struct misuse {

@@ -32,7 +32,7 @@ WITH_OPTIONS: dict[str, tuple[tuple[str, ...], list[dict[str, str]]]] = {
     "object_size": (OWN_API_MODES, [level | {"HAKMEM_ON_MISUSE": "ignore"} for level in HARDENED]),
     "jemalloc_calls": (
         ("linked", "linked-debug"),
-        [*HARDENED, GUARDED | {"HAKMEM_GUARD_SLOTS": "4096"}, LIMITED, PROFILED],
+        [*HARDENED, GUARDED | {"HAKMEM_GUARD_BYTES": "256M"}, LIMITED, PROFILED],
     ),
     # Each has blocks of its own kind ready that malloc takes before it asks for others.
     "hak_heap_use": (

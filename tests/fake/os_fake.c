@@ -140,7 +140,7 @@ enum advice { NO_ADVICE, REQUESTED, REFUSED };
 static struct place {
   ATOMIC(char) advice;
   ATOMIC(bool)
-      has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
+  has_table; /* of small pages, as a part went back: no fault brings a huge page until it is mapped anew */
 } huge_places[HUGE_PAGES_TOLD_APART];
 
 static struct place *place_of(uintptr_t address) {
@@ -604,7 +604,7 @@ bool os_symbol_is_ours(const char *name) {
 const struct os_libc_malloc *os_libc_malloc(void) { return &os_fake.libc_malloc; }
 
 /* Tests that crash on purpose watch themselves. */
-void os_watch_crashes(void (*look)(const struct os_crash *crash)) { (void)look; }
+void os_watch_crashes(void (*look)(const struct os_crash *crash)) { os_fake.look_at_crash = look; }
 
 void os_watch_first(void) {}
 

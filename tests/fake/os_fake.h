@@ -40,6 +40,7 @@ struct os_fake {
   /* Refused calls do as much of their work as their contract allows: half of it, or it loses a
    * mapping. */
   bool does_half;
+  void (*look_at_crash)(const struct os_crash *crash); /* as os_watch_crashes was told */
   /* os_map_at finds this number of places occupied. */
   ATOMIC(uint64_t) occupied_places;
   uint64_t map_ms;       /* the time that os_map_at takes */

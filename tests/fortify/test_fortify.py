@@ -105,7 +105,7 @@ def test_guarded_blocks(beyond: Run) -> None:
     line = (
         r"hakmem: overflow in memset of 0x\w+: writes 41 bytes, the block of 40 bytes at 0x\w+ has 40 left "
     )
-    assert re.match(line + r"\(guarded ", result.stderr), result.stderr
+    assert re.match(line + r"\(guarded\)", result.stderr), result.stderr
 
 
 def test_by_default_the_usable_size_counts(beyond: Run) -> None:

@@ -36,16 +36,17 @@ LINES = {
     "double_free_large": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "free_sized_by_one": "mismatched free of ADDRESS: size argument 99 does not match the block of 100 bytes",
 }
-CRASHES = (
-    "crash_behind_large",
-    "crash_behind_grown_large",
-    "crash_behind_shrunk_large",
-    "crash_in_moved_large",
-    "crash_before_large",
-    "crash_in_freed_large",
-    "crash_read_of_nothing",
-    "crash_write_to_nothing",
-)
+BEHIND, FREED, NOTHING = "heap-buffer-overflow: write", "use-after-free: write", ""
+CRASHES = {
+    "crash_behind_large": BEHIND,
+    "crash_behind_grown_large": BEHIND,
+    "crash_behind_shrunk_large": BEHIND,
+    "crash_in_moved_large": FREED,
+    "crash_before_large": "heap-buffer-underflow: write",
+    "crash_in_freed_large": FREED,
+    "crash_read_of_nothing": NOTHING,
+    "crash_write_to_nothing": NOTHING,
+}
 SOUND = ("sound", "sound_neighbours")
 OF_HARDENED = ways_of(HERE / "found.c")
 PROGRAMS = MISUSES | OF_HARDENED
@@ -74,6 +75,7 @@ def test_is_found(name: str, mode: str, level: str, run_program: Run) -> None:
 def test_inaccessible_pages_stop_it(name: str, run_program: Run) -> None:
     result = run_hardened(run_program, PROGRAMS[name], "1", "linked", name)
     assert result.returncode == -signal.SIGSEGV, result.stderr
+    assert CRASHES[name] in result.stderr
 
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ from results import captured
 from shape.sources import SRC, layer_of, name_of, sources, text_of
 
 LAYERS = """
-    base os stack report config map purge pool slab profile ranges foreign guard hardened cache named reclaim
+    base os stack report config map purge pool slab profile ranges guard foreign hardened cache named reclaim
     checked heap observe api fortify
 """.split()  # low to high
 # The public header is the top: it may be known where the public functions and their report are made.

@@ -67,11 +67,11 @@ MISUSES = {
         {"free": "release", "allocated": "take", "freed": "release"},
     ),
     "invalid-free": (
-        r"invalid free: free at 0x\w+, 16 bytes into the block of 96 bytes at 0x\w+",
+        r"misaligned free: free at 0x\w+, 16 bytes into the block of 96 bytes at 0x\w+",
         {"free": "release", "allocated": "take"},
     ),
     "overflow-found-by-free": (
-        r"heap-buffer-overflow: free at 0x\w+, 0 bytes after the block of 95 bytes at 0x\w+",
+        r"overflow seen at free: free at 0x\w+, 0 bytes into the block of 95 bytes at 0x\w+",
         {"free": "release", "allocated": "take"},
     ),
 }

@@ -96,9 +96,7 @@ def test_closed_pages_are_not_swapped(lib: Path, compile_c: Compile, variables: 
         answer = unreached(process.pid, "--freeze")
         known = known_of(process)
     assert not any("swapped" in note for note in answer["notes"])
-    total = sum(count for _, count in known.values())
-    # Guarded blocks lie outside of the window and are not told; there are a few of them.
-    assert total * 0.9 < answer["definite"]["blocks"] <= total
+    assert answer["definite"]["blocks"] == sum(count for _, count in known.values())
 
 
 def test_a_kernel_that_tells_nothing_of_threads(

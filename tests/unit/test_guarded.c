@@ -1,90 +1,103 @@
 /* src/guard/guarded and src/guard/guard_sampler: guarded blocks, and who gets one. */
 #include "guard/guarded.h"
 
-#include "cache/heap.h"
+#include "checked/checked_range.h"
 #include "heaps.h"
-#include "map/window.h"
+#include "observe/crash.h"
 #include "workload.h"
 
 #define PAGE os_page_bytes()
 
-enum { SLOTS = 3 };
+enum { RANGES = 3, MANY = 64 };
 
-/* As HAKMEM_GUARD=1 with few slots; nothing is sampled by itself. */
-static void start_guarded(void) {
+/* As HAKMEM_GUARD=1 with so many ranges, and every miss chosen. */
+static void start_guarded(unsigned ranges) {
   options.guard = true;
-  options.guard_slots = SLOTS;
-  options.guard_rate = UINT32_MAX;
+  options.guard_bytes = ranges * GRANULE_BYTES;
+  options.guard_rate = 1;
   start_library();
+  hak_free(must_malloc(1));
 }
 
+static char *try_to_take(size_t size, size_t alignment) {
+  struct allocation allocation = {.size = size, .alignment = alignment};
+  return checked_range_guard(heap_of_thread, &allocation);
+}
+
+static uintptr_t page_of(uintptr_t address) { return address / PAGE * PAGE; }
+
+/* Where it lies is drawn. */
 static uintptr_t must_take(size_t size, size_t alignment, bool is_at_end) {
-  REQUIRE(guarded_fits(size, alignment));
-  uintptr_t block = guarded_take(size, alignment, MADE_BY_MALLOC, is_at_end);
-  REQUIRE(block && block % alignment == 0 && guarded_covers(block));
-  return block;
+  for (;;) {
+    char *block = try_to_take(size, alignment);
+    REQUIRE(block && (uintptr_t)block % alignment == 0 && hak_owns(block));
+    REQUIRE(hak_malloc_usable_size(block) == size);
+    bool is_at_begin = (uintptr_t)block % PAGE == 0;
+    size_t last_bytes = ((uintptr_t)block + size) % PAGE;
+    bool ends_there = !last_bytes || PAGE - last_bytes < (alignment > 16 ? alignment : 16);
+    if (is_at_end ? ends_there : is_at_begin) return (uintptr_t)block;
+    hak_free(block);
+  }
 }
 
 static uintptr_t take(void) { return must_take(100, 1, true); }
+static void give(uintptr_t block) { hak_free((void *)block); }
 
 static bool is_open(uintptr_t address) {
   return os_read_safely(&(char){0}, (const void *)address, 1);
 }
 
-static uintptr_t page_of(uintptr_t address) { return address / PAGE * PAGE; }
-
-/* ---- slots ----------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 CHILD_TEST(reuse_the_oldest) {
-  uintptr_t pages[SLOTS];
-  start_guarded();
+  size_t ranges[RANGES];
+  start_guarded(RANGES);
+  uint64_t committed = look().committed_bytes;
   uintptr_t first = take(), second = take(), third = take();
-  REQUIRE(!guarded_take(100, 1, MADE_BY_MALLOC, true)); /* all are in use */
+  REQUIRE(!try_to_take(100, 1)); /* all are in use */
   REQUIRE(guarded_tenths_used() == 10);
-  pages[0] = page_of(second), pages[1] = page_of(first), pages[2] = page_of(third);
-  guarded_give(second, MADE_BY_MALLOC, "free");
-  guarded_give(first, MADE_BY_MALLOC, "free");
-  guarded_give(third, MADE_BY_MALLOC, "free");
-  REQUIRE(guarded_tenths_used() == 0);
-  for (unsigned index = 0; index < SLOTS; index++) REQUIRE(page_of(take()) == pages[index]);
+  REQUIRE(look().committed_bytes == committed + RANGES * PAGE);
+  REQUIRE(look().big_live_bytes == RANGES * PAGE);
+  ranges[0] = granule_of(second), ranges[1] = granule_of(first), ranges[2] = granule_of(third);
+  give(second), give(first), give(third);
+  REQUIRE(guarded_tenths_used() == 0 && look().big_live_bytes == 0);
+  REQUIRE(look().committed_bytes == committed);
+  for (unsigned index = 0; index < RANGES; index++)
+    REQUIRE(granule_of((uintptr_t)try_to_take(100, 1)) == ranges[index]);
 }
 
 CHILD_TEST(close_what_is_free) {
-  start_guarded();
+  start_guarded(RANGES);
   uintptr_t block = must_take(100, 1, false);
   REQUIRE(is_open(block) && !is_open(block - 1) && !is_open(block + PAGE));
   *(char *)block = 1;
-  guarded_give(block, MADE_BY_MALLOC, "free");
+  give(block);
   REQUIRE(!is_open(block));
 }
 
-static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8192};
+static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8192, 56 << 10};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static void check_place(size_t size, size_t alignment) {
   size_t least = 16, bytes = size ? size : 1; /* 0 bytes: closed */
   uintptr_t begin = must_take(size, alignment, false), end = must_take(size, alignment, true);
-  REQUIRE(begin % PAGE == 0 && !is_open(begin - 1));
-  uintptr_t after = end + bytes, guard = (after + PAGE - 1) / PAGE * PAGE;
+  REQUIRE(!is_open(begin - 1));
+  uintptr_t after = end + size, guard = (after + PAGE - 1) / PAGE * PAGE;
   REQUIRE(end % least == 0 && guard - after < (alignment > least ? alignment : least));
   REQUIRE(!is_open(guard) && is_open(guard - 1) == (size > 0) && is_open(end) == (size > 0));
-  size_t begin_bytes, end_bytes;
-  REQUIRE(guarded_ask(begin, "realloc", &begin_bytes) && begin_bytes == size);
-  REQUIRE(guarded_ask(end, "realloc", &end_bytes) && end_bytes == size);
+  REQUIRE(is_open(begin + bytes - 1) == (size > 0));
   memset((void *)begin, 1, size);
   memset((void *)end, 1, size);
-  guarded_give(begin, MADE_BY_MALLOC, "free");
-  guarded_give(end, MADE_BY_MALLOC, "free");
+  give(begin), give(end);
 }
 
 CHILD_TEST(place_at_both_ends) {
-  options.guard_slot_bytes = 2 * PAGE - 1; /* rounded up */
-  start_guarded();
+  start_guarded(RANGES);
   for (unsigned index = 0; index < SIZES; index++)
     for (size_t alignment = 1; alignment <= PAGE; alignment *= 2)
       check_place(sizes[index], alignment);
-  REQUIRE(!guarded_fits(2 * PAGE + 1, 1));
-  REQUIRE(!guarded_fits(1, 2 * PAGE));
+  REQUIRE(!try_to_take((56 << 10) + 1, 1));
+  REQUIRE(!try_to_take(1, 2 * PAGE));
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -92,27 +105,31 @@ CHILD_TEST(place_at_both_ends) {
 CHILD_TEST(go_without_address_space) {
   options.guard = true;
   options.guard_rate = 1;
-  os_fake_fail(1u << OS_CALL_RESERVE, 1, UINT64_MAX);
+  limits.hard_bytes = options.guard_bytes - 1;
   hak_free(must_malloc(100));
-  os_fake_fail_none();
   REQUIRE(strstr(os_fake.written, "HAKMEM_GUARD=1: no address space; no block is guarded"));
-  REQUIRE(!guarded_fits(1, 1) && !guarded_covers((uintptr_t)&os_fake) && !guarded_tenths_used());
+  REQUIRE(!guarded_is_ready() && !guarded_tenths_used());
+  limits.hard_bytes = 0;
   hak_free(must_malloc(100));
   REQUIRE(counted(COUNT_guarded_blocks) == 0);
 }
 
-CHILD_TEST(lose_no_slot) {
-  start_guarded();
-  os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * SLOTS);
-  for (unsigned time = 0; time < 2 * SLOTS; time++)
-    REQUIRE(!guarded_take(100, 1, MADE_BY_MALLOC, true));
+CHILD_TEST(lose_no_range) {
+  start_guarded(RANGES);
+  uint64_t committed = look().committed_bytes;
+  os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * RANGES);
+  for (unsigned time = 0; time < 2 * RANGES; time++) REQUIRE(!try_to_take(100, 1));
   os_fake_fail(1u << OS_CALL_CLOSE_PAGES, 1, UINT64_MAX);
-  for (unsigned time = 0; time < 2 * SLOTS; time++) guarded_give(take(), MADE_BY_MALLOC, "free");
+  for (unsigned time = 0; time < 2 * RANGES; time++) hak_free(try_to_take(100, 1));
   os_fake_fail_none();
-  uintptr_t blocks[SLOTS];
-  for (unsigned index = 0; index < SLOTS; index++) blocks[index] = take();
-  for (unsigned index = 0; index < SLOTS; index++) {
-    guarded_give(blocks[index], MADE_BY_MALLOC, "free");
+  limits.hard_bytes = committed;
+  REQUIRE(!try_to_take(100, 1));
+  limits.hard_bytes = 0;
+  REQUIRE(look().committed_bytes == committed);
+  uintptr_t blocks[RANGES];
+  for (unsigned index = 0; index < RANGES; index++) blocks[index] = (uintptr_t)try_to_take(100, 1);
+  for (unsigned index = 0; index < RANGES; index++) {
+    give(blocks[index]);
     REQUIRE(!is_open(blocks[index]));
   }
 }
@@ -137,31 +154,20 @@ TEST(work_refused) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-enum guarded_misuse {
-  FREE_TWICE,
-  FREE_INSIDE,
-  FREE_BETWEEN,
-  FREE_UNUSED,
-  WRITE_BEHIND,
-  WRITE_BEFORE
-};
+enum guarded_misuse { FREE_TWICE, FREE_INSIDE, FREE_UNUSED, WRITE_BEHIND, WRITE_BEFORE };
 
 static void misuse(const void *argument) {
-  start_guarded();
-  uintptr_t block = must_take(90, 1, *(const enum guarded_misuse *)argument != WRITE_BEFORE);
-  if (*(const enum guarded_misuse *)argument == WRITE_BEFORE) {
-    guarded_give(block, MADE_BY_MALLOC, "free");
-    block = must_take(90, 1, true);
-  }
-  switch (*(const enum guarded_misuse *)argument) {
-    case FREE_TWICE: hak_free((void *)block); break;
-    case FREE_INSIDE: hak_free((void *)(block + 16)); break;
-    case FREE_BETWEEN: hak_free((void *)(page_of(block) + PAGE + 16)); break;
-    case FREE_UNUSED: hak_free((void *)(page_of(block) + 2 * PAGE)); break;
-    case WRITE_BEHIND: *(char *)(block + 91) = 0; break;
+  enum guarded_misuse which = *(const enum guarded_misuse *)argument;
+  start_guarded(MANY);
+  uintptr_t block = must_take(90, 1, which != WRITE_BEHIND);
+  switch (which) {
+    case FREE_TWICE: give(block); break;
+    case FREE_INSIDE: give(block + 16); break;
+    case FREE_UNUSED: give(block + MANY / 2 * GRANULE_BYTES); break;
+    case WRITE_BEHIND: *(char *)(page_of(block) + PAGE - 1) = 0; break;
     case WRITE_BEFORE: *(char *)(block - 3) = 0; break;
   }
-  hak_free((void *)block);
+  give(block);
 }
 
 static void require_said(const char *said, const char *const *parts) {
@@ -188,23 +194,22 @@ TEST(misuse) {
   assert_misuse(FREE_TWICE, "hakmem: double free of 0x",
                 ": the block of 90 bytes is free already (guarded)\n", STACK("free"),
                 STACK("allocated"), STACK("freed"));
-  assert_misuse(FREE_INSIDE, "hakmem: invalid free of 0x",
-                ": 16 bytes into the block of 90 bytes at 0x", " (guarded)\n", STACK("free"),
-                STACK("allocated"));
-  assert_misuse(FREE_BETWEEN, "hakmem: invalid free of 0x",
-                " bytes after the block of 90 bytes at 0x", " (guarded)\n", STACK("free"),
+  assert_misuse(FREE_INSIDE, "hakmem: misaligned free of 0x",
+                ": inside the block of 90 bytes at 0x", " (guarded)\n", STACK("free"),
                 STACK("allocated"));
   assert_misuse(FREE_UNUSED, "hakmem: invalid free of 0x", ": no block lives there (class none)\n");
-  assert_misuse(WRITE_BEHIND, "hakmem: heap-buffer-overflow: found by free, written at 0x",
-                ", 1 bytes after the block of 90 bytes at 0x", STACK("free"), STACK("allocated"));
-  assert_misuse(WRITE_BEFORE, "hakmem: heap-buffer-underflow: found by free, written at 0x",
-                ", 3 bytes before the block of 90 bytes at 0x", STACK("free"), STACK("allocated"));
+  assert_misuse(WRITE_BEHIND, "hakmem: overflow seen at free of 0x",
+                ": written past its 90 bytes, first at offset 4095 (guarded)\n", STACK("free"),
+                STACK("allocated"));
+  assert_misuse(WRITE_BEFORE, "hakmem: stray write seen at free of 0x",
+                " 3 bytes before its block of 90 bytes (guarded)\n", STACK("free"),
+                STACK("allocated"));
 }
 
-/* The report about a fault at that address, as `access`. */
+/* The report about a fault at that address. */
 static const char *said_of(uintptr_t address, enum os_access access) {
   os_fake_forget_written();
-  REQUIRE(guarded_report_fault(&(struct os_crash){.address = address, .access = access}));
+  os_fake.look_at_crash(&(struct os_crash){.address = address, .access = access});
   return os_fake.written;
 }
 
@@ -215,21 +220,19 @@ static void require_kind(uintptr_t address, const char *kind, const char *place)
 }
 
 CHILD_TEST(tell_faults_apart) {
-  start_guarded();
+  start_guarded(RANGES);
+  crash_watch();
   uintptr_t first = must_take(96, 1, false), second = must_take(96, 1, false);
   require_kind(first - 1, "heap-buffer-underflow: write at 0x",
                ", 1 bytes before the block of 96 ");
   require_kind(first + PAGE, "heap-buffer-overflow", ", 4000 bytes after the block of 96 bytes");
-  require_kind(second - 1, "heap-buffer-underflow", ", 1 bytes before"); /* nearer to the second */
-  require_kind(second + 2 * PAGE - 1, "heap-buffer-overflow",
-               " bytes after"); /* the third is unused */
-  require_kind(second + 2 * PAGE, "invalid ", "no block was ever placed");
-  guarded_give(first, MADE_BY_MALLOC, "free");
+  give(first);
   require_kind(first + 5, "use-after-free: write at 0x", ", 5 bytes into the block of 96 bytes");
-  require_kind(second + 5, "use-after-free (and used again)", ", 5 bytes into");
+  require_kind(first - 1, "use-after-free: write at 0x", ", 1 bytes before the block of 96 bytes");
+  REQUIRE(!said_of(second + 5, OS_ACCESS_READ)[0]);
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_READ), ": read at 0x"));
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_UNKNOWN), ": access at 0x"));
-  REQUIRE(!guarded_report_fault(&(struct os_crash){.address = 8}));
+  REQUIRE(!said_of(8, OS_ACCESS_READ)[0]);
 }
 
 /* ---- who gets one ---------------------------------------------------------------------------- */
@@ -237,7 +240,7 @@ CHILD_TEST(tell_faults_apart) {
 CHILD_TEST(sample_every_miss) {
   options.guard = true;
   options.guard_rate = 1;
-  options.guard_slots = 4096;
+  options.guard_bytes = 4096 * GRANULE_BYTES;
   for (unsigned count = 1; count <= 1000; count++) {
     char *block = must_malloc(100);
     REQUIRE(counted(COUNT_guarded_blocks) == count);
@@ -247,11 +250,11 @@ CHILD_TEST(sample_every_miss) {
   for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 0);
   memset(block, 7, 100);
   REQUIRE(hak_malloc_usable_size(block) == 112); /* hak_calloc asks for the whole class */
-  REQUIRE(hak_realloc(block, 60) == block && hak_expand(block, 112) == block);
-  REQUIRE(!hak_expand(block, 113));
+  block = hak_realloc(block, 100);
+  REQUIRE(hak_malloc_usable_size(block) == 100 && !hak_expand(block, 5000));
   block = hak_realloc(block, 3000);
   for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
-  block = hak_realloc(block, 30000); /* beyond a slot */
+  block = hak_realloc(block, 100000); /* beyond a range */
   for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
   hak_free(block);
 }
@@ -266,7 +269,7 @@ static uint64_t samples_of(unsigned requests) {
 CHILD_TEST(sample_at_the_rate) {
   options.guard = true;
   options.guard_rate = 10;
-  options.guard_slots = 4096;
+  options.guard_bytes = 4096 * GRANULE_BYTES;
   start_library();
   uint64_t refills = counted(COUNT_refills), samples = samples_of(20000);
   uint64_t requests = counted(COUNT_refills) - refills + samples;
@@ -277,7 +280,7 @@ CHILD_TEST(sample_at_the_rate) {
 CHILD_TEST(keep_the_gap) {
   options.guard = true;
   options.guard_rate = 100; /* below that there is no gap */
-  options.guard_slots = 100;
+  options.guard_bytes = 100 * GRANULE_BYTES;
   start_library();
   REQUIRE(samples_of(10000) <= 1); /* one may have been taken at the start */
   for (unsigned count = 0; count < 10; count++) {
@@ -307,10 +310,12 @@ static void require_diverted(size_t size, bool is_small) {
 
 CHILD_TEST(follow_the_ticker) {
   os_fake.is_multi_threaded = false; /* else the ticker comes as well */
-  start_guarded();
+  options.guard = true;
+  options.guard_rate = UINT32_MAX; /* none is chosen otherwise */
+  start_library();
   require_diverted(64, true);
   require_diverted(3000, true);
-  require_diverted(100000, false); /* beyond a slot: the next that fits is sampled */
+  require_diverted(100000, false); /* beyond a range: the next that fits is sampled */
   must_malloc(64);
   REQUIRE(counted(COUNT_guarded_blocks) == 3);
 }

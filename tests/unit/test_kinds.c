@@ -3,7 +3,6 @@
 #include "heap/kinds.h"
 
 #include "cache/divert.h"
-#include "guard/guarded.h"
 #include "heaps.h"
 #include "named/named_samples.h"
 

@@ -57,42 +57,25 @@ def last_report(
 ) -> GuardReport | None:
     """None if there was none, or the library is older."""
     schema = target.schema
-    if not schema.has(RECORD, "slot", "address", "what", "stack"):
+    if not schema.has(RECORD, "guard", "kind", "what", "address", "is_freed", "stack"):
         return None
     row = target.memory.array(schema.root(RECORD), schema.dtype(RECORD), 1)[0]
-    if not int(row["slot"]):
+    if not int(row["guard"]):
         return None
-    slot = target.memory.array(int(row["slot"]), schema.dtype("guard_slot"), 1)[0]
-    what = target.memory.text(int(row["what"]))
-    address, block, size = int(row["address"]), int(slot["block"]), int(slot["size"])
-    is_inside = block <= address < block + size
-    is_closing = int(slot["phase"]) == schema.constant("guard_closing")
-    # Found when it was freed: then it lived when it was overwritten.
-    is_found = is_closing and what not in FAULTS and not is_inside
-    is_freed = int(slot["phase"]) == schema.constant("guard_freed") or (is_closing and not is_found)
-    parts = [(what, row["stack"]), ("allocated", slot["allocated"])]
-    parts += [("freed", slot["freed"])] if is_freed else []
-    is_call = what not in FAULTS and not is_found
-    call = f"{'double' if address == block else 'invalid'} {what}"
-    kind = call if is_call else _kind(address, block, is_freed, is_inside)
+    guard = target.memory.array(int(row["guard"]), schema.dtype("guard"), 1)[0]
+    kind, what = (target.memory.text(int(row[name])) for name in ("kind", "what"))
+    is_freed = bool(row["is_freed"])
+    parts = [(what, row["stack"]), ("allocated", guard["allocated"])]
+    parts += [("freed", guard["freed"])] if is_freed else []
     return GuardReport(
-        kind=kind,
+        kind=kind if what in FAULTS else f"{kind} {what}",
         what=what,
-        address=address,
-        block=block,
-        block_bytes=size,
+        address=int(row["address"]),
+        block=int(row["block"]),
+        block_bytes=int(row["block_bytes"]),
         is_freed=is_freed,
         stacks=_named(target, parts, Sources(moved=tuple(moved), complain=complain)),
     )
-
-
-def _kind(address: int, block: int, is_freed: bool, is_inside: bool) -> str:
-    """The kind of an access, by its address."""
-    if is_freed:
-        return "use-after-free"
-    if address < block:
-        return "heap-buffer-underflow"
-    return "use-after-free (and used again)" if is_inside else "heap-buffer-overflow"
 
 
 def _named(target: Target, parts: Sequence[tuple[str, np.void]], sources: Sources) -> list[GuardStack]:

@@ -236,11 +236,11 @@ def _slab_columns(walk: Walk) -> dict[str, Records]:
 
 
 def _range_columns(walk: Walk, class_bytes: Integers, classes: Integers) -> dict[str, Records]:
-    """One block each, live or not.  A Large block has its class's size; of a Big one all up to the range's
-    end counts."""
+    """One block each, live or not.  A Large block has its class's size, one between closed pages that of the
+    request; of a Big one all up to the range's end counts."""
     window, ranges = walk.window, walk.ranges
     colour = ranges.records["colour_bytes"].astype(np.int64)
-    sizes = ranges.records["granules"].astype(np.int64) * window.granule_bytes - colour
+    sizes = ranges.open_ends(window) - ranges.records["slack_bytes"] - colour
     is_large = (classes >= 0) & (classes < len(class_bytes))
     known = class_bytes[np.where(is_large, classes, 0)]
     sizes = np.where(is_large, np.minimum(known, sizes), sizes)

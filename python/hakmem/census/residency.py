@@ -259,8 +259,9 @@ class Measuring:
         result.range_free_bytes = int(resident[~is_live].sum())
         is_large = ~kinds.is_big & ~self.is_in_magazine
         is_held = kinds.is_big | (is_large & (kinds.classes >= 0))
-        starts, ends = (edges[is_held] for edges in self.range_ends)
-        result.not_resident_live_bytes += int((ends - starts).sum()) - int(resident[is_held].sum())
+        colour = self.ranges.records["colour_bytes"].astype(np.int64)
+        open_bytes = self.ranges.open_ends(self.window) - colour // PAGE_BYTES * PAGE_BYTES
+        result.not_resident_live_bytes += int(np.maximum(open_bytes - resident, 0)[is_held].sum())
         for item in self.census.classes[self.reading.schema.constant("slab_class_count") :]:
             held = resident[is_large & (kinds.classes == item.number)]
             item.live_bytes = int(held.sum())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Records, Words
+from hakmem.layout.memory import PAGE_BYTES, Flags, Integers, Memory, Numbers, Records, Words
 from hakmem.layout.schema import Schema
 
 POINTER = np.dtype("u8")
@@ -207,6 +207,11 @@ class Ranges:
     def rows_of(self, granules: Integers) -> tuple[Integers, Flags]:
         """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
         return rows_in(self.granule, granules)
+
+    def open_ends(self, window: Window) -> Integers:
+        """Where the pages that may hold a block end, from each range's start: closed ones follow."""
+        closed = self.records["closed_pages"].astype(np.int64) * PAGE_BYTES
+        return self.records["granules"].astype(np.int64) * window.granule_bytes - closed
 
 
 def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress) -> Ranges:

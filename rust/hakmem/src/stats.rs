@@ -25,10 +25,7 @@ impl Stats {
     /// Bytes in blocks that are live, or that threads keep for their next requests, rounding included.
     pub fn block_bytes(&self) -> u64 {
         let of_slabs = self.memory.slab_out_bytes;
-        of_slabs
-            + self.totals.large_live_bytes
-            + self.totals.big_live_bytes
-            + self.totals.guarded_live_bytes
+        of_slabs + self.totals.large_live_bytes + self.totals.big_live_bytes
     }
 }
 

@@ -56,7 +56,7 @@ WAY(free_sized_by_one) { free_sized(take(100), 99); }
 
 /* ---- inaccessible pages ---------------------------------------------------------------------- */
 
-WAY(crash_behind_large) { write_at(take(100000), 100000 + 64, 1); }
+WAY(crash_behind_large) { write_at(take(100000), 100000, 1); }
 
 /* Where it has grown to, and what it has given up. */
 WAY(crash_behind_grown_large) {
