@@ -124,31 +124,32 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* The most bytes that could be requested of it. */
-static size_t most_of(uintptr_t block, uint32_t entry) {
-  return is_in_slab(entry) ? class_bytes(map_slab_class(entry)) - TRAILER_BYTES
-                           : checked_range_capacity(block);
-}
+/* The facts at the end of a live block: in a slab from its trailer, else from the range record. */
+struct end {
+  size_t most_bytes, requested_bytes; /* that may be requested; that were */
+  enum maker maker;
+};
 
-/* The requested bytes; false when the trailer was overwritten. */
-static bool read_end(uintptr_t block, uint32_t entry, size_t *requested_bytes) {
-  if (LIKELY(is_in_slab(entry)))
-    return trailer_read(block, class_bytes(map_slab_class(entry)), requested_bytes);
-  *requested_bytes = range_requested_bytes(granule_of(block));
+/* False when the trailer was overwritten: then the most bytes count as requested. */
+INLINE bool read_end(uintptr_t block, uint32_t entry, struct end *end) {
+  if (LIKELY(is_in_slab(entry))) {
+    size_t block_bytes = class_bytes(map_slab_class(entry));
+    end->most_bytes = end->requested_bytes = block_bytes - TRAILER_BYTES;
+    end->maker = trailer_maker(block, block_bytes);
+    return trailer_read(block, block_bytes, &end->requested_bytes);
+  }
+  const struct range_info *info = range_info(granule_of(block));
+  end->most_bytes = checked_range_capacity(block);
+  end->requested_bytes = end->most_bytes - info->slack_bytes;
+  end->maker = info->maker;
   return true;
 }
 
 static void write_end(uintptr_t block, uint32_t entry, size_t bytes, enum maker maker) {
-  if (LIKELY(is_in_slab(entry)))
+  if (is_in_slab(entry))
     trailer_write(block, class_bytes(map_slab_class(entry)), bytes, maker);
   else
     checked_range_write_end(block, bytes, maker);
-}
-
-/* The maker of a live block; in a slab it is one that read_end accepts. */
-static enum maker maker_of(uintptr_t block, uint32_t entry) {
-  return LIKELY(is_in_slab(entry)) ? trailer_maker(block, class_bytes(map_slab_class(entry)))
-                                   : (enum maker)range_info(granule_of(block))->maker;
 }
 
 static bool is_live_block(uintptr_t address) {
@@ -167,22 +168,19 @@ static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
 }
 
 COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, size_t written) {
-  size_t most = most_of(block, entry), requested_bytes = most;
-  if (written) read_end(block, entry, &requested_bytes);
-  struct block_description description = named_describe(block, entry, requested_bytes);
-  report_overflow(verb, block, written ? written : most, written != 0, &description);
+  struct end end;
+  read_end(block, entry, &end);
+  struct block_description description = named_describe(block, entry, end.requested_bytes);
+  report_overflow(verb, block, written ? written : end.most_bytes, written != 0, &description);
 }
 
-/* The requested bytes; reports a write past them. */
-INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
-  size_t most = most_of(block, entry), requested_bytes;
-  if (UNLIKELY(!read_end(block, entry, &requested_bytes))) {
-    fail_end(block, entry, verb, 0);
-    return most;
-  }
-  size_t written = trailer_find_overflow(block, most + TRAILER_BYTES, requested_bytes);
-  if (UNLIKELY(written)) fail_end(block, entry, verb, written);
-  return requested_bytes;
+/* Reports a write past the requested bytes. */
+INLINE void check_end(uintptr_t block, uint32_t entry, const char *verb, struct end *end) {
+  size_t written = 0;
+  bool is_whole = read_end(block, entry, end);
+  if (LIKELY(is_whole))
+    written = trailer_find_overflow(block, end->most_bytes + TRAILER_BYTES, end->requested_bytes);
+  if (UNLIKELY(!is_whole || written)) fail_end(block, entry, verb, written);
 }
 
 bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes) {
@@ -193,53 +191,63 @@ bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_b
 }
 
 bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes) {
+  struct end end;
   if (!is_block(block, entry, verb)) return false;
-  *requested_bytes = check_end(block, entry, verb);
+  check_end(block, entry, verb, &end);
+  *requested_bytes = end.requested_bytes;
   return true;
 }
 
 bool checked_resize(uintptr_t block, size_t bytes) {
   uint32_t entry = owner_map_entry(block);
-  size_t most = most_of(block, entry);
-  bool fits = bytes <= most && bytes >= most / 2 && most - bytes <= SLACK_MAX_BYTES;
-  if (fits) write_end(block, entry, bytes, maker_of(block, entry));
+  struct end end;
+  read_end(block, entry, &end);
+  bool fits = bytes <= end.most_bytes && bytes >= end.most_bytes / 2 &&
+              end.most_bytes - bytes <= SLACK_MAX_BYTES;
+  if (fits) write_end(block, entry, bytes, end.maker);
   return fits;
 }
 
 void checked_shrink(uintptr_t block, size_t bytes) {
   uint32_t entry = owner_map_entry(block);
-  size_t most = most_of(block, entry);
-  if (most - bytes > SLACK_MAX_BYTES) bytes = most - SLACK_MAX_BYTES;
-  write_end(block, entry, bytes, maker_of(block, entry));
+  struct end end;
+  read_end(block, entry, &end);
+  if (end.most_bytes - bytes > SLACK_MAX_BYTES) bytes = end.most_bytes - SLACK_MAX_BYTES;
+  write_end(block, entry, bytes, end.maker);
 }
 
 /* ---- the maker ------------------------------------------------------------------------------- */
 
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
-  size_t requested_bytes;
-  enum maker made_by = maker_of(block, entry);
-  if (!operators_mismatch(made_by, freed_as) || !read_end(block, entry, &requested_bytes)) return;
-  struct block_description description = named_describe(block, entry, requested_bytes);
+  struct end end;
+  if (!read_end(block, entry, &end) || !operators_mismatch(end.maker, freed_as)) return;
+  struct block_description description = named_describe(block, entry, end.requested_bytes);
   report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
-                "the block of %zu bytes was made by %s", requested_bytes, maker_name(made_by));
+                "the block of %zu bytes was made by %s", end.requested_bytes,
+                maker_name(end.maker));
 }
 
-enum maker checked_maker(uintptr_t block) { return maker_of(block, owner_map_entry(block)); }
+enum maker checked_maker(uintptr_t block) {
+  struct end end;
+  read_end(block, owner_map_entry(block), &end);
+  return end.maker;
+}
 
 void checked_become_mallocs(uintptr_t block) {
   uint32_t entry = owner_map_entry(block);
-  size_t requested_bytes;
-  if (!read_end(block, entry, &requested_bytes)) return; /* reported already */
-  if (LIKELY(maker_of(block, entry) == MADE_BY_MALLOC)) return;
+  struct end end;
+  if (!read_end(block, entry, &end)) return; /* reported already */
+  if (LIKELY(end.maker == MADE_BY_MALLOC)) return;
   fail_maker(block, entry, MADE_BY_MALLOC, "realloc");
-  write_end(block, entry, requested_bytes, MADE_BY_MALLOC);
+  write_end(block, entry, end.requested_bytes, MADE_BY_MALLOC);
 }
 
 /* The last checks before a live block is gone. */
 INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
-  check_end(block, entry, verb);
-  if (UNLIKELY(maker_of(block, entry) != maker)) fail_maker(block, entry, maker, maker_verb(maker));
+  struct end end;
+  check_end(block, entry, verb, &end);
+  if (UNLIKELY(end.maker != maker)) fail_maker(block, entry, maker, maker_verb(maker));
 }
 
 /* ---- free ------------------------------------------------------------------------------------ */
