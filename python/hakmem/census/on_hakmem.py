@@ -1,8 +1,8 @@
 """How much glibc's live chunks would take on hakmem.
 
-Blocks of a class share pages, so a page stays as long as one of its blocks lives. What is free between live
-chunks was blocks like these once: with a share `d` of live bytes, one of a page's `k` blocks lives with
-probability 1 - (1 - d)^k."""
+Blocks of a class share pages, so a page stays as long as one of its blocks lives. The chunks that are free
+between live ones were blocks like these once: with a share `d` of live bytes, one of a page's `k` blocks
+lives with probability 1 - (1 - d)^k."""
 
 from __future__ import annotations
 

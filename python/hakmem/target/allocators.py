@@ -62,12 +62,12 @@ class Allocator:
 def not_readable(process: Process, malloc: Allocator) -> NotHakmemError:
     """Why a process has neither hakmem's heap nor glibc's."""
     executable = _executable(process, process.maps())
-    who = f"process {process.pid} ({process.name})"
+    subject = f"process {process.pid} ({process.name})"
     if executable and not executable.is_ours:
-        return NotHakmemError(f"{who} is a 32-bit program; only 64-bit ones can be read")
+        return NotHakmemError(f"{subject} is a 32-bit program; only 64-bit ones can be read")
     is_known = malloc.name not in (STATIC, UNKNOWN)
     another = f"on {malloc.name}" if is_known else "on a malloc that is not known"
-    said = f"{who} does not run on hakmem, nor on glibc's malloc, but {another}"
+    said = f"{subject} does not run on hakmem, nor on glibc's malloc, but {another}"
     if not malloc.is_bundled and malloc.name != STATIC:
         said += f"; start it with: hakmem run -- {Path(process.command[0]).name} …"
     return NotHakmemError(said)
