@@ -142,20 +142,6 @@ def test_few_rows_and_deep_sites(named: Profile, capsys: pytest.CaptureFixture[s
     assert "← main" not in shown(named, capsys, depth=1)
 
 
-def test_ages(named: Profile, capsys: pytest.CaptureFixture[str]) -> None:
-    named.header.mode = Mode.AGE
-    named.samples = [replace(one, age_ms=1000 * number) for number, one in enumerate(named.samples)]
-    text = shown(named, capsys)
-    assert "median age" in text
-    assert "oldest" in text
-
-
-def test_rounding(named: Profile, capsys: pytest.CaptureFixture[str]) -> None:
-    named.header.mode = Mode.ROUNDING
-    text = shown(named, capsys)
-    assert re.search(r"12 %\s", text) or "12.5 %" in text  # 56 of 64 bytes
-
-
 def test_no_samples(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(Profile(), capsys)
     assert text.startswith("a program (an unknown process)\n0 samples\n")

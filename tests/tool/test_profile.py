@@ -71,8 +71,6 @@ def test_the_table_and_files(tool: Tool, sites: subprocess.Popen[str], tmp_path:
 def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str]) -> None:
     assert "sampling is on until --off" in tool("profile", sites.pid, "--on").stdout
     wait_until(lambda: shares(tool("profile", sites.pid, "--live", "--json").stdout).get(KEEPS), "no sample")
-    aged = tool("profile", sites.pid, "--age")
-    assert "median age" in aged.stdout
     kept_on = tool("profile", sites.pid, "--for", "100ms")
     assert "stays on" in kept_on.stderr
     assert is_on(open_process(sites.pid))
@@ -168,14 +166,10 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
     assert not re.search(r"\d h ", ended.stdout), ended.stdout
 
 
-def test_a_rate_that_the_cost_does_not_allow(tool: Tool, sites: subprocess.Popen[str]) -> None:
-    ended = tool("profile", sites.pid, "--for", "1s", "--rate", "1000000")
-    assert "samples a second instead of 1,000,000: " in ended.stderr
-    assert "samples a second" not in tool("profile", sites.pid, "--for", "1s", "--rate", "1").stderr
-    for adapted in ("--rate", "--cost"):
-        fixed = tool("profile", sites.pid, adapted, "100", "--period", "4096")
-        assert fixed.status == ExitCode.USAGE
-        assert f"--period fixes what {adapted} adapts" in fixed.stderr
+def test_a_cost_and_a_period(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    fixed = tool("profile", sites.pid, "--cost", "100", "--period", "4096")
+    assert fixed.status == ExitCode.USAGE
+    assert "--period fixes what --cost adapts" in fixed.stderr
 
 
 def asked_percent(pid: int) -> int:
@@ -206,7 +200,7 @@ def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("--live", "--allocated"), ("--age", "--peak"), ("--on", "--off")]
+    ("first", "second"), [("--live", "--allocated"), ("--new", "--peak"), ("--on", "--off")]
 )
 def test_two_flags_that_exclude_each_other(
     tool: Tool, sites: subprocess.Popen[str], first: str, second: str

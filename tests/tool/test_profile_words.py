@@ -1,6 +1,5 @@
 """What the heading, the notes and the hints of `hakmem profile` say is true of the profile."""
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from hakmem.profile.session import _how_it_followed
 from hakmem.profile.sites import site_table
 from hakmem.target.switch import Followed, Switch
 from hakmem.target.target import open_process
-from hakmem.views.profile_text import heading, hints, show_profile
+from hakmem.views.profile_text import heading, hints
 from tool.conftest import Tool
 from tool.processes import running, runs
 
@@ -73,16 +72,6 @@ def test_why_intervals_are_wide() -> None:
     few_of_many = [sample(1)] * 2000 + [sample(1, 1 << 20)] * 2
     assert "drawn when R was larger" in said_of(few_of_many)
     assert not said_of([sample(1)] * 2000)
-
-
-def test_rounding_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
-    """Shares are of the rounding, and a row has the sum."""
-    others = [Sample.of((0x5000,), 4, 128, 100, 512, age_ms=1) for _ in range(100)]
-    show_profile(profile_of([sample(1)] * 300 + others, Mode.ROUNDING))
-    shown = capsys.readouterr().out
-    assert "total of the sampled sites" in shown
-    shares = [float(one) for one in re.findall(r"([\d.]+) %  (?=server|unknown|0x)", shown)]
-    assert sum(shares) == pytest.approx(100, abs=1), shown
 
 
 def test_nothing_was_sampled(tool: Tool, lib: Path) -> None:

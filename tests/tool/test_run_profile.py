@@ -259,7 +259,6 @@ REFUSED = [
     (["--when", "rss>0%"], "is always true, or never: there are"),
     (["--when", "live>100000G"], "is always true, or never: there are"),
     (["--env", "HAKMEM_PROFILE=never"], "sets HAKMEM_PROFILE itself"),
-    (["--allocated", "--age"], "exclude each other"),
 ]
 
 

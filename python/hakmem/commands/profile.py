@@ -47,8 +47,6 @@ MODES = {
     "new": "Live blocks allocated since the profile began.",
     "allocated": "All blocks allocated since the profile began.",
     "peak": "Live blocks at the peak (checked about once a second during --for).",
-    "age": "Live blocks, with their ages.",
-    "rounding": "Bytes that size classes added to the requests.",
 }
 SWITCH = {
     "on": "Switch sampling on and leave it on (--for: for that long).",
@@ -73,14 +71,6 @@ class Asked:
     )
     period_bytes: int | None = PERIOD
     cost_percent: int | None = COST
-    rate: int | None = option(
-        "--rate",
-        type=click.IntRange(1),
-        help="Samples a second to adapt to, within --cost.  [default: 2000 for each percent of --cost]",
-    )
-    stack_depth: int | None = option(
-        "--stack", type=click.IntRange(1, 128), help="Frames to keep of a stack."
-    )
     depth: int = DEPTH
     rows_max: int = SITES_MAX
     with_internals: bool = INTERNALS
@@ -92,13 +82,7 @@ class Asked:
     def settings(self) -> Settings:
         from hakmem.target.switch import Settings
 
-        return Settings(
-            self.period_bytes or 0,
-            self.rate or 0,
-            self.stack_depth or 0,
-            self.for_s or 0.0,
-            self.cost_percent or 0,
-        )
+        return Settings(self.period_bytes or 0, self.for_s or 0.0, self.cost_percent or 0)
 
 
 @click.command("profile")
@@ -156,11 +140,10 @@ def checked(asked: Asked) -> dict[Path, Write]:
     settings = asked.settings
     if asked.switch == "off" and any(vars(settings).values()):
         raise click.UsageError(
-            "--off ends a profile: it has no length, rate or depth; leave the other options out"
+            "--off ends a profile: it has no length and no rate; leave the other options out"
         )
-    for option_name, value in (("--rate", settings.samples_per_second), ("--cost", settings.cost_percent)):
-        if settings.period_bytes and value:
-            raise click.UsageError(f"--period fixes what {option_name} adapts; use one of them")
+    if settings.period_bytes and settings.cost_percent:
+        raise click.UsageError("--period fixes what --cost adapts; use one of them")
     if asked.switch and (asked.mode or asked.outputs):
         raise click.UsageError(
             f"--{asked.switch} shows nothing; ask for a table or a file afterwards, without it"

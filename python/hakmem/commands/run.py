@@ -16,7 +16,7 @@ import click
 
 from hakmem.base.errors import DEBUG_VARIABLE, CommandError, HakmemError
 from hakmem.base.files import check_writable
-from hakmem.commands.arguments import OUTPUT, Parsed, argument, one_of, option, options_as, say, warn
+from hakmem.commands.arguments import OUTPUT, Parsed, argument, option, options_as, say, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -32,11 +32,6 @@ PYTHON = "--python"
 # Options whose value may be the next argument.
 WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period", "--trace")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
-PROFILE_MODES = {
-    "allocated": "Profile all allocated blocks, freed or not.",
-    "age": "Profile live blocks, with their ages.",
-    "rounding": "Profile the bytes that size classes added to the requests.",
-}
 PROFILE_ADVICE = "use --period 4096"
 
 
@@ -118,7 +113,7 @@ class Asked:
         metavar="BYTES",
         help="With --profile: mean bytes between two samples; adapted if not given.",
     )
-    mode: str | None = one_of(PROFILE_MODES)
+    is_allocated: bool = option("--allocated", help="With --profile: all allocated blocks, freed or not.")
     trace: Path | None = option(
         "--trace",
         type=OUTPUT,
@@ -199,7 +194,7 @@ def checked_report(asked: Asked) -> Path | None:
         "-o": asked.outputs,
         "--when": asked.conditions,
         "--period": asked.period_bytes,
-        f"--{asked.mode}": asked.mode,
+        "--allocated": asked.is_allocated,
     }
     if (
         first := next((word for word, value in of_profiles.items() if value), None)
@@ -292,7 +287,9 @@ def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
     from hakmem.views.profile_file import ending, writer
     from hakmem.views.profile_text import show_profile
 
-    plan = Plan(Mode(asked.mode or Mode.LIVE), asked.period_bytes or 0, asked.conditions)
+    plan = Plan(
+        Mode.ALLOCATED if asked.is_allocated else Mode.LIVE, asked.period_bytes or 0, asked.conditions
+    )
     show = partial(show_profile, stderr=True, advice=PROFILE_ADVICE)
     results = Results([checked(path, ending(path), writer(path)) for path in asked.outputs], say, show)
     return lambda child, listener: Profiling(child, listener, plan, results, say).run()

@@ -34,8 +34,6 @@ class Mode(StrEnum):
     NEW = "new"  # of those, the ones that came since the profile began
     ALLOCATED = "allocated"  # every malloc since the profile began
     PEAK = "peak"  # blocks that it held when it held most
-    AGE = "age"  # live blocks, by how long they have lived
-    ROUNDING = "rounding"  # live blocks: bytes that their classes added to the requests
 
 
 @dataclass(frozen=True)

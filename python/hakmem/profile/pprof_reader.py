@@ -33,7 +33,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 BYTES_MAX = 1 << 30  # uncompressed: a file that becomes larger is not a profile
 NO_CLASS = -(1 << 48)  # classes that only such rows have count down from here
 SYNTHETIC_ADDRESS = 1 << 63  # places without an address are numbered from here
-ROUNDED_AGE = "age"  # of older versions: a power of two, rounded down
 # Names of columns for bytes and blocks, the first that is there; live, then allocated.
 LIVE_COLUMNS = (("inuse_space", "inuse_objects"), ("space", "objects"), ("inuse_space", "inuse_object"))
 ALLOCATED_COLUMNS = (("alloc_space", "alloc_objects"),)
@@ -210,7 +209,7 @@ def _add_sample(
                 weight_blocks=weight_blocks,
                 samples=count if columns[3] >= 0 else _guessed(weight_blocks, block_bytes, raw.period),
                 is_complete=is_complete,
-                age_ms=labels.get(YOUNGEST, labels.get(ROUNDED_AGE)),
+                age_ms=labels.get(YOUNGEST),
                 thread_id=labels.get("thread", 0),
                 age_max_ms=_oldest(labels),
             )
@@ -219,9 +218,8 @@ def _add_sample(
 
 def _oldest(labels: dict[str, int]) -> int | None:
     """If it is another than the youngest."""
-    rounded = labels.get(ROUNDED_AGE, 0)
-    oldest = labels.get(OLDEST, 2 * rounded - 1 if rounded else None)
-    return None if oldest == labels.get(YOUNGEST, rounded) else oldest
+    oldest = labels.get(OLDEST)
+    return None if oldest == labels.get(YOUNGEST) else oldest
 
 
 def _count_of(

@@ -27,17 +27,11 @@ LEASE_S = 10.0  # the process switches off by itself so long after the tool's de
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
 COST_PERCENT = 5  # of the process's processor time: someone waits for the answer
-IDLE_SHARE = 5  # of this is allowed of one processor, as src/profile/control.c has it
-CAPPED = (
-    "sampling takes at most {} % of the process's processor time; a higher --cost allows more, "
-    "--period BYTES has no limit"
-)
-SCARCE = "the process allocates too little for more"
 TOO_MANY = "there are too many different stacks; the process compiles ever more code, or --period is small"
-NEAR, STEP_S, NS_PER_S = 0.8, 0.01, 1e9
+STEP_S, NS_PER_S = 0.01, 1e9
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
-OWN_SETTINGS = "the profile was on already, with a --period, --rate, --cost and --stack of its own: they stay"
+OWN_SETTINGS = "the profile was on already, with a --period and --cost of its own: they stay"
 
 Progress = Callable[[float], None]  # seconds since it went on
 
@@ -180,16 +174,6 @@ class Spent:
             max(self.seconds - before.seconds, STEP_S),
         )
 
-    def notes(self, settings: Settings) -> list[str]:
-        """Why there are fewer samples a second than requested."""
-        wanted, rate = settings.samples_per_second, self.samples / self.seconds
-        if not wanted or rate >= wanted * NEAR:
-            return []
-        allowed_s = settings.cost_percent / 100 * max(self.cpu_s, self.seconds / IDLE_SHARE)
-        is_capped = self.sampling_s > allowed_s / 2
-        why = CAPPED.format(settings.cost_percent) if is_capped else SCARCE
-        return [f"{rate:,.0f} samples a second instead of {wanted:,}: {why}"]
-
 
 def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
@@ -201,8 +185,6 @@ def _while_on(
         spent = Spent.so_far(readings.target).since(before)
         if was_on:
             notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF, *own_settings(plan.settings)])
-        else:
-            notes.extend(spent.notes(plan.settings))
         return spent
 
     try:

@@ -40,16 +40,6 @@ class Site:
     def is_complete(self) -> bool:
         return all(sample.is_complete for sample in self.samples)
 
-    @property
-    def ages_ms(self) -> list[tuple[int, int, float]]:
-        """(age of the youngest, of the oldest, bytes) of its samples, youngest first; without those of
-        unknown age.  Of samples from a file that has them in rows the two differ."""
-        return sorted(
-            (one.age_ms, max(one.age_ms, one.age_max_ms or 0), one.weight_bytes)
-            for one in self.samples
-            if one.age_ms is not None
-        )
-
 
 @dataclass(frozen=True)
 class Remainder:

@@ -42,8 +42,6 @@ class Settings:
     """The request to the sampler; 0 leaves it to the library."""
 
     period_bytes: int = 0  # mean bytes between two samples; 0 adapts
-    samples_per_second: int = 0  # that the period adapts to
-    stack_depth: int = 0
     lease_s: float = 0.0  # the profile ends by itself then; 0: it stays on
     cost_percent: int = 0  # of processor time, for samples that adapt; older libraries take 0.5 %
 
@@ -87,8 +85,6 @@ class Switch(AbstractContextManager["Switch"]):
         if not self.is_on:
             self._note_end(int(self._record()["lease_ms"]))
         self._set("period_bytes", settings.period_bytes)
-        self._set("samples_per_second", settings.samples_per_second)
-        self._set("stack_depth", settings.stack_depth)
         if self.target.schema.has(CONTROL, "cost_percent"):
             self._set("cost_percent", settings.cost_percent)
         self._lease(settings.lease_s)

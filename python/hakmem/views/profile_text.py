@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -28,13 +26,12 @@ CALLER = " ← "
 WIDE_SHARE = 0.5
 MANY = 400  # samples of one R are enough for ± 10 %
 SLACK_MS = 100  # between the profile's beginning by the process and by the tool
+COLUMNS = ["bytes", "95 % interval", "blocks", "share", "<site"]
 TITLES = {
     Mode.LIVE: "Live blocks by site",
     Mode.NEW: "Live blocks allocated since the profile began, by site",
     Mode.ALLOCATED: "Allocated since the profile began, by site",
     Mode.PEAK: "Live blocks at the peak, by site",
-    Mode.AGE: "Live blocks by site and age",
-    Mode.ROUNDING: "Bytes added by rounding, by site",
 }
 
 
@@ -56,8 +53,8 @@ def show_profile(
     labels = Labels(profile, with_internals=with_internals)
     sites = site_table(profile, labels.key(depth))
     lines = [*(Text(line) for line in heading(profile)), Text("")]
-    rows = list(site_rows(profile, sites, labels, depth, rows_max))
-    shown = table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)
+    rows = site_rows(sites, labels, depth, rows_max)
+    shown = table(TITLES[profile.header.mode], COLUMNS, rows)
     parts: list[RenderableType] = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
     console(stderr).print(Group(*parts))
 
@@ -128,69 +125,28 @@ def whose(header: Header) -> str:
     return f"{process} on hakmem {header.version}" if header.version else process
 
 
-def columns_of(mode: Mode) -> list[str]:
-    if mode is Mode.AGE:
-        return ["bytes", "95 % interval", "blocks", "share", "median age", "oldest", "<site"]
-    if mode is Mode.ROUNDING:
-        return ["rounding", "of its bytes", "95 % interval", "blocks", "share", "<site"]
-    return ["bytes", "95 % interval", "blocks", "share", "<site"]
-
-
-def site_rows(
-    profile: Profile, sites: SiteTable, labels: Labels, depth: int, rows_max: int
-) -> Iterator[Sequence[str | Text]]:
+def site_rows(sites: SiteTable, labels: Labels, depth: int, rows_max: int) -> Iterator[Sequence[str | Text]]:
     """The largest sites, then what makes them add up to the total."""
-    mode = profile.header.mode
-    ordered = sites.sites
-    if mode is Mode.ROUNDING:
-        ordered = sorted(ordered, key=lambda site: -site.rounding.value)
-    all_rounding = sum((site.rounding for site in sites.sites), Estimate())
-    whole_bytes = all_rounding.value if mode is Mode.ROUNDING else sites.total_bytes
-    for site in ordered[:rows_max]:
-        yield site_row(mode, site, whole_bytes, site_text(labels.site(site.stack, depth), site))
-    rest = ordered[rows_max:]
+    for site in sites.sites[:rows_max]:
+        yield site_row(site, sites.total_bytes, site_text(labels.site(site.stack, depth), site))
+    rest = sites.sites[rows_max:]
     if rest:
         whole = Site((), ())
         for site in rest:
             whole.bytes, whole.blocks = whole.bytes + site.bytes, whole.blocks + site.blocks
-            whole.rounding += site.rounding
-        yield site_row(mode, whole, whole_bytes, Text(counted(len(rest), "other site"), "dim"))
-    if mode is Mode.ROUNDING:
-        name = Text("total of the sampled sites", "bold")
-        yield [Text(bytes_text(whole_bytes), "bold"), "", interval_text(all_rounding), "", "", name]
-        return
-    ages = ["", ""] if mode is Mode.AGE else []
+        yield site_row(whole, sites.total_bytes, Text(counted(len(rest), "other site"), "dim"))
     for label, one in sites.rests:
         if round(one.value):
             share = share_text(one.value, sites.total_bytes)
-            yield [bytes_text(one.value), span_text(*one.interval), "", share, *ages, Text(label, "dim")]
+            yield [bytes_text(one.value), span_text(*one.interval), "", share, Text(label, "dim")]
     exact = "total" if sites.is_exact else "total, estimated"
     low_high = "" if sites.is_exact else interval_text(sites.sampled)
-    yield [Text(bytes_text(sites.total_bytes), "bold"), low_high, "", "", *ages, Text(exact, "bold")]
+    yield [Text(bytes_text(sites.total_bytes), "bold"), low_high, "", "", Text(exact, "bold")]
 
 
-def site_row(mode: Mode, site: Site, total_bytes: float, name: Text) -> list[str | Text]:
+def site_row(site: Site, total_bytes: float, name: Text) -> list[str | Text]:
     held = [bytes_text(site.bytes.value), interval_text(site.bytes), count_text(round(site.blocks.value))]
-    held_bytes = site.rounding.value if mode is Mode.ROUNDING else site.bytes.value
-    share = share_text(held_bytes, total_bytes)
-    if mode is Mode.ROUNDING:
-        part = share_text(site.rounding.value, site.bytes.value)
-        return [bytes_text(site.rounding.value), part, interval_text(site.rounding), held[2], share, name]
-    if mode is Mode.AGE:
-        return [*held, share, *ages_text(site), name]
-    return [*held, share, name]
-
-
-def ages_text(site: Site) -> list[str]:
-    """The age that half of the bytes have reached, and the oldest."""
-    ages = site.ages_ms
-    if not ages:
-        return ["", ""]
-    sums = list(accumulate(weight for *_, weight in ages))
-    median = ages[bisect_left(sums, sums[-1] / 2)]
-    low, high = (duration_text(age / 1000) for age in median[:2])
-    oldest_ms = max(oldest for _, oldest, _ in ages)
-    return [low if low == high else f"{low} – {high}", duration_text(oldest_ms / 1000)]
+    return [*held, share_text(site.bytes.value, total_bytes), name]
 
 
 def interval_text(estimate: Estimate) -> str:
