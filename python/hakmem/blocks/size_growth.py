@@ -76,6 +76,7 @@ def watch_sizes(
     for step in range(COUNTS):
         if step:
             sleep(max(0.0, began_s + seconds * step / (COUNTS - 1) - time.monotonic()))
+        last_s = time.monotonic() - began_s
         counts.append({size - HEADER_BYTES: live for size, live, _, _ in walk(target).sizes})
         progress(time.monotonic() - began_s)
     target.check_same()
@@ -87,7 +88,7 @@ def watch_sizes(
         Grown(size, counts[-1][size], low, high, contents.get(size, ""))
         for size, low, high in grown[:SHOWN_MAX]
     ]
-    return SizeGrowth(round(time.monotonic() - began_s, 1), rows)
+    return SizeGrowth(round(last_s, 3), rows)
 
 
 def bounds_of(counts: list[int]) -> tuple[int, int]:
