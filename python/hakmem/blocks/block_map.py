@@ -20,7 +20,7 @@ from hakmem.target.pages import Interval
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
-NONE = -1
+NONE, CHUNK = -1, "chunk"  # no block; the tier of blocks without one
 READERS = {"hakmem": "hakmem_blocks", "glibc": "glibc_blocks"}  # a target's malloc → the module that reads it
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.blocks.block_map import NONE, BlockMap, Details, State
+from hakmem.blocks.block_map import CHUNK, NONE, BlockMap, Details, State
 from hakmem.layout.memory import Addresses, Bytes, Integers, Records
 from hakmem.target.glibc import GlibcHeap, block_file, walk
 from hakmem.target.pages import Interval
@@ -27,6 +27,7 @@ TEXTS = {
 }
 STEPS = 8  # classes for each doubling of the size
 CLASS_BYTES_MAX = 1 << 20
+BINS, BIN_BYTES = 127, 16
 HEADER_BYTES = 16  # of a chunk before its block; the last 8 of its usable bytes are the next chunk's
 
 
@@ -70,13 +71,16 @@ class GlibcBlocks(BlockMap):
         return np.where(sizes <= CLASS_BYTES_MAX, np.searchsorted(self.class_bytes, sizes), NONE)
 
     def details_of(self, block: int) -> Details:
-        return Details(None, "chunk", TEXTS[State(int(self.states[block]))])
-
-    def memory(self) -> list[Interval]:
-        """Arenas, then chunks of mappings of their own."""
-        return self.own(())
+        return Details(None, CHUNK, TEXTS[State(int(self.states[block]))])
 
     def own(self, mappings: Sequence[Mapping]) -> list[Interval]:  # noqa: ARG002 - the walk knows all
+        """The main arena's record, in libc's data, leads to free chunks and the blocks before them."""
+        length = self.heap.layout["bins_offset"] + BINS * BIN_BYTES
+        records = [(one.address, one.address + length) for one in self.heap.arenas if one.is_main]
+        return sorted([*self.memory(), *records])
+
+    def memory(self) -> list[Interval]:
+        """Heaps, and chunks with mappings of their own."""
         heaps = [(part.begin, part.mapped_end) for arena in self.heap.arenas for part in arena.heaps]
         outside = np.ones(len(self.starts), bool)
         for low, high in heaps:

@@ -91,6 +91,7 @@ class GlibcHeap:
     """One walk."""
 
     libc: str | None
+    layout: dict[str, int]
     arenas: list[Arena]
     mmapped_chunks: int
     mmapped_bytes: int

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
-from hakmem.blocks.block_map import HeapName
+from hakmem.blocks.block_map import CHUNK, HeapName
 from hakmem.blocks.content import Content
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.one_block import OneBlock
@@ -156,11 +156,14 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
         yield "place", block.place
         return
     size = "Big" if block.size_class is None else f"size class {block.size_class}, {block.tier.capitalize()}"
-    yield "block", f"{block.start:#x} + {block.address - block.start}, {block.block_bytes:,} B ({size})"
+    is_hakmems = block.tier != CHUNK
+    of_class = f" ({size})" if is_hakmems else ""
+    yield "block", f"{block.start:#x} + {block.address - block.start}, {block.block_bytes:,} B{of_class}"
     yield "state", block.state_text
     if block.cached_by:
         yield "cached by", heap_text(block.cached_by)
-    yield "owner", owner_text(block)
+    if is_hakmems:
+        yield "owner", owner_text(block)
     if block.content:
         yield "content", content_text(block.content, examples)
     if asked := block.asked:  # a sample of a profile
