@@ -140,7 +140,7 @@ def test_as_text(shape: Start, tool: Tool) -> None:
 def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:
     """No false damage, and the lines add up."""
     process = shape("hurried")
-    for _ in range(5):
+    for _ in range(2):
         answer = tool.json("why", process.pid)
         assert not answer["broken"], answer["broken"]
         assert not [note for note in answer["notes"] if "explained" in note]

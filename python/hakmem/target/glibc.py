@@ -23,6 +23,7 @@ from hakmem.target.target import Target
 
 WALKER = "hakmem-walk"
 BROKEN = 3  # its exit status: the heap was walked
+CAUSES = dict.fromkeys(("size", "prev_size"), "wrote beyond that block")
 NO_RIGHT = re.compile(r"\bE(PERM|ACCES)\b")
 Kind = TypeVar("Kind")
 
@@ -115,9 +116,10 @@ class GlibcHeap:
         beside = f", after the {before['state']} block of {before['bytes']:,} bytes" if before else ""
         at = f" at {before['address']:#x}" if before else ""
         more = f" And {counted(len(self.broken) - 1, 'more place')}." if self.broken[1:] else ""
+        cause = CAUSES.get(worst.what, "wrote into the chunk after it had freed it, or freed it twice")
         return (
-            f"The heap is broken at chunk {worst.chunk:#x}{beside}{at}: {worst.detail}. Probably something "
-            f"wrote beyond that block; glibc will abort when it gets there.{more}"
+            f"The heap is broken at chunk {worst.chunk:#x}{beside}{at}: {worst.detail}. Probably the program "
+            f"{cause}; glibc may abort when it gets there.{more}"
         )
 
 
