@@ -45,7 +45,8 @@ static void put_mmapped(struct accounts *accounts, uint64_t before) {
   for (; accounts->mmapped_written < heap->mmapped_count; ++accounts->mmapped_written) {
     const struct mmapped *mmapped = &heap->mmapped[accounts->mmapped_written];
     if (mmapped->chunk >= before) return;
-    put(accounts, mmapped->chunk + HEADER_BYTES, mmapped->usable, IS_LIVE);
+    bool is_cached = mark_of(accounts->marks, mmapped->chunk) != NOT_CACHED;
+    put(accounts, mmapped->chunk + HEADER_BYTES, mmapped->usable, is_cached ? IS_CACHED : IS_LIVE);
   }
 }
 
@@ -184,7 +185,8 @@ void account_top(struct accounts *accounts, struct walk *walk, uint64_t top) {
   bool is_break = !region->heap_info && region->mapped_end == end &&
                   round_up(walk->heap->parameters.sbrk_base, CHUNK_ALIGNMENT) == region->begin;
   bool is_trimmed = is_break && end - begin > MINIMUM_BYTES + 1;
-  uint64_t extra = is_trimmed ? round_down(end - begin - MINIMUM_BYTES - 1, target->page_bytes) : 0;
+  uint64_t unit = walk->heap->parameters.trim_unit;
+  uint64_t extra = is_trimmed ? round_down(end - begin - MINIMUM_BYTES - 1, unit) : 0;
   uint64_t trimmed = end - extra > top ? end - extra : top;
   account->top_bytes += end - top;
   account->resident[TOP] += pages_resident(target, top, end);

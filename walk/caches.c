@@ -76,11 +76,11 @@ static struct list tcache_list(unsigned bin) {
   return list;
 }
 
-/* A list's chunk as it is in the heap. */
+/* A list's chunk as it is in the heap.  It may lie in a region that is younger than the known ones,
+ * or, since 2.43, be an mmapped one. */
 static bool read_entry(const struct heap *heap, const struct list *list, uint64_t chunk,
                        struct entry *entry) {
-  const struct region *region = region_of(heap, chunk);
-  if (chunk % CHUNK_ALIGNMENT || region == NULL) return false;
+  if (chunk % CHUNK_ALIGNMENT) return false;
   if (!memory_peek(heap->target, chunk, entry, sizeof *entry)) return false;
   return is_size_of(list, entry->size & ~(uint64_t)FLAGS);
 }

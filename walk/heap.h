@@ -52,10 +52,12 @@ struct layout {
 struct parameters {
   uint64_t address, sbrk_base, mmapped_bytes, tcache_count;
   uint64_t mmaps;
+  uint64_t trim_unit; /* of top: a page, or a huge one */
 };
 
 struct mmapped {
   uint64_t chunk, usable, begin, bytes, resident;
+  bool is_cached;
 };
 
 struct heap {
@@ -66,7 +68,7 @@ struct heap {
   size_t arena_count;
   struct region *regions; /* by address */
   size_t region_count;
-  struct mmapped *mmapped;
+  struct mmapped *mmapped; /* by address until the output */
   size_t mmapped_count;
 };
 

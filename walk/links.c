@@ -101,7 +101,6 @@ static bool is_damaged(const struct links *links, const struct free_chunk *chunk
   memory_read(target, chunk->address + size, follower, sizeof follower);
   if (now[2] != chunk->fd || now[3] != chunk->bk) return false;
   if ((follower[1] & WAS_IN_USE) || follower[0] != size) return false;
-  if (!is_plausible(links, chunk, chunk->fd) || !is_plausible(links, chunk, chunk->bk)) return true;
   memory_read(target, chunk->fd + BK, &back, sizeof back);
   memory_read(target, chunk->bk + FD, &forth, sizeof forth);
   return back != chunk->address || forth != chunk->address;

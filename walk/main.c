@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
   links_confirm(links, &walk);
   for (size_t i = 0; i < suspicions.count; ++i) findings_add(&findings, &suspicions.list[i]);
   name_cached(&findings, &marks);
+  for (size_t i = 0; i < heap.mmapped_count; ++i)
+    heap.mmapped[i].is_cached = mark_of(&marks, heap.mmapped[i].chunk) != NOT_CACHED;
   output(&heap, accounts.sizes, &findings, began_ns);
   return findings.count ? BROKEN_HEAP : 0;
 }

@@ -42,15 +42,17 @@ static void add(struct heap *heap, struct mmapped *found) {
   heap->mmapped[heap->mmapped_count++] = *found;
 }
 
-/* Where the main arena's chunks that begin here end: at a double fence or at top; 0: none do. */
-static uint64_t end_of_part(const struct heap *heap, struct region *part) {
-  uint64_t chunk = part->begin, header[2], top = heap->arenas[part->arena].top;
-  if (!is_run(heap, part, chunk)) return 0;
+/* Where the main arena's chunks that begin here end: at a fence or with the top; 0: none do. */
+static uint64_t end_of_part(const struct heap *heap, const struct region *part) {
+  uint64_t chunk = part->begin, header[2], before = 0, top = heap->arenas[part->arena].top;
   while (chunk + HEADER_BYTES <= part->end && memory_peek(heap->target, chunk, header, 16)) {
     uint64_t bytes = header[1] & ~(uint64_t)FLAGS;
-    if (bytes == HEADER_BYTES) return chunk + 2 * HEADER_BYTES;
+    if (!(header[1] & WAS_IN_USE) && header[0] != before) return 0;
+    if (bytes == HEADER_BYTES && before) return chunk + 2 * HEADER_BYTES;
     if (bytes < MINIMUM_BYTES || bytes % CHUNK_ALIGNMENT || bytes > part->end - chunk) return 0;
+    if (header[1] & (IS_MMAPPED | NOT_MAIN)) return 0;
     chunk += bytes;
+    before = bytes;
     if (chunk - bytes == top) return chunk;
   }
   return 0;

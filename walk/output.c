@@ -113,14 +113,16 @@ static int by_size(const void *left, const void *right) {
 }
 
 static void say_mmapped(struct heap *heap) {
-  uint64_t bytes = 0, resident = 0;
+  uint64_t bytes = 0, resident = 0, cached = 0;
   for (size_t i = 0; i < heap->mmapped_count; ++i) {
     bytes += heap->mmapped[i].bytes;
     resident += heap->mmapped[i].resident;
+    if (heap->mmapped[i].is_cached) cached += heap->mmapped[i].bytes;
   }
   field("mmapped_chunks", heap->mmapped_count);
   field("mmapped_bytes", bytes);
   field("mmapped_resident", resident);
+  field("mmapped_cached", cached);
   if (heap->parameters.address) {
     field("mmapped_chunks_counted", heap->parameters.mmaps);
     field("mmapped_bytes_counted", heap->parameters.mmapped_bytes);
@@ -133,8 +135,7 @@ static void say_mmapped(struct heap *heap) {
     field("address", heap->mmapped[i].chunk + HEADER_BYTES);
     field("bytes", heap->mmapped[i].bytes);
     field("resident", heap->mmapped[i].resident);
-    end_with('}');
-    say(",");
+    say("\"is_cached\":%s},", heap->mmapped[i].is_cached ? "true" : "false");
   }
   end_with(']');
   say(",");

@@ -2,6 +2,7 @@
 #include "heap.h"
 
 enum { AROUND_BYTES = 1 << 16, BINS_MAX = 128, COUNT_MAX = 65535 };
+enum { HUGE_BEFORE = 40, HUGE_END = 1 << 30 }; /* thp_pagesize, before mmapped_mem */
 
 /* Before 2.35 four ints stand before mmapped_mem; later another one before them, and a gap. */
 struct counts {
@@ -47,6 +48,9 @@ void parameters_find(struct heap *heap) {
     found->mmapped_bytes = rest.mmapped_bytes;
     found->mmaps = (uint64_t)(is_old ? old.mmaps : new.mmaps);
     found->tcache_count = rest.tcache_count;
+    uint64_t huge = is_old || i < HUGE_BEFORE ? 0 : word_at(bytes + i - HUGE_BEFORE);
+    bool is_huge = huge > heap->target->page_bytes && !(huge & (huge - 1)) && huge < HUGE_END;
+    found->trim_unit = is_huge ? huge : heap->target->page_bytes;
     if (rest.sbrk_base != 0) return;
   }
 }

@@ -12,12 +12,21 @@ from walk.walking import Walked, asked, waiting, walk
 MIB = 1 << 20
 RECORD = struct.Struct("@QQ")
 STATES = ("live", "free", "cached", "unknown", "top")
+# Arguments of shadow.c, and a tunable.
 MODES = {
-    "one thread": ("0", "20000"),
-    "five arenas": ("4", "20000"),
-    "others use sbrk": ("2", "20000", "foreign"),
-    "sbrk fails": ("2", "20000", "blocked"),
+    "one thread": (("0", "20000"), ""),
+    "five arenas": (("4", "20000"), ""),
+    "others use sbrk": (("2", "20000", "foreign"), ""),
+    "sbrk fails": (("2", "20000", "blocked"), ""),
+    "huge pages": (("2", "4000"), "hugetlb=1"),
+    "small heaps": (("2", "4000"), "hugetlb=2"),
+    "no thread caches": (("2", "4000"), "tcache_count=0"),
+    "large thread caches": (("2", "4000"), "tcache_max=300000"),
 }
+
+
+def tuned(tunable: str) -> dict[str, str]:
+    return {"GLIBC_TUNABLES": f"glibc.malloc.{tunable}"} if tunable else {}
 
 
 def check_sums(walked: Walked, truth: dict[str, int]) -> None:
@@ -38,7 +47,8 @@ def check_sums(walked: Walked, truth: dict[str, int]) -> None:
 def test_sums(mode: str, linking: str, walker: Path, compile_c: Compile) -> None:
     flags = ["-static"] if linking == "static" else []
     program = compile_c(HERE / "shadow.c", "-Wno-deprecated-declarations", *flags)
-    with waiting(program, *MODES[mode]) as process:
+    arguments, tunable = MODES[mode]
+    with waiting(program, *arguments, variables=tuned(tunable)) as process:
         truth = asked(process, "i")
         walked = walk(walker, process.pid)
         check_sums(walked, truth)
@@ -83,7 +93,7 @@ def test_blocks_are_those_of_the_figures(walker: Path, shadow: Path, tmp_path: P
 
 @pytest.mark.parametrize("arenas", ["8", "1"])
 @pytest.mark.parametrize(
-    "walks", [5, pytest.param(50, marks=pytest.mark.long("two minutes of a program at full speed"))]
+    "walks", [3, pytest.param(50, marks=pytest.mark.long("two minutes of a program at full speed"))]
 )
 def test_a_busy_program_looks_healthy(arenas: str, walks: int, walker: Path, shadow: Path) -> None:
     variables = {"MALLOC_ARENA_MAX": arenas}

@@ -47,10 +47,13 @@ def test_a_core_has_the_figures_of_its_process(walker: Path, shadow: Path, tmp_p
 
 
 def place(image: bytearray, chance: random.Random) -> int:
-    """A word that is not 0, if one is found soon: of the head, or of all."""
-    for _ in range(100):
-        at = chance.randrange(chance.choice((1024, len(image) - 8))) & ~7
-        if any(image[at : at + 8]):
+    """Of a word in the file's head, or of one that may be a chunk's size, or of one that is not 0."""
+    if chance.random() < 0.02:
+        return chance.randrange(128) * 8
+    for tries in range(400):
+        at = chance.randrange(len(image) // 8) * 8
+        word = int.from_bytes(image[at : at + 8], "little")
+        if 32 < word < 4096 or (word and tries > 200):
             break
     return at
 
