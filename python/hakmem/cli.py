@@ -28,16 +28,21 @@ COMMANDS = {
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for obstacles to hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",
-    "library": "Print where libhakmem.so is, for LD_PRELOAD.",
     "completion": "Print the completion script for a shell.",
 }
 
 ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
-# A former command → its successor.
+# A former command, or option → its successor.
 REPLACED = {
     "core": "stat CORE",
+    "library": "run --library",
     "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --settings",
+    "profile --age": "leaks",
+    "profile --rate": "profile --cost",
+    "profile --rounding": "profile --json: rounding_bytes",
+    "run --json": "run --env HAKMEM_STATS=json:FILE",
+    "run --stats": "run --env HAKMEM_STATS=1",
 }
 
 EPILOG = """\b
@@ -104,6 +109,13 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            successor = REPLACED.get(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")
+            if successor is None:
+                raise
+            raise click.UsageError(
+                f"there is no {error.option_name}; use hakmem {successor}", error.ctx
+            ) from None
         except click.UsageError as error:  # $(pgrep NAME) may tell several
             if not MORE_NUMBERS.search(error.message):
                 raise

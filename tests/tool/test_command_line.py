@@ -31,6 +31,12 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
     assert "Exit status:" in text
 
 
+def test_a_former_option_is_told_with_its_successor(tool: Tool) -> None:
+    ended = tool("run", "--stats", "true")
+    assert ended.status == ExitCode.USAGE
+    assert "there is no --stats; use hakmem run --env HAKMEM_STATS=1" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("word", "hint"),
     [

@@ -319,8 +319,12 @@ def test_a_preload_that_the_loader_ignored(tool: Tool, lib: Path, compiled: Comp
 @pytest.mark.parametrize(
     ("preload", "found", "fix"),
     [
-        ("/nowhere/libhakmem.so", "there is no /nowhere/libhakmem.so", "hakmem library"),
-        ("libhakmem-of-nobody.so.0", "finds no libhakmem-of-nobody.so.0 where it looks", "hakmem library"),
+        ("/nowhere/libhakmem.so", "there is no /nowhere/libhakmem.so", "hakmem run --library"),
+        (
+            "libhakmem-of-nobody.so.0",
+            "finds no libhakmem-of-nobody.so.0 where it looks",
+            "hakmem run --library",
+        ),
         ("OTHER", "is built for x86-64, OTHER for aarch64", "build hakmem for that machine"),
     ],
 )

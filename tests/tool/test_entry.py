@@ -141,12 +141,3 @@ main([])
     step = captured([sys.executable, "-c", script])
     assert (step.returncode, step.stderr) == (-number, "")
     assert (tmp_path / "in order").exists()
-
-
-def test_the_report_of_run_is_no_standard_output(tool: Tool, tmp_path: Path) -> None:
-    """It made a file that is called "-"."""
-    words = [str(tool.path), "run", "--json", "-", "--", "true"]
-    step = captured(words, cwd=tmp_path, timeout=60)
-    assert step.returncode == 2
-    assert "HAKMEM_STATS=json" in step.stderr
-    assert list(tmp_path.iterdir()) == []

@@ -44,7 +44,9 @@ def imported(*arguments: str | Path, pids: tuple[int, ...] = ()) -> set[str]:
     return HEAVY & set(json.loads(step.stderr.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("library",), ("completion", "bash")])
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--help",), ("run", "--library"), ("completion", "bash")]
+)
 def test_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert imported(*arguments) == set()
 

@@ -28,8 +28,8 @@ def test_a_command_runs_on_it(library: Path, tool: Tool, tmp_path: Path) -> None
     report = tmp_path / "report.json"
     ended = tool(
         "run",
-        "--json",
-        str(report),
+        "--env",
+        f"HAKMEM_STATS=json:{report}",
         "--",
         "sh",
         "-c",
@@ -62,10 +62,10 @@ def test_doctor_finds_nothing_wrong(library: Path, tool: Tool) -> None:
 
 
 def test_whose_path_is_to_be_written_down_is_warned(library: Path, tool: Tool) -> None:
-    ended = tool("library", HAKMEM_LIBRARY=str(library))
+    ended = tool("run", "--library", HAKMEM_LIBRARY=str(library))
     assert ended.stdout == f"{library}\n"
     assert "warning: LD_PRELOAD has no way to write" in ended.stderr
-    assert tool("library").stderr == ""
+    assert tool("run", "--library").stderr == ""
 
 
 def test_the_link_is_this_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ c.memset(ctypes.c_void_p(c.malloc(40)), 7, 41)
         (["--harden=2"], "2"),
         (["--harden=1", "--env", "A=B", "--"], "1"),
         (["--env", "HAKMEM_HARDEN=0", "--harden"], "1"),
-        (["--json", "/dev/null", "--harden"], "1"),
     ],
 )
 def test_it_is_preloaded_first(tool: Tool, options: list[str], level: str) -> None:

@@ -274,13 +274,6 @@ def test_options_of_profiles_need_profile(tool: Tool) -> None:
     assert "--when needs --profile" in tool("run", "--when", "rss>50%", "--", "true").stderr
 
 
-def test_a_report_needs_a_name(tool: Tool) -> None:
-    """`--json "$UNSET"` would be no report, and not a word of it."""
-    ended = tool("run", "--json", "", "--", "true")
-    assert ended.status == ExitCode.USAGE
-    assert "--json needs the name of a file" in ended.stderr
-
-
 def test_options_behind_the_program_are_its_own(tool: Tool) -> None:
     assert tool("run", "echo", "-o", "x", "--profile").stdout == "-o x --profile\n"
 

@@ -83,7 +83,7 @@ def test_a_command_that_would_have_two(tool: Tool, linked: Path, tmp_path: Path)
     assert "has hakmem linked in, which serves its malloc" in item["found"]
     assert "without hakmem run" in item["advice"]
     report = tmp_path / "report.json"
-    ended = tool("run", "--json", report, "--", linked, "on")
+    ended = tool("run", "--env", f"HAKMEM_STATS=json:{report}", "--", linked, "on")
     assert ended.status == 0
     assert item["found"] in ended.stderr
     assert served(json.loads(report.read_text())) > 0, "the idle one did not replace it"

@@ -72,7 +72,7 @@ def test_musl(tmp_path: Path, installed: Environment) -> None:
     program = compiled("musl-gcc", tmp_path)
     library, report = unpacked(built(tmp_path, "musllinux-x86_64"), tmp_path), tmp_path / "report.json"
     named = {"HAKMEM_LIBRARY": str(library)}
-    installed("hakmem", "run", "--json", report, "--", program, variables=named)
+    installed("hakmem", "run", "--env", f"HAKMEM_STATS=json:{report}", "--", program, variables=named)
     assert served(json.loads(report.read_text())) > 0
     refused = installed("hakmem", "run", "--", "true", variables=named, status=126)
     assert f"runs on glibc, {library} was built for musl" in refused.stderr
@@ -85,6 +85,6 @@ def test_source_distribution(tmp_path: Path) -> None:
     assert packed.read_bytes() == again.read_bytes()
     made, report = make_environment(tmp_path / "venv"), tmp_path / "report.json"
     made.pip("install", "-q", "--no-index", "--no-build-isolation", packed)
-    made("hakmem", "run", "--json", report, "--", "python", "-c", "pass")
+    made("hakmem", "run", "--env", f"HAKMEM_STATS=json:{report}", "--", "python", "-c", "pass")
     assert served(json.loads(report.read_text())) > 0
-    assert made("hakmem", "library").stdout.startswith(str(made.packages))
+    assert made("hakmem", "run", "--library").stdout.startswith(str(made.packages))

@@ -108,7 +108,9 @@ def test_other_machines_refuse_it(wheel: Path, tmp_path: Path) -> None:
 def test_run_serves_with_no_option(installed: Environment, tmp_path: Path) -> None:
     """By the wheel's own library, though this machine has others."""
     report = tmp_path / "report.json"
-    said = installed("hakmem", "run", "--json", report, "--", "python", "-c", PROGRAM).stdout
+    said = installed(
+        "hakmem", "run", "--env", f"HAKMEM_STATS=json:{report}", "--", "python", "-c", PROGRAM
+    ).stdout
     assert said == f"{{'{installed.packages / 'hakmem' / 'lib' / 'libhakmem.so'}'}} None\n"
     told = json.loads(report.read_text())
     assert told["hakmem"] == __version__
@@ -138,12 +140,12 @@ def test_module_and_script(installed: Environment) -> None:
 
 def test_where_the_library_is(installed: Environment) -> None:
     """For LD_PRELOAD in a Dockerfile."""
-    assert installed("hakmem", "library").stdout == f"{installed.packages}/hakmem/lib/libhakmem.so\n"
+    assert installed("hakmem", "run", "--library").stdout == f"{installed.packages}/hakmem/lib/libhakmem.so\n"
 
 
 def test_looks_into_a_process(installed: Environment) -> None:
     """ps and why, of a program on the wheel's library."""
-    library = Path(installed("hakmem", "library").stdout.strip())
+    library = Path(installed("hakmem", "run", "--library").stdout.strip())
     code = "x = [bytes(3000) for _ in range(5000)]; print('ready', flush=True); import time; time.sleep(300)"
     with running(["python3", "-c", code], library) as process:
         assert preload_environment(library)["LD_PRELOAD"] in Path(f"/proc/{process.pid}/maps").read_text()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from hakmem.base.errors import DEBUG_VARIABLE, CommandError, HakmemError
+from hakmem.base.errors import DEBUG_VARIABLE, CommandError
 from hakmem.base.files import check_writable
 from hakmem.commands.arguments import OUTPUT, Parsed, argument, option, options_as, say, warn
 
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from hakmem.launch.keepers import Listener
     from hakmem.launch.preload import Examined
 
-STATS_VARIABLE = "HAKMEM_STATS"
 HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
 PYTHON = "--python"
 # Options whose value may be the next argument.
-WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period", "--trace")
+WITH_VALUE = ("--env", "-o", "--output", "--when", "--period", "--trace")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_ADVICE = "use --period 4096"
 
@@ -41,6 +40,22 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
         if not name or not equals:
             raise click.BadParameter(f"{name!r} is not a setting; use NAME=VALUE")
     return {name: value for name, _, value in pairs}
+
+
+def print_library(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    from hakmem.launch.preloadable import is_preloadable
+    from hakmem.target.library import find_library
+
+    if not is_asked or context.resilient_parsing:
+        return
+    library = find_library()
+    if not is_preloadable(library):
+        warn(
+            "LD_PRELOAD has no way to write the space, colon or dollar sign in this path; "
+            "start programs by hakmem run, or install hakmem into another folder"
+        )
+    click.echo(library)
+    context.exit()
 
 
 def parse_when(word: str) -> Condition:
@@ -66,13 +81,6 @@ class Run(click.Command):
 class Asked:
     """The command line."""
 
-    stats: bool = option("--stats", help="Print hakmem's report on standard error when the program exits.")
-    json_file: str | None = option(
-        "--json",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
-    )
     harden: int | None = option(
         HARDEN,
         type=click.IntRange(0, 2),
@@ -120,6 +128,13 @@ class Asked:
         metavar="FILE",
         help="Record every allocation and free, from its first malloc to its end (hakmem trace show FILE).",
     )
+    library: bool = option(
+        "--library",
+        is_eager=True,
+        callback=print_library,
+        help="Only print the path of libhakmem.so, for LD_PRELOAD: $HAKMEM_LIBRARY, the one that came with "
+        "this tool, or an installed one.",
+    )
     words: tuple[str, ...] = argument(
         nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…"
     )
@@ -133,9 +148,6 @@ def command(asked: Asked) -> None:
     If the library cannot be preloaded into the program, the reason is printed and nothing is run. Otherwise
     the program replaces this process: signals and the exit status are its own.
 
-    The report of --stats or --json is written by exit handlers: not if the program ends by _exit or a signal,
-    or executes a program without hakmem.
-
     With --profile the tool stays as the program's parent, forwards signals, and ends as the program did. The
     program's last state is read however it ends; after the OOM killer only the last reading is left. See
     docs/PROFILING.md.
@@ -143,11 +155,11 @@ def command(asked: Asked) -> None:
     \b
     Examples:
       hakmem run -- ./server --port 80
-      hakmem run --stats -- python3 script.py
       hakmem run --harden -- ./server --port 80
       hakmem run --python --profile -o x.html -- python3 app.py
       hakmem run --profile -o x.pb.gz --when 'rss>80%' -- ./server
-      hakmem run --json /tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
+      hakmem run --env HAKMEM_STATS=json:/tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
+      LD_PRELOAD=$(hakmem run --library) gunicorn app:app
 
     \b
     Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
@@ -156,15 +168,12 @@ def command(asked: Asked) -> None:
     from hakmem.launch.preload import examine
     from hakmem.target.library import find_library
 
-    report = checked_report(asked)
+    check(asked)
     watch = watcher(asked) if asked.is_profiled or asked.trace else None
     library = find_library()
     examined = examine(asked.words, library)
     complain(examined)
     environment = environment_of(asked, examined, library)
-    if asked.stats or report is not None:
-        environment[STATS_VARIABLE] = f"json:{report}" if report else "1"
-
     if watch is None:
         launch(asked.words, environment)
     from hakmem.doctor.runtimes import hidden
@@ -176,34 +185,19 @@ def command(asked: Asked) -> None:
     )
 
 
-def checked_report(asked: Asked) -> Path | None:
-    """The file of --json; what excludes each other on the command line is refused."""
-    name = asked.json_file
+def check(asked: Asked) -> None:
+    """Refuses options that exclude each other."""
     if asked.is_profiled and asked.trace:
         raise click.UsageError("--profile and --trace exclude each other")
-    if asked.stats and name:
-        raise click.UsageError("--stats and --json exclude each other: there is only one report")
-    if name == "":
-        raise click.UsageError("--json needs the name of a file, and this one is empty")
-    if name == "-":
-        raise click.UsageError(
-            "the report needs a file: standard output belongs to the program. For standard error use "
-            "--env HAKMEM_STATS=json"
-        )
     of_profiles = {
         "-o": asked.outputs,
         "--when": asked.conditions,
         "--period": asked.period_bytes,
         "--allocated": asked.is_allocated,
     }
-    if (
-        first := next((word for word, value in of_profiles.items() if value), None)
-    ) and not asked.is_profiled:
+    first = next((word for word, value in of_profiles.items() if value), None)
+    if first and not asked.is_profiled:
         raise click.UsageError(f"{first} needs --profile")
-    report = absolute(name) if name else None
-    if report is not None:
-        check_writable(report.with_name(report.name.replace("%p", "0")))
-    return report
 
 
 def complain(examined: Examined) -> None:
@@ -314,14 +308,6 @@ def run_kept(
             say(f"the {what} ended early: {error}")
             child.wait()
     child.leave()
-
-
-def absolute(name: str) -> Path:
-    """The program may change its directory before it ends."""
-    try:
-        return Path(name).absolute()
-    except OSError as error:
-        raise HakmemError(f"cannot resolve {name}: working directory: {error.strerror}") from None
 
 
 def hardened(library: Path, level: int) -> list[Path]:

@@ -104,7 +104,10 @@ def _why_not_preloaded(allocator: Allocator, process: Process, value: str) -> tu
     if allocator.name == STATIC:
         return "the program is linked statically", "hakmem doctor -- PROGRAM shows what to do"
     name = next(name for name in re.split("[ :]", value) if "hakmem" in name)
-    root, fix = process.path("root"), "start it with hakmem run, or write the path that hakmem library prints"
+    root, fix = (
+        process.path("root"),
+        "start it with hakmem run, or write the path of hakmem run --library",
+    )
     if "/" not in name and not any(any(root.glob(f"{folder}/{name}")) for folder in LOADERS_FOLDERS):
         return f"the loader finds no {name} where it looks", fix
     if name.startswith("/"):
