@@ -38,6 +38,7 @@ REPLACED = {
     "library": "run --library",
     "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --settings",
+    "show --html": "trace show -o FILE.html",
     "profile --age": "leaks",
     "profile --rate": "profile --cost",
     "profile --rounding": "profile --json: rounding_bytes",

@@ -100,6 +100,8 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     figures = figures_of(read(path))
     assert (figures.threads, read(path).lost) == (501, 0), ended.stderr
     program = stepper([busy, "300"], "ready")
+    assert tool("trace", program.pid, "--for", "0.2s", "-o", path, "--anonymous").status == 0
+    assert read(path).head.keys() == {"hakmem_trace", "hakmem", "machine"}
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr
     assert figures_of(read(path)).allocated_blocks > 1000
@@ -151,7 +153,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
 @pytest.mark.long("3 seconds; starts a browser")
 def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
-    assert str(page) in tool("trace", "show", traced, "--html", page).stdout
+    assert str(page) in tool("trace", "show", traced, "-o", page).stdout
     text = page.read_text()
     assert Elements(text).loaded == []
     assert Elements(text).ids[1:6] == ["memory", "events", "elsewhere", "lifetimes", "sizes"]
@@ -163,10 +165,11 @@ def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
 
 
 def test_anonymized(traced: Path, tool: Tool, tmp_path: Path) -> None:
-    once, twice = tmp_path / "once.hkt", tmp_path / "once.anonymous.hkt"
-    for words in ((traced, "-o", once), (once,)):
-        ended = tool("trace", "anonymize", *words)
+    once, twice = tmp_path / "once.hkt", tmp_path / "twice.hkt"
+    for trace, output in ((traced, once), (once, twice)):
+        ended = tool("trace", "show", trace, "--anonymous", "-o", output)
         assert ended.status == 0, ended.stderr
+    assert ", anonymous\n" in tool("trace", "show", traced, "--anonymous").stdout
     assert once.read_bytes() == twice.read_bytes()
     before, after = read(traced), read(once)
     assert set(after.head) == {"hakmem_trace", "hakmem", "machine"}

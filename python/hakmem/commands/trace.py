@@ -36,6 +36,12 @@ class TraceGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+TRACE = ".hkt"
+ANONYMOUS = option(
+    "--anonymous", help="Without command line, process number, date and addresses: to share it."
+)
+
+
 @click.group("trace", cls=TraceGroup)
 def command() -> None:
     """Record every allocation and free of a running process, and show them.
@@ -46,7 +52,7 @@ def command() -> None:
     Examples:
       hakmem trace $(pgrep -o server) --for 30s -o server.hkt
       hakmem trace show server.hkt
-      hakmem trace anonymize server.hkt -o sent.hkt
+      hakmem trace show server.hkt --anonymous -o sent.hkt
     """
 
 
@@ -59,6 +65,7 @@ def record(
     is_sampled: bool = option(
         "--sampled", is_flag=True, help="Sampled blocks only, with their call stacks: cheap enough for hours."
     ),
+    is_anonymous: bool = ANONYMOUS,
     max_bytes: int = option(
         "--max-size",
         type=size(1 << 20),
@@ -73,12 +80,16 @@ def record(
     they are read the missing ones are counted. The blocks that are live already come first.
     """
     from hakmem.profile.session import require_profiles
+    from hakmem.trace.anonymous import anonymized
+    from hakmem.trace.file import read, write
     from hakmem.trace.record import record as recorded
     from hakmem.trace.sampled import record_sampled
     from hakmem.views.screen import progress_bar
     from hakmem.views.trace_text import notes_of
 
-    path = output or Path(f"trace.{pid}.hkt")
+    if is_sampled and is_anonymous:
+        raise click.UsageError("--sampled and --anonymous exclude each other: samples have call stacks")
+    path = output or Path(f"trace.{pid}{TRACE}")
     check_writable(path)
     target = open_pid(pid)
     require_profiles(target)
@@ -89,6 +100,8 @@ def record(
         what = counted(end["lives"], "sampled life", "sampled lives")
     else:
         end = recorded(target, path, for_s, progress_bar, max_bytes)
+        if is_anonymous:
+            write(path, anonymized(read(path)))
         what = f"{count_text(end['events'])} events"
     say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
@@ -100,50 +113,38 @@ def record(
 def show(
     path: Path = argument(type=INPUT),
     as_json: bool = JSON,
-    page: Path | None = option("--html", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it as a page."),
+    is_anonymous: bool = ANONYMOUS,
+    output: Path | None = option(
+        "-o", "--output", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it: a trace (.hkt), else a page."
+    ),
 ) -> None:
     """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
+    from hakmem.trace.anonymous import anonymized
     from hakmem.trace.figures import figures_of
-    from hakmem.trace.file import Trace, is_sampled, read
+    from hakmem.trace.file import Trace, is_sampled, read, write
     from hakmem.trace.sampled import read_sampled
     from hakmem.trace.sampled_figures import sampled_figures_of
     from hakmem.views.screen import console, print_json
     from hakmem.views.trace_text import notes_of, print_trace
 
-    if is_sampled(path) and page is not None:
-        raise HakmemError(f"{path} has sampled lives: a page is made of a full trace")
-    if page is not None:
-        check_writable(page)
+    if is_sampled(path) and (output is not None or is_anonymous):
+        raise HakmemError(f"{path} has sampled lives: -o and --anonymous are for full traces")
+    if output is not None:
+        check_writable(output)
     found = read_sampled(path) if is_sampled(path) else read(path)
-    if page is not None and isinstance(found, Trace):
+    if isinstance(found, Trace) and is_anonymous:
+        found = anonymized(found)
+    if isinstance(found, Trace) and output is not None:
         from hakmem.views.trace_page import render
 
-        write_atomically(page, render(found))
-        click.echo(f"wrote {page}", err=is_standard_output(page))
+        if output.suffix == TRACE:
+            write(output, found)
+        else:
+            write_atomically(output, render(found))
+        click.echo(f"wrote {output}", err=is_standard_output(output))
         return
     figures = figures_of(found) if isinstance(found, Trace) else sampled_figures_of(found)
     if as_json:
         print_json({"head": found.head, "figures": asdict(figures), "end": found.end})
     else:
         print_trace(console(), found.head, figures, notes_of(found.end, found.lost))
-
-
-@command.command("anonymize")
-@options
-def anonymize(
-    path: Path = argument(type=INPUT),
-    output: Path | None = option("--output", "-o", type=Path, help="The file; default NAME.anonymous.hkt."),
-) -> None:
-    """Write a trace to share: sizes, threads by number, and times since the beginning.
-
-    It has no command line, process number, date or address.
-    """
-    from hakmem.trace.anonymous import anonymized
-    from hakmem.trace.file import is_sampled, read, write
-
-    if is_sampled(path):
-        raise HakmemError(f"{path} has call stacks of sampled blocks: only full traces are made anonymous")
-    to = output or path.with_stem(f"{path.stem}.anonymous")
-    check_writable(to)
-    write(to, anonymized(read(path)))
-    say(f"{to}: {bytes_text(to.stat().st_size)}")

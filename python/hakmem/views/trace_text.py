@@ -120,7 +120,7 @@ def print_trace(
     if "pid" in head:
         command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
         console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
-    else:  # as anonymize leaves it
+    else:  # as --anonymous leaves it
         console.print(f"[bold]{what}[/], anonymous\n")
     for line in _lines(figures):
         console.print(Text(line))
