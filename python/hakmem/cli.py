@@ -28,12 +28,12 @@ COMMANDS = {
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for obstacles to hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",
-    "completion": "Print the completion script for a shell.",
 }
 
 ANSWER = "The first answer about any process: its malloc, its memory, its leaks."
 # A former command, or option → its successor.
 REPLACED = {
+    "completion": "--completion SHELL",
     "core": "stat CORE",
     "library": "run --library",
     "report": "record RECORDING -o FILE.html",
@@ -53,6 +53,7 @@ Examples:
   hakmem why $(pgrep server)           where is its memory?
   hakmem top                           choose a hakmem process, watch it live
   hakmem doctor -- ./server            would hakmem work here?
+  eval "$(hakmem --completion bash)"   in ~/.bashrc
 
 \b
 Exit status:
@@ -124,8 +125,27 @@ class LazyGroup(click.Group):
             raise click.UsageError(message, error.ctx) from None
 
 
+def print_completion(context: click.Context, _parameter: click.Parameter, shell: str | None) -> None:
+    from click.shell_completion import get_completion_class
+
+    if shell is None or context.resilient_parsing:
+        return
+    made = get_completion_class(shell)
+    assert made is not None
+    click.echo(made(context.command, {}, "hakmem", "_HAKMEM_COMPLETE").source())
+    context.exit()
+
+
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hakmem")
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    is_eager=True,
+    expose_value=False,
+    callback=print_completion,
+    help="Print the completion script for a shell, and exit.",
+)
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 

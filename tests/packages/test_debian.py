@@ -195,8 +195,8 @@ def test_pages_and_completion_are_there(inside: Callable[..., str]) -> None:
         assert "hakmem" in inside(f"man -P cat {page}")
     files = inside("dpkg -L hakmem")
     assert "/usr/share/bash-completion/completions/hakmem" in files
-    completed = "COMP_WORDS='hakmem comp' COMP_CWORD=1 _HAKMEM_COMPLETE=bash_complete hakmem"
-    assert inside(completed) == "plain,completion\n"
+    completed = "COMP_WORDS='hakmem symb' COMP_CWORD=1 _HAKMEM_COMPLETE=bash_complete hakmem"
+    assert inside(completed) == "plain,symbolize\n"
 
 
 @long_test

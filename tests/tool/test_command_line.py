@@ -69,7 +69,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_completion_offers_commands_and_processes(tool: Tool) -> None:
     for shell in ("bash", "zsh", "fish"):
-        assert "_HAKMEM_COMPLETE" in tool("completion", shell).stdout
+        assert "_HAKMEM_COMPLETE" in tool("--completion", shell).stdout
     for words, wanted in (("hakmem st", "stat"), (f"hakmem stat {os.getpid()}", str(os.getpid()))):
         count = str(len(words.split()) - 1)
         ended = tool(COMP_WORDS=words, COMP_CWORD=count, _HAKMEM_COMPLETE="bash_complete")

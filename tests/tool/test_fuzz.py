@@ -120,7 +120,7 @@ def quick_commands(world: World) -> list[list[str]]:
         ["export", "--quick", "--textfile", world.one_of("metrics", "-")],
         ["doctor", "--json"],
         ["doctor", "--", "true"],
-        ["completion", "bash"],
+        ["--completion", "bash"],
         ["stat", str(PID_MAX + 1)],
         ["run", "--", "true"],
         *core,

@@ -45,7 +45,7 @@ def imported(*arguments: str | Path, pids: tuple[int, ...] = ()) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--version",), ("--help",), ("run", "--library"), ("completion", "bash")]
+    "arguments", [("--version",), ("--help",), ("run", "--library"), ("--completion", "bash")]
 )
 def test_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert imported(*arguments) == set()
