@@ -22,19 +22,19 @@ static ATOMIC(unsigned) used_count; /* relaxed: a hint */
 static size_t granule_at(size_t index) { return first_granule + index * guarded_granules(); }
 static size_t index_of(size_t granule) { return (granule - first_granule) / guarded_granules(); }
 
-/* Cuts the first range, as far as there is memory for records; returns their number. A closed range
- * holds no memory. */
+/* Cuts the first range, as far as there is memory for records; returns the number of ranges. A
+ * closed one holds no memory. */
 static unsigned cut(unsigned count, bool are_closed, struct counters *counters) {
-  unsigned index = 0;
-  while (++index < count)
-    if (!range_cut(granule_at(index - 1), guarded_granules(), counters)) break;
-  for (unsigned made = 0; made < index; made++) {
-    struct range_info *info = range_info(granule_at(made));
+  unsigned made = 0;
+  while (made < count - 1 && range_cut(granule_at(made), guarded_granules(), counters)) made++;
+  if (made == count - 1) made = count; /* the last is what the others have left */
+  for (unsigned index = 0; index < made; index++) {
+    struct range_info *info = range_info(granule_at(index));
     info->is_guarded = info->is_zero = true;
     info->is_closed = are_closed;
     commit_give(guarded_granules() << GRANULE_SHIFT);
   }
-  return index;
+  return made;
 }
 
 bool guarded_start(struct counters *counters) {
@@ -51,7 +51,7 @@ bool guarded_start(struct counters *counters) {
   bool are_closed =
       os_close_pages((void *)granule_address(first), count * granules << GRANULE_SHIFT);
   store_release(&guard_count, cut(count, are_closed, counters)); /* pairs with guarded_is_ready */
-  return true;
+  return guarded_is_ready();
 }
 
 bool guarded_is_ready(void) {
