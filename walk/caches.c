@@ -37,6 +37,11 @@ static const struct shape *shape_of(uint64_t bytes) {
   return NULL;
 }
 
+/* The last 8 of them may lie in the next chunk's header, as those of any block. */
+static size_t content_bytes(const struct shape *shape) {
+  return shape->bins * (shape->count_bytes + 8);
+}
+
 bool is_candidate(uint64_t bytes) { return shape_of(bytes) != NULL; }
 
 bool is_candidate_content(uint64_t bytes, const uint8_t *chunk) {
@@ -133,7 +138,7 @@ static bool read_tcache(const struct heap *heap, uint64_t chunk, struct tcache *
   memory_read(heap->target, chunk, header, sizeof header);
   const struct shape *shape = shape_of(header[1] & ~(uint64_t)FLAGS);
   if (shape == NULL) return false;
-  memory_read(heap->target, chunk + HEADER_BYTES, bytes, shape->bytes - HEADER_BYTES);
+  memory_read(heap->target, chunk + HEADER_BYTES, bytes, content_bytes(shape));
   const uint8_t *heads = bytes + shape->bins * shape->count_bytes;
   unsigned used = 0, good = 0, disagree = 0;
   uint64_t limit = heap->parameters.address ? heap->parameters.tcache_count : 65535;

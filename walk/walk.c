@@ -25,7 +25,7 @@ static void collect(struct way *way) {
   const struct chain *chain = &way->walk->chain;
   for (size_t i = 0; i < chain->count; ++i) {
     const struct chunk *chunk = &chain->chunks[i];
-    uint64_t end = chunk->address + chunk->bytes;
+    uint64_t end = chunk->address + chunk->bytes + HEADER_BYTES;
     if (chunk->is_free || !is_candidate(chunk->bytes)) continue;
     if (is_in_window(&chain->window, chunk->address, end) &&
         !is_candidate_content(chunk->bytes,
