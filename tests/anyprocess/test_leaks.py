@@ -217,9 +217,14 @@ HEALTHY = {
     "openssl": (["openssl", "enc", "-base64", "-out", "/dev/null"], NUMBERS),
     "xmllint": (["xmllint", "--stream", "-"], "<a>" + "<b>text</b>" * 20000),
     "cc1": (["cc1", "-quiet", "-o", "/dev/null", "-"], FUNCTIONS),
+    "sed": (["sed", "-n", "s/9/8/;$p"], NUMBERS),
+    "grep": (["grep", "-c", "9"], NUMBERS),
+    "tac": (["tac"], NUMBERS),
+    "wc": (["wc"], NUMBERS),
+    "make": (["make", "-f", "-"], "".join(f"f{number}: g{number}\n" for number in range(5000))),
     "gdb": (["gdb", "-q", "-nx", "/bin/bash"], "info functions malloc\n"),
 }
-SILENT = ("sort", "openssl", "xmllint", "cc1", "gdb")
+SAYS_READY = ("python3", "perl", "bash", "awk", "node", "jq", "tclsh", "sqlite3", "git")
 
 
 def begun(start: Start, name: str, folder: Path, cc: str) -> Process:
@@ -234,10 +239,10 @@ def begun(start: Start, name: str, folder: Path, cc: str) -> Process:
     assert process.stdin is not None
     process.stdin.write(text)
     process.stdin.flush()
-    if name in SILENT:
-        wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "S", f"{name} works")
-    else:
+    if name in SAYS_READY:
         read_until(process, "progress ready" if name == "git" else "ready")
+    else:
+        wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "S", f"{name} works")
     return process
 
 
