@@ -39,6 +39,8 @@ REPLACED = {
     "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --settings",
     "show --html": "trace show -o FILE.html",
+    "symbolize --executable": "symbolize --files",
+    "symbolize --library": "symbolize --files",
     "profile --age": "leaks",
     "profile --rate": "profile --cost",
     "profile --rounding": "profile --json: rounding_bytes",

@@ -194,9 +194,9 @@ def test_a_profile_is_named_later_and_elsewhere(server: Path, call: int, tmp_pat
     taken, page = tmp_path / "x.pb.gz", tmp_path / "x.html"
     save_profile(profile, taken)
     assert "server+0x" in tool("symbolize", taken).stdout
-    shown = tool("symbolize", taken, "--library", server.parent).stdout
+    shown = tool("symbolize", taken, "--files", server.parent).stdout
     assert f"(sites.cc:{LINES['raw']})" in shown
-    ended = tool("symbolize", taken, "--executable", server, "-o", page)
+    ended = tool("symbolize", taken, "--files", server, "-o", page)
     assert ended.stdout == f"wrote {page}\n"
     assert "app::Cache" in page.read_text()
     refused = tool("symbolize", taken, "-o", tmp_path / "x.txt")

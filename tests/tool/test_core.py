@@ -114,7 +114,7 @@ def test_files_that_have_moved_are_named(
     shutil.copy(lib, tmp_path / "libhakmem.so")
     moved.unlink()
     for library in (tmp_path, tmp_path / "libhakmem.so"):
-        ended = tool("stat", core, "--library", library, "--json")
+        ended = tool("stat", core, "--files", library, "--json")
         assert ended.status == 0, ended.stderr
         same(json.loads(ended.stdout), before)
 

@@ -62,7 +62,9 @@ def test_the_same_build_has_the_names(tool: Tool, dump: Dump) -> None:
 
 @pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("now", ["another build", "nothing"])
-def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Compile, now: str) -> None:
+def test_what_is_missing_is_told(
+    tool: Tool, dump: Dump, compile_c: Compile, tmp_path: Path, now: str
+) -> None:
     """Names of another build would be wrong ones."""
     dump.place.unlink(missing_ok=True)
     if now != "nothing":
@@ -70,7 +72,8 @@ def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Compile, now
     rows, notes = contents_of(tool, dump)
     assert DEVICE not in rows
     assert "no names of shop" in notes
-    assert "--executable" in notes
-    rows, notes = contents_of(tool, dump, "--executable", dump.copy)
+    assert "--files" in notes
+    shutil.copy(dump.copy, tmp_path / dump.place.name)
+    rows, notes = contents_of(tool, dump, "--files", tmp_path)
     assert DEVICE in rows
     assert "no names" not in notes

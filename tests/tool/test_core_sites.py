@@ -45,7 +45,7 @@ def test_without_a_profile_there_is_none(tool: Tool, sites: subprocess.Popen[str
 
 @pytest.mark.long("3 seconds of processor time")
 def test_names_of_files_that_have_moved(tool: Tool, sites_program: Path, lib: Path, tmp_path: Path) -> None:
-    """--executable is where the names are read, too."""
+    """--files is where the names are read, too."""
     moved = tmp_path / "there" / "sites"
     moved.parent.mkdir()
     shutil.copy(sites_program, moved)
@@ -53,6 +53,6 @@ def test_names_of_files_that_have_moved(tool: Tool, sites_program: Path, lib: Pa
         sampled(process.pid)
         core = dumped(process.pid, tmp_path)
     moved.rename(tmp_path / "sites")
-    ended = tool("profile", core, "--executable", tmp_path / "sites")
+    ended = tool("profile", core, "--files", tmp_path / "sites")
     assert ended.status == 0, ended.stderr
     assert KEEPS in ended.stdout

@@ -138,7 +138,7 @@ def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> N
     there = tmp_path / "there"
     there.mkdir()
     program.rename(there / "server")
-    for options in (["--executable", there / "server"], ["--library", there]):
+    for options in (["--files", there / "server"], ["--files", there]):
         assert f" main{where('main')} (" in named(tool, report, *options)
     words = [str(tool.path), "symbolize"]
     step = captured(words, input=report, cwd=tmp_path)

@@ -149,6 +149,6 @@ def notes_of(rows: Sequence[ContentRow], files: Files) -> list[str]:
     if files.missing:
         notes.append(
             f"no names of {', '.join(sorted(files.missing))}: not found where the core says, or another "
-            "build by now; name copies with --executable or --library"
+            "build by now; name copies with --files"
         )
     return notes

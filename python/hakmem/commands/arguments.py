@@ -165,20 +165,16 @@ def warn(what: str) -> None:
     say(f"warning: {what}")
 
 
-def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
-    """The process or core that an argument PID|CORE names."""
+def open_target(text: str, files: Sequence[Path] = ()) -> Target:
+    """The process or core that an argument PID|CORE names; with a line on standard error where a core is
+    truncated: figures are those of the rest."""
     if PID.fullmatch(text):
         return open_pid(int(text))
-    if Path(text).is_file():
-        return open_core_file(Path(text), executable, libraries)
-    raise click.BadParameter(
-        f"{text!r} is neither a PID nor a core file; `hakmem ps` lists processes", param_hint="PID|CORE"
-    )
-
-
-def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path]) -> Target:
-    """The core, with a line on standard error where it is truncated: figures are those of the rest."""
-    opened = open_core(path, executable, libraries)
+    if not Path(text).is_file():
+        raise click.BadParameter(
+            f"{text!r} is neither a PID nor a core file; `hakmem ps` lists processes", param_hint="PID|CORE"
+        )
+    opened = open_core(Path(text), files)
     if opened.memory.truncation:
         warn(f"{opened.memory.truncation}; memory beyond its end is missing here")
     return opened
@@ -193,11 +189,6 @@ def open_pid(pid: int) -> Target:
             f"{opened.places[0]}; hakmem doctor {pid} names all"
         )
     return opened
-
-
-def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Path, ...]:
-    """What --executable and --library name, for those that look for a program's files."""
-    return (*([executable] if executable else ()), *libraries)
 
 
 INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -229,9 +220,8 @@ JSON = option("--json", help="Print JSON instead of tables.")
 EVERY_FIGURE = option("--all", help="Also show zero counters, empty classes and all threads.")
 EVERY_CONTENT = option("--all", help="Show all rows, however small.")
 EXAMPLES = option("--examples", help="Show the beginning of a text of each kind. It may be secret.")
-EXECUTABLE = option("--executable", type=INPUT, help="The program file, if it has moved.")
-LIBRARIES = option(
-    "--library",
+FILES = option(
+    "--files",
     type=click.Path(exists=True, path_type=Path),
-    help="A library of the program, or a directory of libraries, if they have moved.",
+    help="A program or library, or a directory of them, if they have moved.",
 )

@@ -16,14 +16,12 @@ from hakmem.commands.arguments import (
     DEPTH,
     EVERY_CONTENT,
     EXAMPLES,
-    EXECUTABLE,
+    FILES,
     INTERNALS,
     JSON,
-    LIBRARIES,
     PERIOD,
     TARGET,
     duration,
-    moved_files,
     open_target,
     option,
     options_as,
@@ -60,8 +58,7 @@ class Asked:
     depth: int = DEPTH
     with_internals: bool = INTERNALS
     examples: bool = EXAMPLES
-    executable: Path | None = EXECUTABLE
-    libraries: tuple[Path, ...] = LIBRARIES
+    files: tuple[Path, ...] = FILES
     check: bool = option("--check", help="Exit with status 1 if a site leaks, or blocks are definitely lost.")
     as_json: bool = JSON
     everything: bool = EVERY_CONTENT
@@ -104,7 +101,7 @@ def command(asked: Asked) -> None:
 
 
 def checked(asked: Asked) -> Target:
-    opened = open_target(asked.target, asked.executable, asked.libraries)
+    opened = open_target(asked.target, asked.files)
     if asked.freeze and opened.process is None:
         raise click.UsageError("--freeze is for processes; a core dump does not change")
     if asked.no_profile and (asked.for_s is not None or asked.period_bytes or asked.cost_percent):
@@ -131,7 +128,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
 
     settings = Settings(asked.period_bytes or 0, cost_percent=asked.cost_percent or 0)
     how = Watch(asked.for_s, settings, may_switch=not asked.no_profile)
-    sources = sources_of(opened, moved_files(asked.executable, asked.libraries), warn)
+    sources = sources_of(opened, asked.files, warn)
     evidence_of = partial(
         gather_evidence, sources=sources, depth=asked.depth, with_internals=asked.with_internals
     )

@@ -17,16 +17,14 @@ from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
     COST,
     DEPTH,
-    EXECUTABLE,
+    FILES,
     INTERNALS,
     JSON,
-    LIBRARIES,
     OUTPUT,
     PERIOD,
     SITES_MAX,
     TARGET,
     duration,
-    moved_files,
     one_of,
     open_target,
     option,
@@ -74,8 +72,7 @@ class Asked:
     depth: int = DEPTH
     rows_max: int = SITES_MAX
     with_internals: bool = INTERNALS
-    executable: Path | None = EXECUTABLE
-    libraries: tuple[Path, ...] = LIBRARIES
+    files: tuple[Path, ...] = FILES
     as_json: bool = JSON
 
     @property
@@ -109,13 +106,13 @@ def command(asked: Asked) -> None:
     from hakmem.views.profile_text import show_profile
 
     writers = checked(asked)
-    opened = open_target(asked.target, asked.executable, asked.libraries)
+    opened = open_target(asked.target, asked.files)
     require_profiles(opened)
     if asked.switch:
         click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
         return
     gathered = gathered_as(asked, opened)
-    name_unless_stopped(opened, gathered, moved_files(asked.executable, asked.libraries))
+    name_unless_stopped(opened, gathered, asked.files)
     is_saved = saved(gathered.profile, writers)
     for note in gathered.notes:
         say(note)

@@ -12,11 +12,9 @@ import click
 from hakmem.base.errors import HakmemError
 from hakmem.commands.arguments import (
     EVERY_FIGURE,
-    EXECUTABLE,
+    FILES,
     JSON,
-    LIBRARIES,
     TARGET,
-    moved_files,
     open_target,
     options,
     warn,
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
 @options
 def command(
     target: str = TARGET,
-    executable: Path | None = EXECUTABLE,
-    libraries: tuple[Path, ...] = LIBRARIES,
+    files: tuple[Path, ...] = FILES,
     as_json: bool = JSON,
     everything: bool = EVERY_FIGURE,
 ) -> None:
@@ -47,12 +44,12 @@ def command(
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
       coredumpctl -o core dump server && hakmem stat core
-      hakmem stat core --executable ./server --library ./lib
+      hakmem stat core --files ./server --files ./lib
     """
     from hakmem.views.snapshot_text import show_snapshot
 
-    opened = open_target(target, executable, libraries)
-    report = report_of(opened, moved_files(executable, libraries)) if opened.malloc == "hakmem" else None
+    opened = open_target(target, files)
+    report = report_of(opened, files) if opened.malloc == "hakmem" else None
     more = {"guard_report": asdict(report)} if report else {}
     show_snapshot(opened, as_json=as_json, everything=everything, more=more)
     if report and not as_json:

@@ -13,12 +13,10 @@ import click
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import check_writable
 from hakmem.commands.arguments import (
-    EXECUTABLE,
+    FILES,
     INTERNALS,
-    LIBRARIES,
     OUTPUT,
     argument,
-    moved_files,
     option,
     options_as,
     warn,
@@ -42,8 +40,7 @@ class InputFile(click.File):
 @dataclass(frozen=True)
 class Asked:
     report: BinaryIO = argument(type=InputFile("rb"), default="-")
-    executable: Path | None = EXECUTABLE
-    libraries: tuple[Path, ...] = LIBRARIES
+    files: tuple[Path, ...] = FILES
     with_internals: bool = INTERNALS
     output: Path | None = option(
         "-o",
@@ -72,8 +69,8 @@ def command(asked: Asked) -> None:
     Examples:
       ./server 2>&1 | hakmem symbolize
       hakmem symbolize server.log
-      hakmem symbolize server.log --executable ./build/server --library ./build
-      hakmem symbolize server.pb.gz --library ./build -o server.html
+      hakmem symbolize server.log --files ./build
+      hakmem symbolize server.pb.gz --files ./build -o server.html
     """
     from hakmem.views.symbolize import Symbolizer
 
@@ -86,8 +83,7 @@ def command(asked: Asked) -> None:
         raise HakmemError(
             f"{asked.report.name} is not a heap profile; -o, --debuginfod and --internals are for those only"
         )
-    moved = moved_files(asked.executable, asked.libraries)
-    for line in Symbolizer(moved, warn).lines(asked.report):
+    for line in Symbolizer(asked.files, warn).lines(asked.report):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
 
@@ -116,8 +112,7 @@ def name_profile(asked: Asked) -> None:
         warn("DEBUGINFOD_URLS is not set: no server is asked")
     debuginfod = Debuginfod(servers(), complain=warn) if asked.debuginfod else None
     profile = loaded(asked.report.read(), asked.report.name)
-    moved = moved_files(asked.executable, asked.libraries)
-    name_addresses(profile, Sources(debuginfod=debuginfod, complain=warn, moved=moved))
+    name_addresses(profile, Sources(debuginfod=debuginfod, complain=warn, moved=asked.files))
     if output is None:
         show_profile(profile, with_internals=asked.with_internals)
         return

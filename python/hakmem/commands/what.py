@@ -11,13 +11,11 @@ import click
 from hakmem.commands.arguments import (
     EVERY_CONTENT,
     EXAMPLES,
-    EXECUTABLE,
+    FILES,
     JSON,
-    LIBRARIES,
     TARGET,
     Parsed,
     argument,
-    moved_files,
     open_target,
     option,
     options_as,
@@ -56,8 +54,7 @@ class Asked:
     )
     examples: bool = EXAMPLES
     with_path: bool = option("--path", help="For an address: how the program reaches it.")
-    executable: Path | None = EXECUTABLE
-    libraries: tuple[Path, ...] = LIBRARIES
+    files: tuple[Path, ...] = FILES
     as_json: bool = JSON
     everything: bool = EVERY_CONTENT
 
@@ -90,14 +87,13 @@ def command(asked: Asked) -> None:
 
     if asked.address is None and asked.with_path:
         raise click.UsageError("--path needs an address: hakmem what PID 0x7f12… --path")
-    opened = open_target(asked.target, asked.executable, asked.libraries)
+    opened = open_target(asked.target, asked.files)
     if asked.address is None or asked.with_path:
         for note in hidden_in(opened.process):
             say(note)
     if asked.address is not None:
         with progress_bar("scanning") as progress:
-            moved = moved_files(asked.executable, asked.libraries)
-            block = what_is(opened, asked.address, asked.with_path, progress, moved)
+            block = what_is(opened, asked.address, asked.with_path, progress, asked.files)
         if asked.as_json:
             print_json(block.to_json(asked.examples))
         else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import JSON, TARGET, open_target, option, options
+from hakmem.commands.arguments import FILES, JSON, TARGET, open_target, option, options
 from hakmem.target.target import making_sense
 
 
@@ -14,6 +15,7 @@ from hakmem.target.target import making_sense
 @options
 def command(
     target: str = TARGET,
+    files: tuple[Path, ...] = FILES,
     as_json: bool = JSON,
     everything: bool = option("--all", help="Show advice for every line and all details."),
 ) -> None:
@@ -33,7 +35,7 @@ def command(
     from hakmem.views.screen import console, print_json
     from hakmem.views.why_text import print_explanation
 
-    opened = open_target(target)
+    opened = open_target(target, files)
     with making_sense(opened):
         explanation = explain(opened)
         explanation.notes += hidden_in(opened.process)

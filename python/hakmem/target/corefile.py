@@ -40,11 +40,10 @@ MACHINES = {"x86-64": "x86_64", "aarch64": "aarch64"}
 class CoreMemory(Memory):
     """The memory of a core dump and of the files it refers to."""
 
-    def __init__(self, path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> None:
-        """`executable` and `libraries` (files, or directories of them) replace what NT_FILE names."""
+    def __init__(self, path: Path, files: Sequence[Path] = ()) -> None:
+        """`files`, or directories of them, replace those of their names that NT_FILE has."""
         self.path = path
-        self._executable = executable
-        self._libraries = list(libraries)
+        self._moved = files
         self._path_of = cache(self._found_path)
         self._data = _mapped(path)
         core = _core(path, self._data)
@@ -128,7 +127,7 @@ class CoreMemory(Memory):
         if path is None:
             raise HakmemError(
                 f"the core dump omits the contents of {mapping.path}, which was not found, or is another "
-                f"build by now; name its copy with --library or --executable"
+                f"build by now; name its copy with --files"
             )
         data = _mapped(path)
         start = mapping.offset + address - mapping.start
@@ -146,9 +145,7 @@ class CoreMemory(Memory):
         return mapping.is_file and self._path_of(mapping) is None
 
     def _found_path(self, mapping: Mapping) -> Path | None:
-        if self._executable is not None and mapping.path == self.executable_path:
-            return self._executable
-        for given in self._libraries:
+        for given in self._moved:
             path = given / mapping.file_name if given.is_dir() else given
             if path.name == mapping.file_name and path.is_file():
                 return path

@@ -172,12 +172,12 @@ def open_process(pid: int) -> Target:
     return Target(memory, schema, pid, process.command, process, address=found[0].address, places=places)
 
 
-def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
-    """`executable` and `libraries` replace files of the program that have moved."""
+def open_core(path: Path, files: Sequence[Path] = ()) -> Target:
+    """`files`, or directories of them, replace those of the program that have moved."""
     from hakmem.target.corefile import CoreMemory
     from hakmem.target.locate import find_in_core, libc_of
 
-    memory = CoreMemory(path, executable, libraries)
+    memory = CoreMemory(path, files)
     schema, libc = None, None
     try:
         schema = Schema.read(memory, find_in_core(memory))
