@@ -55,22 +55,31 @@ static bool search_memory(struct heap *heap, const struct mapping *mapping) {
   return is_found;
 }
 
-/* `data`: an address in the library's data; 0 if main_arena was not found. */
-void version_find(struct heap *heap, uint64_t data) {
-  const struct target *target = heap->target;
+/* The file that this data is of: zeroed data follows its file. */
+static const char *path_of(const struct target *target, uint64_t data) {
   const struct mapping *holder = mapping_of(target, data);
   while (holder && holder > target->mappings && holder->is_anonymous &&
          holder[-1].end == holder->begin)
-    --holder; /* from zeroed data to the file before it */
-  const char *last = "";
+    --holder;
+  return holder ? holder->path : NULL;
+}
+
+/* `data`: an address in the library's data; 0 if main_arena was not found.  A file that was deleted
+ * since, or that is not on a core's machine, is searched in memory. */
+void version_find(struct heap *heap, uint64_t data) {
+  const struct target *target = heap->target;
+  const char *path = path_of(target, data), *last = "";
   for (size_t i = 0; i < target->mapping_count; ++i) {
     const struct mapping *mapping = &target->mappings[i];
-    if (mapping->is_anonymous || !mapping->is_private) continue;
-    if (holder && strcmp(mapping->path, holder->path) != 0) continue;
-    if (!holder && !mapping->is_executable) continue;
+    bool is_candidate = path ? strcmp(mapping->path, path) == 0 : mapping->is_executable;
+    if (mapping->is_anonymous || !mapping->is_private || !is_candidate) continue;
     if (strcmp(last, mapping->path) != 0 && search_file(heap, mapping->path)) return;
     last = mapping->path;
-    if (!mapping->is_writable && mapping->is_readable && target->pid == 0 &&
+  }
+  for (size_t i = 0; path && i < target->mapping_count; ++i) {
+    const struct mapping *mapping = &target->mappings[i];
+    bool is_candidate = !mapping->is_anonymous && strcmp(mapping->path, path) == 0;
+    if (is_candidate && mapping->is_readable && !mapping->is_writable &&
         search_memory(heap, mapping))
       return;
   }

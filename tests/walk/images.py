@@ -1,6 +1,7 @@
 """A core of a process that waits, as the kernel writes it: its writable segments, and the names of files."""
 
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 PAGE = 4096
@@ -21,7 +22,8 @@ def core_of(pid: int, path: Path) -> Path:
                 names += name[0].encode() + b"\0"
             if rights.startswith("rw"):
                 memory.seek(begin)
-                segments.append((begin, memory.read(end - begin)))
+                with suppress(OSError):  # pages after a file's end
+                    segments.append((begin, memory.read(end - begin)))
     files = struct.pack("<QQ", len(rows), PAGE) + b"".join(struct.pack("<QQQ", *row) for row in rows) + names
     note = struct.pack("<III8s", 5, len(files), FILES, b"CORE") + files + bytes(-len(files) % 4)
     count = len(segments) + 1

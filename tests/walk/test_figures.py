@@ -1,5 +1,6 @@
 """The walker's figures against those of malloc itself, inside the program."""
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -103,3 +104,17 @@ def test_a_busy_program_looks_healthy(arenas: str, walks: int, walker: Path, sha
             walked = walk(walker, process.pid)
             assert (walked.status, walked.told["broken"]) == (0, [])
             assert walked.told["explained_share"] >= 0.99
+
+
+def test_the_library_was_deleted_since(walker: Path, shadow: Path, tmp_path: Path) -> None:
+    """As after an upgrade."""
+    with waiting(shadow, "0", "10") as process:
+        asked(process, "i")
+        usual = walk(walker, process.pid).told["libc"]
+        maps = Path(f"/proc/{process.pid}/maps").read_text()
+    library = next(word for word in maps.split() if word.endswith("/libc.so.6"))
+    copy = Path(shutil.copy(library, tmp_path))
+    with waiting(shadow, "0", "10", variables={"LD_LIBRARY_PATH": str(tmp_path)}) as process:
+        asked(process, "i")
+        copy.unlink()
+        assert walk(walker, process.pid).told["libc"] == usual is not None
