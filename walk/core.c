@@ -47,7 +47,6 @@ static void name_files(struct target *target, const uint8_t *note, uint64_t byte
     for (; mapping < last && mapping->begin < row[1]; ++mapping) {
       mapping->path = path;
       mapping->is_anonymous = false;
-      mapping->file_offset = row[2] * head[1];
     }
     path = zero + 1;
   }

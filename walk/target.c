@@ -92,14 +92,14 @@ static void parse_mapping(const char *line, struct mapping *mapping) {
   mapping->is_executable = line[2] == 'x';
   mapping->is_private = line[3] == 'p';
   line += 5;
-  mapping->file_offset = number(&line, 16);
-  if (*line) ++line;
+  line += strcspn(line, " "); /* the offset */
+  while (*line == ' ') ++line;
   line += strcspn(line, " ");
   while (*line == ' ') ++line;
-  mapping->inode = number(&line, 10);
+  uint64_t inode = number(&line, 10);
   line += strspn(line, " ");
   mapping->path = line;
-  mapping->is_anonymous = mapping->inode == 0 && *line != '/';
+  mapping->is_anonymous = inode == 0 && *line != '/';
 }
 
 void target_refresh(struct target *target) {

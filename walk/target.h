@@ -12,7 +12,7 @@
 enum { BROKEN_HEAP = 3, REFUSED = 2 }; /* exit status */
 
 struct mapping {
-  uint64_t begin, end, file_offset, inode;
+  uint64_t begin, end;
   bool is_readable, is_writable, is_executable, is_private, is_anonymous;
   const char *path; /* of the file; "[heap]" and the like; "" */
 };

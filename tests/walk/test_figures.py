@@ -1,7 +1,10 @@
 """The walker's figures against those of malloc itself, inside the program."""
 
+import json
+import os
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,18 @@ def test_the_library_was_deleted_since(walker: Path, shadow: Path, tmp_path: Pat
         asked(process, "i")
         copy.unlink()
         assert walk(walker, process.pid).told["libc"] == usual is not None
+
+
+def test_a_large_heap_takes_little(walker: Path, shadow: Path) -> None:
+    """1 GiB with 10 million chunks in 3 seconds, and below 200 MiB: here a seventh of it."""
+    with waiting(shadow, "0", "3000000", "small") as process:
+        asked(process, "i")
+        with subprocess.Popen([walker, str(process.pid)], stdout=subprocess.PIPE) as walking:
+            assert walking.stdout is not None
+            told = json.load(walking.stdout)
+            _, status, used = os.wait4(walking.pid, 0)
+            walking.returncode = status
+    arena = told["arenas"][0]
+    assert arena["live_chunks"] + arena["free_chunks"] > 1_400_000
+    assert used.ru_utime + used.ru_stime < 3 / 7
+    assert used.ru_maxrss < 100 * 1024  # Python forked it with 32 MiB
