@@ -4,7 +4,7 @@
 
 #include "heap.h"
 
-enum { HEAPS_MAX = 1 << 16, RUN = 16 };
+enum { HEAPS_MAX = 1 << 16, RUN = 16, SEARCHED_BYTES = 1 << 20 };
 
 struct heap_info {
   uint64_t arena, before, bytes, mprotected_bytes;
@@ -147,7 +147,8 @@ static void add_main(struct heap *heap, size_t index) {
   const struct target *target = heap->target;
   const struct arena *arena = &heap->arenas[index];
   uint64_t begin = index == 0 ? heap->parameters.sbrk_base : 0;
-  if (begin == 0 || !is_heap_like(target, begin)) {
+  bool is_known = begin != 0 && is_heap_like(target, begin);
+  if (!is_known) {
     const struct mapping *mapping = mapping_of(target, arena->top);
     if (mapping == NULL || arena->system_bytes == 0 || !arena->is_contiguous) return;
     begin = mapping->begin;
@@ -155,6 +156,12 @@ static void add_main(struct heap *heap, size_t index) {
   begin = round_up(begin, CHUNK_ALIGNMENT);
   uint64_t end = mapped_end_of(target, begin);
   struct region region = {begin, begin, end, end, 0, index, 0};
+  memory_forget();
+  for (uint64_t at = begin; !is_known && at < begin + SEARCHED_BYTES && at < end; at += 16)
+    if (is_run(heap, &region, at)) { /* a static program has its TLS before that */
+      region.mapped_begin = region.begin = at;
+      break;
+    }
   region_add(heap, &region);
 }
 
