@@ -86,6 +86,13 @@ static void add_arenas(struct heap *heap, const uint64_t *arenas, size_t count) 
   }
 }
 
+/* The first word of a thread's heap is its arena.  The ring of the main arena leads there, too. */
+static bool is_of_thread(const struct heap *heap, uint64_t arena) {
+  uint64_t owner = 0;
+  memory_read(heap->target, round_down(arena, heap->target->page_bytes), &owner, sizeof owner);
+  return owner == arena;
+}
+
 /* The bins of which this self-pointing pair is one. */
 static bool find_around(struct heap *heap, uint64_t pair) {
   static uint64_t arenas[ARENAS_MAX];
@@ -95,6 +102,7 @@ static bool find_around(struct heap *heap, uint64_t pair) {
     for (uint64_t offset = 16; offset <= 256; offset += 8) {
       size_t count = chain_of(heap->target, bins, offset, arenas);
       if (count == 0 || (heap->arena_count && offset != heap->layout.bins_offset)) continue;
+      if (is_of_thread(heap, arenas[0])) continue;
       heap->layout.bins_offset = offset;
       add_arenas(heap, arenas, count);
       return true;

@@ -21,7 +21,7 @@ INTERPRETERS: dict[str, tuple[list[str], dict[str, str]]] = {
     "python": (["/usr/bin/python3", "-c", PYTHON], {}),
     "perl": (["perl", "-e", PERL], {}),
 }
-SHAPES = ("plain", "fragmented", "top", "whole", "mixed", "arenas", "mmapped")
+SHAPES = ("plain", "fragmented", "top", "whole", "mixed", "arenas", "behind", "mmapped")
 
 Answer = dict[str, Any]
 
@@ -100,15 +100,15 @@ def test_malloc_trim_returns_what_was_said(shape: Start, tool: Tool, kind: str) 
         ("top", ["malloc_trim(0) returns them", "M_TRIM_THRESHOLD"]),
         ("whole", ["malloc_trim(0) returns them"]),
         ("arenas", ["13 arenas, 12 of them without a thread", "MALLOC_ARENA_MAX"]),
+        ("behind", ["13 arenas, 12 of them without a thread", "MALLOC_ARENA_MAX"]),
     ],
 )
 def test_the_verdict_names_the_cause(shape: Start, tool: Tool, kind: str, words: list[str]) -> None:
     verdict = tool.json("why", shape(kind).pid)["verdict"]
     for word in (*words, "On hakmem RSS would be about"):
         assert word in verdict, verdict
-    causes = {"Fragmentation": "fragmented", "MALLOC_ARENA_MAX": "arenas"}
-    for word, cause in causes.items():
-        assert (word in verdict) == (kind == cause), verdict
+    assert ("Fragmentation" in verdict) == (kind == "fragmented")
+    assert ("MALLOC_ARENA_MAX" in verdict) == (kind in ("arenas", "behind"))
 
 
 def test_json_has_the_fields_of_hakmems(shape: Start, tool: Tool) -> None:

@@ -1,15 +1,18 @@
 /* shape KIND: a heap of glibc's malloc whose parts are known.  Prints "NAME BYTES" of some, then "ready".  At
  * the first line of input it calls malloc_trim(0), and prints "trimmed". */
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { SMALL = 400000, SMALL_BYTES = 104, KEPT_OF = 8, LARGE = 30000, LARGE_BYTES = 1000 };
 enum { THREADS = 12, OF_THREAD = 3000, BIG = 24, BIG_BYTES = 1 << 20, PLAIN = 50000 };
+enum { HEAP_BYTES = 64 << 20, PAGE = 4096 };
 
 static void *kept[SMALL];
 static pthread_barrier_t begun, filled;
@@ -80,6 +83,7 @@ static void *of_thread(void *unused) {
   for (unsigned i = 0; i < OF_THREAD; ++i) own[i] = made(LARGE_BYTES);
   pthread_barrier_wait(&filled);
   for (unsigned i = 0; i + 1 < OF_THREAD; ++i) free(own[i]);
+  kept[0] = own[OF_THREAD - 1];
   return unused;
 }
 
@@ -94,6 +98,14 @@ static void arenas(void) {
   for (unsigned i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
   printf("arenas %d\nfree %zu\n", THREADS + 1,
          (size_t)THREADS * (OF_THREAD - 1) * (LARGE_BYTES + 8));
+}
+
+/* A thread's heap lies behind a mapped file, as the zeroed data of libraries do. */
+static void behind(void) {
+  arenas();
+  char *heap = (char *)((uintptr_t)kept[0] & ~(uintptr_t)(HEAP_BYTES - 1));
+  int file = open("/proc/self/exe", O_RDONLY), rights = PROT_READ | PROT_WRITE;
+  if (mmap(heap - PAGE, PAGE, rights, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED) abort();
 }
 
 static void mmapped(void) {
@@ -126,7 +138,7 @@ static const struct {
   void (*make)(void);
 } KINDS[] = {{"plain", plain},     {"fragmented", fragmented}, {"top", top},
              {"whole", whole},     {"mixed", mixed},           {"arenas", arenas},
-             {"mmapped", mmapped}, {"hurried", hurried}};
+             {"mmapped", mmapped}, {"behind", behind},         {"hurried", hurried}};
 
 int main(int argc, char **argv) {
   char line[16];
