@@ -136,7 +136,9 @@ def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int) -> str:
     first = f"{share_text(live_bytes, rss_bytes)} of RSS is live data of the program"
     said = [first, *causes(heap, sizes, rss_bytes)]
     if len(said) == 1:
-        said = [f"{first}; malloc's overhead is small"]
+        others = [line for line in lines if line.name not in ADVICE and line.bytes >= rss_bytes / 2]
+        beside = "".join(f" {share_text(line.bytes, rss_bytes)} is {line.name}, and" for line in others)
+        said = [f"{first};{beside} malloc's overhead is small"]
     return ". ".join([*said, hakmem_text(heap, lines)]) + "."
 
 
@@ -149,10 +151,9 @@ def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
             "nothing"
         )
     if whole + top >= MENTION_SHARE * rss_bytes:
-        said.append(
-            f"{bytes_text(whole + top)} are free in whole pages: malloc_trim(0) returns them, and "
-            "M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top small"
-        )
+        is_top = heap.sum("top_bytes") >= (whole + top) / 2
+        more = ", and M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top small" if is_top else ""
+        said.append(f"{bytes_text(whole + top)} are free in whole pages: malloc_trim(0) returns them{more}")
     beside = [arena for arena in heap.arenas if not arena.is_main]
     free_beside = sum(arena.resident.bytes - arena.resident.live for arena in beside)
     if free_beside >= ARENAS_SHARE * rss_bytes:
