@@ -101,7 +101,7 @@ OF_THE_REST = 30_000  # bytes of embeds.c's blocks while there is no interpreter
 OLD = "3.9 to 3.14 with the global lock, and the process runs an older one"
 FROM_THE_START = {"PYTHONMALLOC": "malloc", "HAKMEM_PROFILE": "4096"}
 BEGUN_BEFORE = "samples so far have no lines of Python"
-HIDDEN = "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem"
+HIDDEN = "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use malloc"
 VERSIONS = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 
 

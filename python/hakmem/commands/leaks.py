@@ -142,7 +142,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
         if opened.malloc == "hakmem":
             watched = watch(opened, replace(how, is_told=is_told), seconds)
         else:
-            watched = Watched(notes=[f"whose growth it is, is not known: {opened.lacks}"])
+            watched = Watched(notes=[f"growth is known by size, not by call site: {opened.lacks}"])
             if opened.process is not None and not asked.no_profile:
                 sizes = watch_sizes(opened, asked.for_s, seconds)
     reached, samples = None, watched.after.blocks if watched.after else []

@@ -46,7 +46,7 @@ RUNTIMES = (
         CPYTHON, r"python\d?(\.\d+)?d?$", r"libpython\d",
         "objects of up to 512 bytes come from CPython's own arenas, which bypass malloc; hakmem serves "
         "larger ones and extensions",
-        "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem",
+        "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use malloc",
         PYTHON_SWITCH,
         "CPython objects up to 512 bytes (pymalloc) are",
     ),
@@ -69,7 +69,7 @@ RUNTIMES = (
     Runtime(
         "PHP", r"php(-fpm|-cgi)?[\d.]*$", r"libphp\d?",
         "most memory comes from Zend's own 2 MiB chunks; hakmem serves the libraries of extensions",
-        "USE_ZEND_ALLOC=0 makes all of it use hakmem",
+        "USE_ZEND_ALLOC=0 makes all of it use malloc",
         ("USE_ZEND_ALLOC", "0"),
         "PHP's values (in Zend's own chunks) are",
     ),
