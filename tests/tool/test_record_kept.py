@@ -4,7 +4,6 @@ import collections
 import contextlib
 import fcntl
 import itertools
-import json
 import os
 import resource
 import signal
@@ -75,7 +74,7 @@ def test_a_signal_between_any_two_instructions(
 
     def work() -> None:
         with stoppable(), Output(path) as output:
-            record(cast("Target", None), 1.0, 1.0, output, lambda _: None)
+            record(cast("Target", None), 1.0, 1.0, output, lambda *_: None)
 
     for number in itertools.count():
         with writable(path, kind) as text, stoppable():
@@ -258,15 +257,3 @@ def test_lines_after_the_end_are_told(run: Path, tmp_path: Path) -> None:
     path.write_bytes(run.read_bytes() * 2)
     with pytest.raises(HakmemError, match="data after the end"):
         Recording.read(path)
-
-
-@pytest.mark.long("5 seconds; version 2 is read in other tests")
-def test_recordings_of_version_1_are_read(run: Path, tmp_path: Path) -> None:
-    """One JSON object, as hakmem 0.1.0 wrote it."""
-    header, *samples, end = (json.loads(line) for line in run.read_text().splitlines())
-    old = tmp_path / "old.json"
-    old.write_text(json.dumps(header | {"format_version": 1, **end, "samples": samples}) + "\n")
-    assert Recording.read(old) == Recording.read(run)
-    old.write_text(json.dumps(header | {"format_version": 1, **end, "samples": [1]}) + "\n")
-    with pytest.raises(HakmemError, match="is damaged"):
-        Recording.read(old)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +12,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output, check_writable, is_standard_output, write_atomically
 from hakmem.base.signals import die_of, stoppable
-from hakmem.base.sizes import bytes_text, counted
+from hakmem.base.sizes import counted
 from hakmem.commands.arguments import (
     OUTPUT_OR_DASH,
     PID,
@@ -27,27 +25,8 @@ from hakmem.commands.arguments import (
     say,
 )
 
-if TYPE_CHECKING:
-    from hakmem.census.figures import Snapshot
-
 EVERY_MIN_S = 0.01
 PAGE = ".html"
-
-
-@contextmanager
-def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
-    """A bar that is advanced by each snapshot."""
-    from hakmem.views.screen import progress_bar
-
-    first: list[float] = []
-    with progress_bar(what, for_s) as advance:
-
-        def seen(sample: Snapshot) -> None:
-            first.append(sample.monotonic_s)
-            rss = bytes_text(sample.process.rss_bytes) if sample.process else "unknown"
-            advance(sample.monotonic_s - first[0], f"{counted(len(first), 'sample')}, RSS {rss}")
-
-        yield seen
 
 
 @click.command("record")
@@ -115,6 +94,7 @@ def write_page(recording: Path, page: Path) -> None:
 def record_process(pid: int, for_s: float, every_s: float, output: Path, with_profile: bool) -> None:
     from hakmem.views.recording import record
     from hakmem.views.recording_sites import SiteRecorder
+    from hakmem.views.screen import progress_bar
 
     check_writable(output)
     is_page = output.suffix == PAGE
@@ -124,7 +104,7 @@ def record_process(pid: int, for_s: float, every_s: float, output: Path, with_pr
         target = open_pid(pid)
         with ExitStack() as stack:
             sites = stack.enter_context(SiteRecorder(target, every_s)) if with_profile else None
-            progress = stack.enter_context(recording_bar(f"recording {pid}", for_s))
+            progress = stack.enter_context(progress_bar(f"recording {pid}", for_s))
             recorded = record(target, every_s, for_s, file, progress, sites)
     for note in sites.notes if sites else []:
         say(note)

@@ -9,8 +9,7 @@
 Lines may carry readings of a heap profile, too: recording_sites.py.
 
 Each line is written as soon as its snapshot exists, so an interruption (SIGKILL, a full disk, a power
-failure) loses at most the current line; a file without the last line was interrupted.  Version 1 was one JSON
-object with "ended" and "samples"; it can still be read.
+failure) loses at most the current line; a file without the last line was interrupted.
 
 A full snapshot walks all slabs, a quick one does not.  In a process so large that the walk would take more
 than a tenth of the time, most samples are quick ones: recording must not slow the process down."""
@@ -30,7 +29,7 @@ from hakmem import __version__
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.files import Output
 from hakmem.base.signals import Stopped, stoppable
-from hakmem.base.sizes import counted
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
@@ -41,7 +40,7 @@ from hakmem.target.target import Target
 from hakmem.views.recording_sites import SiteHistory, SiteRecorder
 
 FORMAT_NAME = RECORDING_NAME
-FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
+FORMAT_VERSION = 2
 WALK_SHARE_MAX = 0.1
 THREADS_KEPT = 64
 HEAPS_KEPT = 20
@@ -120,17 +119,13 @@ class Reader:
         if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
             self._is_none("is not a recording")
         version = header.get("format_version")
-        if version not in (FORMAT_VERSION, ONE_OBJECT_VERSION):
+        if version != FORMAT_VERSION:
             raise HakmemError(
                 f"{self._name} has format {version}, this tool reads {FORMAT_VERSION}; "
                 f"use hakmem {header.get('tool_version', '')}"
             )
         try:
             recording = built(Recording, {name: header[name] for name in (*HEADER_NAMES, "meta")})
-            if version == ONE_OBJECT_VERSION:
-                recording.samples = [built(Snapshot, item) for item in header["samples"]]
-                recording.ended = built(str, header["ended"], "ended")
-                return recording
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
         self._read_samples(recording)
@@ -251,7 +246,7 @@ def record(
     every_s: float,
     for_s: float,
     output: Output,
-    progress: Callable[[Snapshot], None],
+    progress: Callable[[float, str], None],
     sites: SiteRecorder | None = None,
 ) -> Recorded:
     """Records until the duration is reached, the process ends, or a signal arrives; each sample is written, a
@@ -267,7 +262,8 @@ def record(
                 if not output.pieces:  # the first one replaces the old content
                     text, first_s = header + text, last_s
                 output.write(text)
-                progress(sample)
+                rss = bytes_text(sample.process.rss_bytes) if sample.process else "unknown"
+                progress(last_s - first_s, f"{counted(output.pieces, 'sample')}, RSS {rss}")
     except (Stopped, HakmemError) as error:
         if not output.pieces:
             raise
