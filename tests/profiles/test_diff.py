@@ -1,4 +1,4 @@
-"""`hakmem diff` and the table of sites: what is shown, and what adds up."""
+"""`hakmem profile --against` and the table of sites: what is shown, and what adds up."""
 
 import json
 import re
@@ -26,14 +26,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_only_what_changed_is_shown(tool: Tool, files: tuple[Path, Path]) -> None:
-    shown = tool("diff", *files)
+    shown = tool("profile", files[1], "--against", files[0])
     assert shown.status == 0, shown.stderr
     assert "serve (serve.cc:11) ← main:99" in shown.stdout
     assert "parse" not in shown.stdout
     assert "nothing was sampled" not in shown.stdout
     assert "2 other sites; --all shows them" in shown.stdout
     assert re.search(r"^\+31\.[23] MiB\s.*\stotal", shown.stdout, re.MULTILINE), shown.stdout
-    everything = tool("diff", *files, "--all").stdout
+    everything = tool("profile", files[1], "--against", files[0], "--all").stdout
     assert all(name in everything for name in SITES)
 
 
@@ -44,24 +44,24 @@ def test_growth_that_no_profile_saw_is_said_to_be(tool: Tool, files: tuple[Path,
         for one in after.classes
     ]
     save(after, files[1], writer_of(files[1]))
-    said = " ".join(tool("diff", *files).stdout.split())
+    said = " ".join(tool("profile", files[1], "--against", files[0]).stdout.split())
     assert "came while nothing was sampled" in said
     assert f"hakmem profile {after.header.pid} --on" in said
     after.header.pid += 1
     save(after, files[1], writer_of(files[1]))
-    assert "hakmem run --profile" in tool("diff", *files).stdout
+    assert "hakmem run --profile" in tool("profile", files[1], "--against", files[0]).stdout
 
 
 def test_new_blocks_are_not_compared_with_all(tool: Tool, files: tuple[Path, Path]) -> None:
     other = named_profile()
     other.header.mode = Mode.NEW
     save(other, files[1], writer_of(files[1]))
-    assert "the other of new ones" in tool("diff", *files).stderr
-    assert tool("diff", files[1], files[1]).status == 0
+    assert "the other of new ones" in tool("profile", files[1], "--against", files[0]).stderr
+    assert tool("profile", files[1], "--against", files[1]).status == 0
 
 
 def test_as_json(tool: Tool, files: tuple[Path, Path]) -> None:
-    data = json.loads(tool("diff", *files, "--json").stdout)
+    data = json.loads(tool("profile", files[1], "--against", files[0], "--json").stdout)
     grown = [site for site in data["sites"] if site["is_significant"]]
     assert [site["stack"][0]["function"] for site in grown] == ["serve"]
     assert grown[0]["bytes_low"] <= 8000 * 4096 <= grown[0]["bytes_high"]
@@ -69,7 +69,7 @@ def test_as_json(tool: Tool, files: tuple[Path, Path]) -> None:
 
 
 def test_a_profile_does_not_differ_from_itself(tool: Tool, files: tuple[Path, Path]) -> None:
-    shown = tool("diff", files[0], files[0]).stdout
+    shown = tool("profile", files[0], "--against", files[0]).stdout
     assert "No site changed by more than chance." in shown
 
 
@@ -77,7 +77,7 @@ def test_two_draws_of_the_same_program_do_not_differ(tool: Tool, tmp_path: Path)
     paths = [tmp_path / f"{seed}.pb.gz" for seed in (3, 4)]
     for seed, path in zip((3, 4), paths, strict=True):
         save(named_profile(seed), path, writer_of(path))
-    assert "No site changed by more than chance." in tool("diff", *paths).stdout
+    assert "No site changed by more than chance." in tool("profile", paths[1], "--against", paths[0]).stdout
 
 
 def test_without_names_another_load_address_is_the_same_site(tool: Tool, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_without_names_another_load_address_is_the_same_site(tool: Tool, tmp_pat
         ]
         paths.append(tmp_path / f"{seed}.json")
         save(profile, paths[-1], writer_of(paths[-1]))
-    data = json.loads(tool("diff", *paths, "--json").stdout)
+    data = json.loads(tool("profile", paths[1], "--against", paths[0], "--json").stdout)
     assert len(data["sites"]) == len(SITES)
     assert not any(site["is_significant"] for site in data["sites"])
 
@@ -104,16 +104,16 @@ def test_live_blocks_and_allocations_are_not_compared(
     other.header.mode = Mode.ALLOCATED
     path = tmp_path / "other.json"
     save(other, path, writer_of(path))
-    ended = tool("diff", files[0], path)
+    ended = tool("profile", path, "--against", files[0])
     assert (ended.status, ended.stdout) == (1, "")
     assert ended.stderr.startswith("hakmem: one profile is of live blocks, the other of allocations")
 
 
 def test_other_files(tool: Tool, files: tuple[Path, Path]) -> None:
-    ended = tool("diff", files[0], "/bin/sh")
+    ended = tool("profile", files[0], "--against", "/bin/sh")
     assert (ended.status, ended.stdout) == (1, "")
     assert ended.stderr.startswith("hakmem: /bin/sh is not a pprof profile, or is damaged: ")
-    assert tool("diff", files[0], "/nonesuch").status == 2
+    assert tool("profile", files[0], "--against", "/nonesuch").status == 2
 
 
 # ---- the table of sites -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`hakmem diff` of two files of one profile: blocks that live in both are the same, and add no error."""
+"""`profile --against` of two files of one profile: blocks that live in both are the same and add no error."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_a_leak_beside_what_stays_is_shown(name: str, tool: Tool, tmp_path: Path
     assert leak.interval[0] < 12 * MIB < leak.interval[1]
     assert leak.before.value == pytest.approx(100 * MIB, rel=0.3)
     assert leak.z > 0
-    shown = tool("diff", *paths).stdout
+    shown = tool("profile", paths[1], "--against", paths[0]).stdout
     assert "2 other sites" in shown
     assert "+12.0 MiB" in shown.splitlines()[-1], shown
     (back,) = difference(*map(load, reversed(paths))).significant

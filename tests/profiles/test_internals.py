@@ -7,11 +7,11 @@ from click.testing import CliRunner
 from hakmem.blocks.evidence import gather_evidence
 from hakmem.blocks.growing import Watched
 from hakmem.cli import main
+from hakmem.profile.files import save, writer_of
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Header, Mapping, Profile, Sample
 from hakmem.profile.names import Sources
 from hakmem.profile.wrappers import is_internal
-from hakmem.views.profile_file import save_profile
 from hakmem.views.profile_text import show_profile
 
 PROGRAM, LIBC, LIBCXX, OWN_LIBRARY = 0x1000, 0x100000, 0x200000, 0x300000
@@ -169,29 +169,11 @@ def test_the_table_folds_them_and_shows_them_on_request(capsys: pytest.CaptureFi
     ("asked", "first"), [((), "app::add ← main"), (("--internals",), "operator new ← std::vector<int>::")]
 )
 def test_a_profile_of_elsewhere_is_shown_so(asked: tuple[str, ...], first: str, tmp_path: Path) -> None:
-    """hakmem symbolize."""
     file = tmp_path / "server.json"
-    save_profile(profile_of_calls(*CALLS), file)
-    result = CliRunner().invoke(main, ["symbolize", str(file), *asked])
+    save(profile_of_calls(*CALLS), file, writer_of(file))
+    result = CliRunner().invoke(main, ["profile", str(file), *asked])
     assert result.exit_code == 0, result.output
     assert first in result.output
-
-
-@pytest.mark.parametrize(
-    ("output", "complaint"), [("x.html", "files have whole stacks"), (None, "is not a heap profile")]
-)
-def test_internals_are_refused_where_they_say_nothing(
-    output: str | None, complaint: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "server.json"
-    if output is None:
-        file.write_text("hakmem: a line of a report\n")
-    else:
-        save_profile(profile_of_calls(*CALLS), file)
-    more = [] if output is None else ["-o", str(tmp_path / output)]
-    result = CliRunner().invoke(main, ["symbolize", str(file), "--internals", *more])
-    assert result.exit_code != 0
-    assert complaint in f"{result.output}{result.exception}"
 
 
 def test_leaks_begin_there_too() -> None:

@@ -16,6 +16,7 @@ import pytest
 from compiling import marked_lines
 from hakmem.profile import lines
 from hakmem.profile.debug_files import Debuginfod
+from hakmem.profile.files import save, writer_of
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of, name_addresses
 from hakmem.profile.perf_map import parsed, perf_map_of
@@ -24,7 +25,6 @@ from hakmem.target.elf import open_elf
 from hakmem.target.functions import symbols_of
 from hakmem.target.locate import file_of
 from hakmem.target.process import Process
-from hakmem.views.profile_file import save_profile
 from results import Find, captured
 from tool.conftest import Tool
 
@@ -187,24 +187,20 @@ def test_debug_files_in_the_file_system_of_the_process(server: Path, call: int, 
 
 
 def test_a_profile_is_named_later_and_elsewhere(server: Path, call: int, tmp_path: Path, tool: Tool) -> None:
-    """`hakmem symbolize`: the program has moved; the build id says that it is the one."""
+    """The program has moved; the build id says that it is the one."""
     profile, _ = profile_of(server, call)
     [mapping] = profile.mappings
     profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, "/gone/server", mapping.build_id)]
     taken, page = tmp_path / "x.pb.gz", tmp_path / "x.html"
-    save_profile(profile, taken)
-    assert "server+0x" in tool("symbolize", taken).stdout
-    shown = tool("symbolize", taken, "--files", server.parent).stdout
+    save(profile, taken, writer_of(taken))
+    assert "server+0x" in tool("profile", taken).stdout
+    shown = tool("profile", taken, "--files", server.parent).stdout
     assert f"(sites.cc:{LINES['raw']})" in shown
-    ended = tool("symbolize", taken, "--files", server, "-o", page)
-    assert ended.stdout == f"wrote {page}\n"
+    assert tool("profile", taken, "--files", server, "-o", page).status == 0
     assert "app::Cache" in page.read_text()
-    refused = tool("symbolize", taken, "-o", tmp_path / "x.txt")
+    refused = tool("profile", taken, "-o", tmp_path / "x.txt")
     assert (refused.status, refused.stderr.count("\n")) == (1, 1)
     assert "tells no format" in refused.stderr
-    text = tmp_path / "report"
-    text.write_text("hakmem: a report\n")
-    assert "is not a heap profile" in tool("symbolize", text, "-o", page).stderr
 
 
 def test_another_build_of_the_file_names_nothing(server: Path, call: int) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hakmem.profile.files import load
+from hakmem.profile.files import load, save, writer_of
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Header, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of, name_addresses
 from hakmem.target.locate import file_of
 from hakmem.target.process import Process
-from hakmem.views.profile_file import save_profile
 from results import Compile, captured
 
 SOURCE = Path(__file__).parent / "programs" / "stack.c"
@@ -56,7 +55,7 @@ def test_pprof_names_a_profile_without_names(
     """By the mappings in the file: they are those of the process.  Go's pprof reads DWARF by itself, and
     does not find main, in .text.startup."""
     path = tmp_path / "x.pb.gz"
-    save_profile(taken(*process), path)
+    save(taken(*process), path, writer_of(path))
     step = captured(
         [pprof_tool, "-symbolize=local", "-traces", "-lines", path],
         check=True,
@@ -71,7 +70,7 @@ def test_the_file_is_named_when_the_process_has_ended(
     process: tuple[Process, list[int]], tmp_path: Path
 ) -> None:
     path = tmp_path / "x.json"
-    save_profile(taken(*process), path)
+    save(taken(*process), path, writer_of(path))
     later = load(path)
     name_addresses(later, Sources())
     frames = Labels(later).frames(later.samples[0].stack)

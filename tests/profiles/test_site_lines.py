@@ -177,11 +177,11 @@ def test_a_real_program(tool: Tool, filling: subprocess.Popen[str], tmp_path: Pa
     shown = tool("profile", filling.pid, *(o for name in NAMES for o in ("-o", tmp_path / name))).stdout
     folded = (tmp_path / "x.folded").read_text()
     leaks = tool("leaks", filling.pid, "--all").stdout
-    read_again = [tool("symbolize", tmp_path / name).stdout for name in NAMES[:2]]
+    read_again = [tool("profile", tmp_path / name).stdout for name in NAMES[:2]]
     for text in (shown, folded, leaks, *read_again):
         for line in (small, large):
             assert f"fill (two_lines.c:{line})" in text, text
-    found = tool("diff", tmp_path / NAMES[0], tmp_path / NAMES[1], "--all").stdout
+    found = tool("profile", tmp_path / NAMES[1], "--against", tmp_path / NAMES[0], "--all").stdout
     assert f"fill (two_lines.c:{small})" in found
     data = json.loads((tmp_path / NAMES[1]).read_text())
     frames = [frame for site in data["sites"] for frame in site["stack"] if frame["function"] == "fill"]

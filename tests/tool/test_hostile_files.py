@@ -85,14 +85,13 @@ def test_a_program_has_any_name() -> None:
 # ---- what another command has written: the message names the one that reads it ---------------------------
 
 
-@pytest.mark.parametrize("command", ["diff", "symbolize"])
-def test_a_recording_is_no_profile(tool: Tool, run: Path, command: str) -> None:
-    ended = tool(command, *[run] * (2 if command == "diff" else 1))
+def test_a_recording_is_no_profile(tool: Tool, run: Path) -> None:
+    ended = tool("profile", run)
     assert ended.status == ExitCode.FAILED
     assert f"{run} is a recording, not a heap profile; hakmem record {run} makes its page" in ended.stderr
 
 
-@pytest.mark.parametrize("command", ["stat", "why", "profile"])
+@pytest.mark.parametrize("command", ["stat", "why"])
 @pytest.mark.parametrize("kind", ["recording", "profile"])
 def test_neither_is_a_core(tool: Tool, run: Path, tmp_path: Path, command: str, kind: str) -> None:
     file = run if kind == "recording" else tmp_path / "x.pb.gz"
@@ -101,4 +100,4 @@ def test_neither_is_a_core(tool: Tool, run: Path, tmp_path: Path, command: str, 
     ended = tool(command, file)
     assert ended.status == ExitCode.FAILED
     assert "is not a core dump" in ended.stderr
-    assert "hakmem symbolize shows a heap profile, hakmem record a recording" in ended.stderr
+    assert "hakmem profile shows a heap profile, hakmem record a recording" in ended.stderr

@@ -32,7 +32,7 @@ def profile(tool: Tool, sites: subprocess.Popen[str], tmp_path_factory: pytest.T
     return path
 
 
-@pytest.fixture(params=["profile", "record", "page", "run", "symbolize", "export"])
+@pytest.fixture(params=["profile", "record", "page", "run", "named", "export"])
 def command(
     request: pytest.FixtureRequest, sites: subprocess.Popen[str], run: Path, profile: Path
 ) -> Callable[[Path], list[str]]:
@@ -43,7 +43,7 @@ def command(
         "record": lambda path: ["record", pid, "--for", LONG, "-o", str(path)],
         "page": lambda path: ["record", str(run), "-o", str(path)],
         "run": lambda path: ["run", "--profile", "-o", str(path), "--", "sleep", "50"],
-        "symbolize": lambda path: ["symbolize", str(profile), "-o", str(path)],
+        "named": lambda path: ["profile", str(profile), "-o", str(path)],
         "export": lambda path: ["export", "--textfile", str(path), "--every", LONG],
     }[str(request.param)]
 

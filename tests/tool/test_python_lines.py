@@ -205,7 +205,7 @@ def test_an_interpreter_ends(python: Path, lib: Path, compile_c: Compile) -> Non
         ("3.11", FROM_THE_START, "profile PID", BEGUN_BEFORE),
         ("3.11", FROM_THE_START, "top PID --once", BEGUN_BEFORE),
         ("3.11", FROM_THE_START, "export --textfile -", BEGUN_BEFORE),
-        pytest.param("3.11", FROM_THE_START, "core CORE", BEGUN_BEFORE, marks=needs_gcore),
+        pytest.param("3.11", FROM_THE_START, "profile CORE", BEGUN_BEFORE, marks=needs_gcore),
         ("3.11", {}, "what PID", HIDDEN),
         ("3.11", {}, "leaks PID --for 300ms", HIDDEN),
     ],

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,12 +18,15 @@ from hakmem.commands.arguments import (
     COST,
     DEPTH,
     FILES,
+    INPUT,
     INTERNALS,
     JSON,
     OUTPUT,
     PERIOD,
+    PID,
     SITES_MAX,
-    TARGET,
+    argument,
+    complete_pids,
     duration,
     one_of,
     open_target,
@@ -32,6 +35,7 @@ from hakmem.commands.arguments import (
     say,
     warn,
 )
+from hakmem.target.elf_format import MAGIC
 from hakmem.target.target import Target
 
 if TYPE_CHECKING:
@@ -56,7 +60,7 @@ ADVICE = "use --for 1m or --period 4096"
 
 @dataclass(frozen=True)
 class Asked:
-    target: str = TARGET
+    target: str = argument(metavar="PID|CORE|FILE", shell_complete=complete_pids)
     for_s: float | None = option("--for", type=duration(), help="How long to sample.  [default: 10s]")
     mode: str | None = one_of(MODES)
     switch: str | None = one_of(SWITCH)
@@ -72,7 +76,17 @@ class Asked:
     depth: int = DEPTH
     rows_max: int = SITES_MAX
     with_internals: bool = INTERNALS
+    against: Path | None = option(
+        "--against",
+        type=INPUT,
+        metavar="BEFORE",
+        help="Show the sites that grew or shrank since this profile, by more than chance.",
+    )
+    everything: bool = option("--all", help="With --against: also sites whose change may be chance.")
     files: tuple[Path, ...] = FILES
+    debuginfod: bool = option(
+        "--debuginfod", help="For a file: also ask the servers in DEBUGINFOD_URLS, for 20 s at most."
+    )
     as_json: bool = JSON
 
     @property
@@ -85,7 +99,8 @@ class Asked:
 @click.command("profile")
 @options_as(Asked)
 def command(asked: Asked) -> None:
-    """Show which call sites hold the memory of process PID, by sampling its allocations.
+    """Show which call sites hold the memory of process PID, by sampling its allocations; or those of a heap
+    profile in a core dump or FILE, also of another tool in pprof's format.
 
     Sampling is switched on from outside: bytes are written into hakmem's own control record, with the same
     rights as reading. The process is not stopped, and no code is injected. Sampling ends with
@@ -93,7 +108,12 @@ def command(asked: Asked) -> None:
     (--cost), or 0.5 % with --on. Each figure comes with the interval that contains the true one in 95 of 100
     profiles; what was allocated before is a row of its own.
 
-    A profile that is on (--on) and a core file show the samples so far.
+    A profile that is on (--on) and a core file show the samples so far. FILE is named from the program's
+    files: build ids tell whether one is the right one.
+
+    Profiles are samples, so most sites differ a little by chance. With --against a site is shown if it
+    changed by more than three standard errors. Sites are matched by functions and lines; in rebuilt files, by
+    functions.
 
     \b
     Examples:
@@ -101,33 +121,69 @@ def command(asked: Asked) -> None:
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --cost 20 --for 5m
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
+      hakmem profile server.pb.gz --files ./build -o server.html
+      hakmem profile friday.pb.gz --against monday.pb.gz
     """
-    from hakmem.profile.session import require_profiles
-    from hakmem.views.profile_text import show_profile
+    from hakmem.profile.files import load
+    from hakmem.profile.session import Gathered, require_profiles
+    from hakmem.views.profile_text import show_difference, show_profile
 
-    writers = checked(asked)
-    opened = open_target(asked.target, asked.files)
-    require_profiles(opened)
-    if asked.switch:
-        click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
-        return
-    gathered = gathered_as(asked, opened)
-    name_unless_stopped(opened, gathered, asked.files)
+    writers, advice = checked(asked), ""
+    before = load(asked.against) if asked.against else None
+    if is_profile(asked.target):
+        gathered = Gathered(load_named(asked), "read")
+    else:
+        opened = open_target(asked.target, asked.files)
+        require_profiles(opened)
+        if asked.switch:
+            click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
+            return
+        gathered = gathered_as(asked, opened)
+        name_unless_stopped(opened, gathered, asked.files)
+        advice = ADVICE if opened.process is not None else ""
     is_saved = saved(gathered.profile, writers)
     for note in gathered.notes:
         say(note)
-    show_profile(
-        gathered.profile,
-        depth=asked.depth,
-        rows_max=asked.rows_max,
-        as_json=asked.as_json,
-        advice=ADVICE if opened.process is not None else "",
-        with_internals=asked.with_internals,
-    )
+    shown: dict[str, Any] = {
+        "depth": asked.depth,
+        "rows_max": asked.rows_max,
+        "with_internals": asked.with_internals,
+    }
+    if before is not None:
+        everything = asked.everything
+        show_difference(before, gathered.profile, everything=everything, as_json=asked.as_json, **shown)
+    else:
+        show_profile(gathered.profile, as_json=asked.as_json, advice=advice, **shown)
     if not is_saved:
         raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
         die_of(gathered.stopped_by)
+
+
+def is_profile(target: str) -> bool:
+    """Any file but a core is taken for one."""
+    path = Path(target)
+    if PID.fullmatch(target) or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) != MAGIC
+
+
+def load_named(asked: Asked) -> Profile:
+    """A file's; one that is compared keeps the names that it has, as the other does."""
+    from hakmem.profile.debug_files import Debuginfod, servers
+    from hakmem.profile.files import load
+    from hakmem.profile.names import Sources, name_addresses
+
+    if asked.mode or asked.switch or any(vars(asked.settings).values()):
+        raise click.UsageError("a file is shown as it is: leave out what is for sampling")
+    profile = load(Path(asked.target))
+    if asked.debuginfod and not servers():
+        warn("DEBUGINFOD_URLS is not set: no server is asked")
+    debuginfod = Debuginfod(servers(), complain=warn) if asked.debuginfod else None
+    if asked.against is None:
+        name_addresses(profile, Sources(debuginfod=debuginfod, complain=warn, moved=asked.files))
+    return profile
 
 
 def checked(asked: Asked) -> dict[Path, Write]:

@@ -10,7 +10,7 @@ The columns of samples let a reader compute the intervals.  Samples of one row h
 labels age_min and age_max are those of the youngest and of the oldest.
 
 Bytes that are counted but not sampled are rows with a name in brackets, so that the sum is the exact one.
-The header is a string that nothing refers to: `hakmem diff` reads it, and others do not show it.
+The header is a string that nothing refers to: `hakmem profile` reads it, and others do not show it.
 """
 
 from __future__ import annotations

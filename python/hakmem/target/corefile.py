@@ -239,7 +239,7 @@ def _truncation(path: Path, core: ElfFile, size: int) -> HakmemError | None:
 def _core(path: Path, data: mmap.mmap) -> ElfFile:
     if data[: len(MAGIC)] != MAGIC:
         is_ours = data[:1] in OURS
-        hint = "; hakmem symbolize shows a heap profile, hakmem record a recording" if is_ours else ""
+        hint = "; hakmem profile shows a heap profile, hakmem record a recording" if is_ours else ""
         raise HakmemError(f"{path} is not a core dump (not an ELF file){hint}")
     with parsing(str(path)):
         core = ElfFile(data, str(path))

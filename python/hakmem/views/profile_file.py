@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hakmem.profile.files import Write, save, writer_of, writers
+from hakmem.profile.files import Write, writer_of, writers
 from hakmem.profile.model import Profile
 
 PAGE = ".html"
@@ -24,8 +24,3 @@ def writer(path: Path) -> Write:
 def ending(path: Path) -> str:
     """The part of the name that tells the format; "" if none does."""
     return next((suffix for suffix in (*writers(), PAGE) if path.name.endswith(suffix)), "")
-
-
-def save_profile(profile: Profile, path: Path) -> None:
-    """Whole, or kept elsewhere with an error that says where."""
-    save(profile, path, writer(path))
