@@ -57,9 +57,7 @@ class LimitFigures:
 
 
 def read_limits(memory: Memory, schema: Schema) -> dict[str, int]:
-    """hakmem's own limits in force; an older library does not publish them."""
-    if not schema.has("limits", "soft_bytes", "hard_bytes") or "limits" not in schema.roots:
-        return {}
+    """hakmem's own limits in force."""
     record = memory.array(schema.root("limits"), schema.dtype("limits"), 1)
     return {name: int(record[name][0]) for name in record.dtype.names or ()}
 

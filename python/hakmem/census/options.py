@@ -30,8 +30,6 @@ class ChangedOption:
 
 def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
     """The values in force, by field."""
-    if not schema.has("options") or "options" not in schema.roots:
-        return {}
     record = memory.array(schema.root("options"), schema.dtype("options"), 1)
     kinds = {name: entry.type for name, entry in schema.records["options"].fields.items()}
     values = {name: int(record[name][0]) for name in kinds}
@@ -39,7 +37,7 @@ def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
 
 
 def option_defaults(schema: Schema) -> dict[str, str]:
-    """They are where other fields have their unit; an older library does not publish them."""
+    """They are where other fields have their unit."""
     return {name: item.unit.strip('"') for name, item in schema.meta("options").items() if item.unit}
 
 

@@ -114,39 +114,31 @@ def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, Integers]:
 
 
 def range_magazine_bytes(memory: Memory, schema: Schema, heaps: Records) -> int:
-    """Bytes of freed Large blocks that threads keep; 0 if the library has no such magazines."""
-    if not schema.has("heap", "range_magazines") or not schema.has("range_magazines", "bytes"):
-        return 0
+    """Bytes of freed Large blocks that threads keep."""
     places = heaps["range_magazines"]
     kept = memory.records(places[places != 0], schema.dtype("range_magazines"))["bytes"]
     return int(kept.sum())
 
 
 def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, Integers]:
-    """Each class counter, summed over all heaps: name → [class].  Empty if the library has none."""
-    if not schema.has("class_counters") or not schema.has("heap", "class_counters"):
-        return {}
+    """Each class counter, summed over all heaps: name → [class]."""
     addresses = heaps["class_counters"][heaps["class_counters"] != 0]
     dtype = schema.dtype("class_counters")
     table = np.dtype((dtype, (schema.constant("class_count"),)))
     records = memory.gather(addresses, np.full(len(addresses), table.itemsize, np.uint64)).view(dtype)
     by_heap = records.reshape(len(addresses), schema.constant("class_count"))
     sums = {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
-    if "profiled_blocks" in sums and "passes" in (heaps["magazines"].dtype.names or ()):
-        passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
-        sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
+    passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
+    sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
     return sums
 
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, Integers]:
     """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
-    Empty if the library has no such mode, or is not in it."""
-    nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
-    if not schema.has("heap", "quarantine") or not schema.has("quarantine", "blocks"):
-        return nothing
+    Empty if the process is not in it."""
     rows = np.flatnonzero(heaps["quarantine"])
     if not len(rows):
-        return nothing
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
     rings = memory.records(heaps["quarantine"][rows], schema.dtype("quarantine"))["blocks"]
     row, place = np.nonzero(rings)
     # Two blocks that change places may be read as one block twice.

@@ -20,7 +20,7 @@ from hakmem.profile.live import Start, clock_ms, is_known, read_profile, read_st
 from hakmem.profile.model import Mode, Profile
 from hakmem.target.python_frames import PythonFrames
 from hakmem.target.python_recipe import UnknownPythonError, recipe_of
-from hakmem.target.switch import STATE, Settings, Switch, is_asked_for, read_state
+from hakmem.target.switch import Settings, Switch, is_asked_for, read_state
 from hakmem.target.target import Target
 
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
@@ -101,8 +101,6 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 
 def python_notes(target: Target) -> list[str]:
     """Why samples have no lines of Python.  New ones of a profile begun without the tool get them."""
-    if not target.schema.has(STATE, "cut_stacks"):
-        return []
     try:
         if recipe_of(target) is None:
             return []

@@ -43,7 +43,7 @@ class Settings:
 
     period_bytes: int = 0  # mean bytes between two samples; 0 adapts
     lease_s: float = 0.0  # the profile ends by itself then; 0: it stays on
-    cost_percent: int = 0  # of processor time, for samples that adapt; older libraries take 0.5 %
+    cost_percent: int = 0  # of processor time, for samples that adapt
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ class Switch(AbstractContextManager["Switch"]):
         if not self.is_on:
             self._note_end(int(self._record()["lease_ms"]))
         self._set("period_bytes", settings.period_bytes)
-        if self.target.schema.has(CONTROL, "cost_percent"):
-            self._set("cost_percent", settings.cost_percent)
+        self._set("cost_percent", settings.cost_percent)
         self._lease(settings.lease_s)
         self.tell_python()
         self._set("flags", int(self._record()["flags"]) | self._constant("profile_on"))
@@ -97,10 +96,9 @@ class Switch(AbstractContextManager["Switch"]):
         from hakmem.target.python_recipe import WORDS, UnknownPythonError, recipe_of
 
         with suppress(UnknownPythonError):
-            if self.target.schema.has(CONTROL, "python_code_type") and (found := recipe_of(self.target)):
+            if found := recipe_of(self.target):
                 for name, word in reversed(list(zip(WORDS, found.words, strict=True))):
-                    if self.target.schema.has(CONTROL, f"python_{name}"):
-                        self._set(f"python_{name}", word)
+                    self._set(f"python_{name}", word)
 
     def _lease(self, lease_s: float) -> None:
         end_ms = monotonic_ms(self._process.memory_id) + int(lease_s * MS_PER_S) if lease_s else 0
