@@ -41,7 +41,7 @@ REPLACED = {
     "show --html": "trace show -o FILE.html",
     "symbolize --executable": "symbolize --files",
     "symbolize --library": "symbolize --files",
-    "symbolize --output": "profile FILE -o FILE",
+    "symbolize -o": "profile FILE -o FILE",
     "profile --age": "leaks",
     "profile --rate": "profile --cost",
     "profile --rounding": "profile --json: rounding_bytes",

@@ -114,6 +114,8 @@ def test_other_files(tool: Tool, files: tuple[Path, Path]) -> None:
     assert (ended.status, ended.stdout) == (1, "")
     assert ended.stderr.startswith("hakmem: /bin/sh is not a pprof profile, or is damaged: ")
     assert tool("profile", files[0], "--against", "/nonesuch").status == 2
+    assert "is for sampling" in tool("profile", files[0], "--for", "1s").stderr
+    assert "--all needs --against" in tool("profile", files[0], "--all").stderr
 
 
 # ---- the table of sites -------------------------------------------------------------------------------

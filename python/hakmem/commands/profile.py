@@ -201,6 +201,8 @@ def checked(asked: Asked) -> dict[Path, Write]:
         raise click.UsageError(
             f"--{asked.switch} shows nothing; ask for a table or a file afterwards, without it"
         )
+    if asked.everything and not asked.against:
+        raise click.UsageError("--all needs --against: a table has all sites up to --top")
     writers = {path: writer(path) for path in asked.outputs}
     for path in asked.outputs:
         check_writable(path)
