@@ -12,7 +12,6 @@ import select
 import stat
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.signals import deferred, stoppable
@@ -123,9 +122,7 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self._file < 0:
             return
         file, self._file = self._file, -1

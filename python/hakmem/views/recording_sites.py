@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import astuple, dataclass, field, fields
-from types import TracebackType
 from typing import Any
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
@@ -147,7 +146,7 @@ class SiteRecorder:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._watch.close()
 
