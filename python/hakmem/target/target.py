@@ -160,6 +160,8 @@ def open_process(pid: int) -> Target:
                 raise
             maps, malloc = process.maps(), detect(process)
             libc = libc_of(maps, lambda one: file_of(process, one)) if malloc.may_be_glibc else None
+            if not maps:
+                raise ProcessGoneError(f"process {pid} ended while it was being read") from None
             if libc is None:
                 raise not_readable(process, malloc) from None
             return Target(memory, None, pid, process.command, process, libc=libc)
