@@ -146,4 +146,4 @@ def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> N
         assert not answer["broken"], answer["broken"]
         assert not [note for note in answer["notes"] if "explained" in note]
         whole = sum(line["bytes"] for line in answer["lines"])
-        assert whole == pytest.approx(answer["rss_bytes"], rel=2 * SUM_TOLERANCE)
+        assert whole == pytest.approx(answer["rss_bytes"], rel=5 * SUM_TOLERANCE)  # read in turn

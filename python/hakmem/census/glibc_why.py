@@ -7,7 +7,7 @@ from hakmem.census.catalogue import LINES
 from hakmem.census.explanation import Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
 from hakmem.census.on_hakmem import ACCURACY, on_hakmem_bytes
-from hakmem.census.scan import data_end, is_library
+from hakmem.census.scan import data_end, is_library, steadiest
 from hakmem.target.glibc import GlibcHeap, walk
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import DetailedMapping, Process
@@ -38,6 +38,13 @@ ADVICE = {
 
 def explain_glibc(target: Target, process: Process | None) -> Explanation:
     """The same as for hakmem, from a walk over glibc's chunks."""
+    best, scans, changed = steadiest(lambda: explained(target, process))
+    best.scans, best.notes = scans, [*changed, *best.notes]
+    return best
+
+
+def explained(target: Target, process: Process | None) -> Explanation:
+    """One reading."""
     with making_sense(target):
         mappings = process.smaps() if process else []
         heap = walk(target)

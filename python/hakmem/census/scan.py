@@ -6,11 +6,14 @@ the process changed meanwhile."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.memory import Flags
@@ -22,6 +25,9 @@ from hakmem.target.target import Target, making_sense
 
 STEADY_SHARE = 0.001
 STEADY_BYTES = 16 * PAGE_BYTES
+SCANS_MAX = 5
+SCANNING_MAX_S = 3.0
+PAUSE_S = 0.02
 
 
 @dataclass
@@ -35,9 +41,34 @@ class Scan:
     huge_bytes: int  # of RSS, in huge pages
     changed_bytes: int
 
-    @property
-    def is_steady(self) -> bool:
-        return self.changed_bytes <= max(STEADY_BYTES, int(self.rss_bytes * STEADY_SHARE))
+
+class Changing(Protocol):
+    """RSS, and how much it changed meanwhile."""
+
+    rss_bytes: int
+    changed_bytes: int
+
+
+Kind = TypeVar("Kind", bound=Changing)
+
+
+def is_steady(one: Changing) -> bool:
+    return one.changed_bytes <= max(STEADY_BYTES, int(one.rss_bytes * STEADY_SHARE))
+
+
+def steadiest(read: Callable[[], Kind]) -> tuple[Kind, int, list[str]]:
+    """The reading during which the process changed least, the number of readings, and a note if it
+    changed in each of them."""
+    readings, until_s = [read()], time.monotonic() + SCANNING_MAX_S
+    while not is_steady(readings[-1]) and len(readings) < SCANS_MAX and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
+        readings.append(read())
+    best = min(readings, key=lambda one: one.changed_bytes)
+    changed = (
+        f"The process changed while it was read: by {bytes_text(best.changed_bytes)} in the steadiest of "
+        f"{counted(len(readings), 'scan')}. The lines are off by about that much."
+    )
+    return best, len(readings), [] if is_steady(best) else [changed]
 
 
 def scan(target: Target, process: Process) -> Scan:

@@ -5,7 +5,6 @@ times; the scan during which it changed least counts.  How much it changed is re
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from hakmem.base.errors import HakmemError
@@ -14,15 +13,12 @@ from hakmem.census.explanation import Explanation
 from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import limit_notes
 from hakmem.census.lines import Line, other_lines, own_lines, sorted_lines
-from hakmem.census.scan import Scan, scan, scan_core
+from hakmem.census.scan import Scan, scan, scan_core, steadiest
 from hakmem.census.snapshot import read_totals, take
 from hakmem.census.verdict import verdict
 from hakmem.target.process import Process
 from hakmem.target.target import Target
 
-SCANS_MAX = 5
-SCANNING_MAX_S = 3.0
-PAUSE_S = 0.02
 HEAP_FIGURES = ("name", "tag", "live_bytes", "limit_bytes", "refusals", "threads")
 HEAPS_NAMED, MENTION_SHARE, UNTOUCHED_SHARE = 3, 0.01, 0.05
 
@@ -41,16 +37,12 @@ def explain(target: Target) -> Explanation:
         return explain_glibc(target, target.process)
     if target.process is None:
         return explain_core(target)
-    scans = [scan(target, target.process)]
-    until_s = time.monotonic() + SCANNING_MAX_S
-    while not scans[-1].is_steady and len(scans) < SCANS_MAX and time.monotonic() < until_s:
-        time.sleep(PAUSE_S)
-        scans.append(scan(target, target.process))
-    best = min(scans, key=lambda one: one.changed_bytes)
+    process = target.process
+    best, scans, changed = steadiest(lambda: scan(target, process))
     lines = sorted_lines([*own_lines(best, thread_names(target.process)), *other_lines(best)])
     made = explanation(target, best, lines, verdict(lines, best.rss_bytes))
-    made.scans = len(scans)
-    made.notes = notes(best, len(scans))
+    made.scans = scans
+    made.notes = [*changed, *notes(best)]
     return made
 
 
@@ -132,14 +124,9 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
     return f"Live bytes lie {', '.join(parts)}; {elsewhere}."
 
 
-def notes(found: Scan, scans: int) -> list[str]:
+def notes(found: Scan) -> list[str]:
     """Caveats about the lines."""
     made = []
-    if not found.is_steady:
-        made.append(
-            f"The process changed while it was read: by {bytes_text(found.changed_bytes)} in the steadiest "
-            f"of {counted(scans, 'scan')}. The lines are off by about that much."
-        )
     if found.huge_bytes:
         share = share_text(found.huge_bytes, found.rss_bytes)
         made.append(f"In huge pages: {bytes_text(found.huge_bytes)}, {share} of RSS.")

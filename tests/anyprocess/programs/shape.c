@@ -118,8 +118,9 @@ static void mmapped(void) {
 static void *hurry(void *number) {
   unsigned seed = (unsigned)(uintptr_t)number;
   for (;;) {
+    unsigned kind = seed >> 24;
     seed = seed * 1664525 + 1013904223;
-    void *fresh = seed >> 28 ? made(seed >> 18 & 1023) : made(seed >> 12);
+    void *fresh = made(kind == 0 ? seed >> 13 : kind < 16 ? seed >> 17 : seed >> 22);
     free(__atomic_exchange_n(&kept[seed >> 16], fresh, __ATOMIC_ACQ_REL));
   }
   return NULL;
@@ -130,7 +131,7 @@ static void hurried(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, hurry, (void *)(i + 1))) abort();
   }
-  usleep(200000);
+  usleep(500000);
 }
 
 static const struct {
