@@ -91,13 +91,6 @@ def test_a_stripped_static_program(compiled: Compile, stepper: Start, static_lib
     check_figures(heaps_of(take(open_process(program.pid))), program.pid)
 
 
-def test_a_library_without_heaps_is_read_as_before(with_heaps: Start) -> None:
-    target = open_process(with_heaps().pid)
-    del target.schema.roots["named_rows"]
-    assert take(target).heaps == []
-    assert take(target, "counters").heaps == []
-
-
 def test_counters_do_not_fall_with_a_heap(with_heaps: Start) -> None:
     program = with_heaps()
     target = open_process(program.pid)

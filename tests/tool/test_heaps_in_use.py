@@ -82,15 +82,6 @@ def test_the_librarys_own_reports_tell_them(in_use: Start, tmp_path: Path) -> No
     assert {" ".join(row[:-8]): row[place] for row in rows} == {"tenant": "3", "quiet": "0", "main loop": "0"}
 
 
-def test_a_library_that_does_not_count_them_is_read(in_use: Start) -> None:
-    program = in_use()
-    target = open_process(program.pid)
-    for name in ("users", "serial"):
-        del target.schema.records["named_heap"].fields[name]
-    tenant = heaps_of(take(target))["tenant"]
-    assert (tenant.live_blocks, tenant.threads, tenant.serial) == (BLOCKS, None, 0)
-
-
 def test_recordings_and_their_page_have_them(in_use: Start, tmp_path: Path) -> None:
     program, path = in_use(), tmp_path / "run.json"
     target = open_process(program.pid)

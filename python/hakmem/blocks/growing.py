@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.profile.live import is_known, read_profile
+from hakmem.profile.live import read_profile
 from hakmem.profile.model import Mode, Profile, Stack
 from hakmem.profile.session import Plan, Progress, Spent, gather, is_on, python_notes
 from hakmem.target.switch import Settings, read_state
@@ -61,8 +61,6 @@ class Watch:
 
 def watch(target: Target, how: Watch, progress: Progress = lambda _: None) -> Watched:
     """Waits if it has to; a figure that cannot be known is a note, not an error."""
-    if not is_known(target.schema):
-        return Watched(notes=[f"{UNKNOWN}: hakmem {target.schema.version} has no heap profiles"])
     if target.process is None or not how.may_switch or (how.for_s is None and is_on(target)):
         return _so_far(target)
     try:

@@ -55,11 +55,9 @@ class GuardReport:
 def last_report(
     target: Target, moved: Sequence[Path] = (), complain: Callable[[str], None] = ignore
 ) -> GuardReport | None:
-    """None if there was none, or the library is older."""
+    """None if there was none."""
     schema = target.schema
-    if not schema.has(RECORD, "guard", "kind", "what", "address", "is_freed", "stack"):
-        return None
-    row = target.memory.array(schema.root(RECORD), schema.dtype(RECORD), 1)[0]
+    row = schema.structure(target.memory, RECORD)
     if not int(row["guard"]):
         return None
     guard = target.memory.array(int(row["guard"]), schema.dtype("guard"), 1)[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap, State
 from hakmem.profile.labels import Labels, frame_text
-from hakmem.profile.live import is_known, read_profile
+from hakmem.profile.live import read_profile
 from hakmem.profile.names import Sources, ignore, name_addresses
 from hakmem.target.target import Target
 
@@ -40,7 +40,7 @@ def sources_of(
 def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path] = ()) -> Asked | None:
     """How a live block was allocated; None if no profile has sampled it."""
     target = block_map.target
-    if target.malloc != "hakmem" or not is_known(target.schema) or block_map.states[block] != State.LIVE:
+    if target.malloc != "hakmem" or block_map.states[block] != State.LIVE:
         return None
     profile = read_profile(target, with_counts=False)
     rows = np.flatnonzero(block_map.find_sampled(np.array(profile.blocks, np.uint64)) == block)

@@ -185,12 +185,9 @@ def record_chunks(found: SlabBlocks) -> Flags:
 
 def profile_tables(reading: Reading) -> Addresses:
     """The tables of a heap profile: they name sampled blocks, and must not keep them reachable."""
-    schema = reading.schema
-    fields = ("sample_segments", "site_segments")
-    if not schema.has("profile_state", *fields) or not schema.roots.get("profile_state"):
-        return np.empty(0, np.uint64)
-    state = reading.target.memory.array(schema.root("profile_state"), schema.dtype("profile_state"), 1)
-    return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
+    state = reading.schema.structure(reading.target.memory, "profile_state")
+    segments = (state["sample_segments"], state["site_segments"])
+    return np.concatenate(segments).astype(np.uint64)
 
 
 # ---- places ----------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.layout.memory import Memory
-from hakmem.layout.schema import Schema
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.process import Process
 
@@ -54,12 +52,6 @@ class LimitFigures:
         """Is there a limit, or was a request refused?"""
         known = (self.soft_bytes, self.hard_bytes, self.cgroup_bytes)
         return any(limit is not None for limit in known) or bool(self.refused_requests)
-
-
-def read_limits(memory: Memory, schema: Schema) -> dict[str, int]:
-    """hakmem's own limits in force."""
-    record = memory.array(schema.root("limits"), schema.dtype("limits"), 1)
-    return {name: int(record[name][0]) for name in record.dtype.names or ()}
 
 
 def limit_figures(

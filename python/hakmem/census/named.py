@@ -15,8 +15,6 @@ from hakmem.layout.named_heaps import SUMS
 def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
     """The most live bytes first."""
     named, heaps = census.reading.named, census.reading.heaps
-    if not len(named):
-        return []
     records, live_bytes = named.records, named_live_bytes(census)
     threads = dict(zip(heaps["owner"]["number"].tolist(), heaps["thread_id"].tolist(), strict=True))
     found = []
@@ -28,7 +26,7 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
             kind="thread",
             thread_id=threads.get(int(named.thread_numbers[row]), 0),
             live_bytes=int(live_bytes[row]),
-            serial=0 if named.serials is None else int(named.serials[row]),
+            serial=int(named.serials[row]),
         )
         if not named.is_of_thread[row]:
             given, *freed = (int(record[name]) for name in SUMS)
@@ -41,7 +39,7 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
                 limit_bytes=int(record["limit_bytes"]) or None,
                 refusals=int(record["refusals"]),
                 allocated_blocks=given,
-                threads=None if named.users is None else int(named.users[row]),
+                threads=int(named.users[row]),
             )
         found.append(heap)
     return sorted(found, key=lambda heap: (-heap.live_bytes, heap.number))

@@ -30,10 +30,11 @@ class ChangedOption:
 
 def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
     """The values in force, by field."""
-    record = memory.array(schema.root("options"), schema.dtype("options"), 1)
-    kinds = {name: entry.type for name, entry in schema.records["options"].fields.items()}
-    values = {name: int(record[name][0]) for name in kinds}
-    return {name: memory.text(values[name]) if kinds[name] == "t" else values[name] for name in kinds}
+    fields = schema.records["options"].fields
+    return {
+        name: memory.text(value) if fields[name].type == "t" else value
+        for name, value in schema.numbers(memory, "options").items()
+    }
 
 
 def option_defaults(schema: Schema) -> dict[str, str]:

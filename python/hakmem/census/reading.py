@@ -64,8 +64,6 @@ class Reading:
         return self.target.schema
 
     def mean_request_bytes(self, number: int) -> float | None:
-        if not {"sampled_requests", "sampled_bytes"} <= self.class_counters.keys():
-            return None
         requests = int(self.class_counters["sampled_requests"][number])
         return int(self.class_counters["sampled_bytes"][number]) / requests if requests else None
 

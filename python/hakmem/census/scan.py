@@ -150,7 +150,7 @@ def inside_bytes(item: DetailedMapping, pages: PageMap) -> int:
 
 def map_addresses(target: Target) -> tuple[int, int]:
     """An address in the owner map and one in the chunk map."""
-    record = target.memory.array(target.schema.root("window"), target.schema.dtype("window"), 1)[0]
+    record = target.schema.structure(target.memory, "window")
     return int(record["owner_map"]), int(record["chunk_map_end"]) - 1
 
 

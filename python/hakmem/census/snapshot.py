@@ -25,7 +25,7 @@ from hakmem.census.figures import (
     Snapshot,
     ThreadFigures,
 )
-from hakmem.census.limits import limit_figures, read_limits
+from hakmem.census.limits import limit_figures
 from hakmem.census.named import named_heap_figures
 from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
 from hakmem.census.reading import Reading, Walk, read_full, read_quick
@@ -81,7 +81,7 @@ def snapshot_of(census: Census) -> Snapshot:
         process=process.figures() if process else None,
         options_changed=changed_options(options, option_defaults(schema), environment_of(process)),
         limits=limit_figures(
-            *(process, read_limits(memory, schema), options, counters, totals),
+            *(process, schema.numbers(memory, "limits"), options, counters, totals),
             heap_refusals=sum(heap.refusals for heap in heaps),
         ),
         heaps=heaps,
@@ -95,19 +95,12 @@ def read_counters(reading: Reading) -> dict[str, int]:
     """Summed over all heaps and the counters without a heap."""
     dtype = reading.schema.dtype("counters")
     stray = reading.target.memory.array(reading.schema.root("stray_counters"), dtype, 1)
-    owners = [reading.heaps["owner"]["counters"]]
-    if len(reading.named.all_owners):
-        owners.append(reading.named.all_owners["counters"])
-    return {
-        name: sum(int(counters[name].sum()) for counters in owners) + int(stray[name][0])
-        for name in dtype.names or ()
-    }
+    parts = (reading.heaps["owner"]["counters"], reading.named.all_owners["counters"], stray)
+    return {name: sum(int(counters[name].sum()) for counters in parts) for name in dtype.names or ()}
 
 
 def read_totals(reading: Reading) -> dict[str, int]:
-    schema = reading.schema
-    record = reading.target.memory.array(schema.root("totals"), schema.dtype("totals"), 1)
-    return {name: int(record[name][0]) for name in record.dtype.names or ()}
+    return reading.schema.numbers(reading.target.memory, "totals")
 
 
 # ---- classes, Big blocks, threads ------------------------------------------------------------------
@@ -118,17 +111,14 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
     known: dict[str, Any] = {name: getattr(item, name) for name in COUNTED}
     if reading.walk is None:
         known |= dict.fromkeys(WALKED)
-    known |= dict.fromkeys(CLASS_COUNTERS, 0)
-    counters = reading.class_counters
-    known |= {name: int(counters[name][item.number]) for name in CLASS_COUNTERS if name in counters}
+    known |= {name: int(reading.class_counters[name][item.number]) for name in CLASS_COUNTERS}
     return ClassFigures(**known)
 
 
 def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigures]:
     """One row per heap."""
     names = process.thread_names() if process else {}
-    constants = reading.schema.constants
-    states = {constants[key]: state for key, state in STATES.items() if key in constants}
+    states = {reading.schema.constant(key): state for key, state in STATES.items()}
     tiers = np.array([reading.tier(number) for number in range(len(reading.class_bytes))])
     by_class = reading.magazines * reading.class_bytes
     by_tier = {tier: by_class[:, tiers == tier].sum(axis=1).tolist() for tier in TIERS}
@@ -190,9 +180,8 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
 
 def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int) -> int:
     """From the counters of heaps: blocks taken and not returned, minus those in caches."""
-    slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
-    if len(reading.named.all_owners):
-        slab_bytes += int(reading.named.all_owners["bytes_out"].sum())
+    owners = (reading.heaps["owner"], reading.named.all_owners)
+    slab_bytes = sum(int(one["bytes_out"].sum()) for one in owners)
     apart = ("large_live_bytes", "big_live_bytes")
     taken = slab_bytes + sum(totals.get(name, 0) for name in apart)
     kept_bytes = range_magazine_bytes(reading.target.memory, reading.schema, reading.heaps)

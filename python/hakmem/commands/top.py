@@ -122,12 +122,9 @@ def print_once(target: Target, interval_s: float) -> None:
 
 def print_sites(target: Target) -> None:
     """The table of `hakmem profile`, if a heap profile is on."""
-    from hakmem.profile.live import is_known
     from hakmem.profile.watch import SiteWatch
     from hakmem.views.profile_text import show_profile
 
-    if not is_known(target.schema):
-        return
     with SiteWatch(target) as watch:
         if watch.is_on:
             profile = watch.read()

@@ -86,10 +86,8 @@ def _pointer(memory: Memory, address: int) -> int:
 
 def magazine_bases(heaps: Records) -> Words:
     """Where the magazines begin: [heap, class].  Their highest bit says that a profile is on."""
-    magazines = heaps["magazines"]
-    if "tagged_base" in (magazines.dtype.names or ()):
-        return magazines["tagged_base"] & ~MAGAZINE_ARMED
-    return magazines["base"].astype(np.uint64)  # a library without profiles
+    found: Words = heaps["magazines"]["tagged_base"] & ~MAGAZINE_ARMED
+    return found
 
 
 def magazine_counts(heaps: Records, class_count: int = 0) -> Integers:
@@ -135,7 +133,7 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, Integers]:
     """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
-    Empty if the process is not in it."""
+    Empty in the others."""
     rows = np.flatnonzero(heaps["quarantine"])
     if not len(rows):
         return np.empty(0, np.uint64), np.empty(0, np.int64)

@@ -2,13 +2,13 @@
 
     named_rows ──▶ row ──▶ record     a row has a bit for each record in use; others' pages may have gone back
 
-A library without them has none.  In the owner map, entries of their blocks have the record's number where
+In the owner map, entries of their blocks have the record's number where
 others have a heap's tag: map_tag_named | number << map_tag_shift | class."""
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,6 @@ from hakmem.layout.schema import Schema
 from hakmem.layout.structures import POINTER, rows_in
 
 ROOT, ROW, RECORD = "named_rows", "named_row", "named_heap"
-NEEDED = ("state", "stands_for", "tag", "name", "thread_heap", "range_bytes", "owner")
 MADE = ("named_in_use", "named_cut_off")  # by the program
 OF_THREAD = "named_of_thread"
 LANE = "named_lane"  # blocks of a heap that threads take apart from each other
@@ -36,10 +35,10 @@ class NamedHeaps:
     is_of_thread: Flags
     is_cut_off: Flags  # in a forked child: another thread was changing it
     thread_numbers: Integers  # of the threads' heaps that have a name here; 0: made by the program
-    users: Integers | None = None  # threads whose malloc gives their blocks; None: not known
-    serials: Integers | None = None  # which of all heaps so far; None: not known
-    lane_owners: Words = field(default_factory=lambda: np.empty(0, np.uint64))
-    lane_rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # of their heaps
+    users: Integers  # threads whose malloc gives their blocks
+    serials: Integers  # which of all heaps so far
+    lane_owners: Words
+    lane_rows: Integers  # of their heaps
 
     def __len__(self) -> int:
         return len(self.records)
@@ -77,13 +76,7 @@ def text_of(name: bytes) -> str:
 
 
 def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
-    """The named heaps of this moment; none if the library does not know any."""
-    if not schema.roots.get(ROOT) or not schema.has(RECORD, *NEEDED):
-        nothing = np.zeros(0, bool)
-        records = np.empty(0, [("owner", [("number", "u4")]), ("name", "u1", (1,))])
-        return NamedHeaps(
-            records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64)
-        )
+    """The named heaps of this moment."""
     addresses = _addresses(memory, schema)
     records = memory.records(addresses, schema.dtype(RECORD))
     states = [schema.constant(name) for name in (*MADE, OF_THREAD)]
@@ -102,7 +95,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         records["state"] == schema.constant("named_cut_off"),
         _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
         _users(schema, records),
-        records["serial"].astype(np.int64) if schema.has(RECORD, "serial") else None,
+        records["serial"].astype(np.int64),
         lane_owners,
         lane_rows,
     )
@@ -132,9 +125,7 @@ def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> Integers:
     return found
 
 
-def _users(schema: Schema, records: Records) -> Integers | None:
-    if not schema.has(RECORD, "users"):
-        return None
+def _users(schema: Schema, records: Records) -> Integers:
     users = records["users"].astype(np.int64)
     return np.where(users == schema.constant("named_closed"), 0, users)  # of one that is being destroyed
 

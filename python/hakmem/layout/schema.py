@@ -5,7 +5,7 @@
                                │ texts   ──▶ names, units and meanings
 
 Tool and library agree on nothing but this head and the layout of entries and roots.  Everything else is
-looked up by name, so that an older or newer library is understood as far as both know the names.
+looked up by name, so that a newer library is understood as far as both know the names.
 """
 
 from __future__ import annotations
@@ -232,6 +232,16 @@ class Schema:
                 raise self._missing(record)
             self._dtypes[record] = self._layout(known)
         return self._dtypes[record]
+
+    def structure(self, memory: Memory, root: str) -> np.void:
+        """The record of that name at the root of that name."""
+        found: np.void = memory.array(self.root(root), self.dtype(root), 1)[0]
+        return found
+
+    def numbers(self, memory: Memory, root: str) -> dict[str, int]:
+        """The same, where all fields are numbers."""
+        row = self.structure(memory, root)
+        return {name: int(row[name]) for name in row.dtype.names or ()}
 
     def _layout(self, known: Record) -> np.dtype[Any]:
         """VersionError for the impossible: odd numbers, fields beyond a record, a record inside itself."""

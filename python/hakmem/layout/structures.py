@@ -48,7 +48,7 @@ class Window:
     def __init__(self, memory: Memory, schema: Schema) -> None:
         schema.need("window", "base", "granule_count", "owner_map", "chunk_map_end")
         self._memory = memory
-        self._record = memory.array(schema.root("window"), schema.dtype("window"), 1)[0]
+        self._record = schema.structure(memory, "window")
         self.base = int(self._record["base"])
         self.granule_bytes = schema.constant("granule_bytes")
         self.chunk_bytes = schema.constant("chunk_bytes")

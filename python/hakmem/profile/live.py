@@ -27,18 +27,13 @@ from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.python_frames import PythonFrames
-from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
+from hakmem.target.switch import is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 NEVER_MS = 1 << 63
 WEIGHTS = ("bytes", "requested", "blocks", "variance")  # of the allocations at a site
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
-
-
-def is_known(schema: Schema) -> bool:
-    """Does the library have heap profiles?  Older ones do not."""
-    return schema.has(STATE, "site_count") and schema.has("profile_sample", "site")
 
 
 def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
@@ -140,9 +135,7 @@ def live_counts(snapshot: Snapshot, schema: Schema, start: Start | None) -> list
 def _profiled(reading: Reading, counters: dict[str, int]) -> tuple[int, int]:
     """Big blocks by their requests."""
     big = counters.get("unstable_profiled_big_blocks", 0), counters.get("unstable_profiled_big_bytes", 0)
-    by_class = reading.class_counters.get("profiled_blocks")
-    if by_class is None:
-        return big
+    by_class = reading.class_counters["profiled_blocks"]
     return big[0] + int(by_class.sum()), big[1] + int((by_class * reading.class_bytes).sum())
 
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
-from hakmem.profile.live import Start, clock_ms, is_known, read_profile, read_start
+from hakmem.profile.live import Start, clock_ms, read_profile, read_start
 from hakmem.profile.model import Mode, Profile
 from hakmem.target.python_frames import PythonFrames
 from hakmem.target.python_recipe import UnknownPythonError, recipe_of
-from hakmem.target.switch import Settings, Switch, is_asked_for, read_state
+from hakmem.target.switch import STATE, Settings, Switch, is_asked_for, read_state
 from hakmem.target.target import Target
 
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
@@ -57,12 +57,8 @@ class Gathered:
 
 
 def require_profiles(target: Target) -> None:
-    """HakmemError for a library that has none."""
-    if not is_known(target.schema):
-        raise HakmemError(
-            f"hakmem {target.schema.version} in process {target.pid} has no heap profiles; start the program "
-            "with this tool's library: hakmem run -- PROGRAM"
-        )
+    """HakmemError for another malloc, and for a library that has none."""
+    target.schema.need(STATE, "site_count")
 
 
 def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> Gathered:

@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from types import TracebackType
 
 from hakmem.base.errors import HakmemError
 from hakmem.census.figures import Snapshot
@@ -46,7 +45,7 @@ class SiteWatch(AbstractContextManager["SiteWatch"]):
         self._changing = threading.Lock()
         self._closed = threading.Event()
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---- the switch ----------------------------------------------------------------------------------

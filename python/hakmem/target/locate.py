@@ -99,9 +99,7 @@ def find(
 def held_bytes(memory: Memory, address: int) -> int:
     """The most that this hakmem has held; 0, too, where this tool cannot read it."""
     try:
-        schema = Schema.read(memory, address)
-        totals = memory.array(schema.root("totals"), schema.dtype("totals"), 1)
-        return int(totals["committed_peak_bytes"][0])
+        return Schema.read(memory, address).numbers(memory, "totals")["committed_peak_bytes"]
     except (HakmemError, LookupError, ValueError):
         return 0
 

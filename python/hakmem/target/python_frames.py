@@ -104,9 +104,7 @@ class PythonFrames:
     @classmethod
     def of(cls, target: Target) -> PythonFrames | None:
         """One for all readings of a target: a function that is freed between two keeps its name."""
-        if not target.schema.has(CONTROL, "python_code_type"):
-            return None
-        record = target.memory.array(target.schema.root(CONTROL), target.schema.dtype(CONTROL), 1)[0]
+        record = target.schema.structure(target.memory, CONTROL)
         recipe = Recipe.of_words(*(int(record[f"python_{name}"]) for name in WORDS[:-1]))
         if not recipe.code_type:
             return None

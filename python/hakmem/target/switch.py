@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -70,7 +69,7 @@ class Switch(AbstractContextManager["Switch"]):
         self._process = target.process
         self._file = target.process.open("mem", os.O_RDWR)
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -119,11 +118,9 @@ class Switch(AbstractContextManager["Switch"]):
 
     def _note_end(self, ended_ms: int) -> None:
         """As the first thread that looks would note it: until then the next profile would be the same one."""
-        status = self.target.schema.records[STATE].fields["status"]
-        if status.meta.role != "writable" or self.state()["status"] != self._constant("profile_is_on"):
-            return
-        self._set("ended_ms", ended_ms, STATE)
-        self._set("status", self._constant("profile_is_off"), STATE)
+        if self.state()["status"] == self._constant("profile_is_on"):
+            self._set("ended_ms", ended_ms, STATE)
+            self._set("status", self._constant("profile_is_off"), STATE)
 
     @property
     def is_traced(self) -> bool:
@@ -233,7 +230,7 @@ class Switch(AbstractContextManager["Switch"]):
         self._write(bytes([value]), *(wanted + np.uint64(place.offset)).tolist())
 
     def _record(self) -> np.void:
-        return _read(self.target, CONTROL)
+        return self.target.schema.structure(self.target.memory, CONTROL)
 
     def _set(self, name: str, value: int, record: str = CONTROL) -> None:
         schema = self.target.schema
@@ -275,20 +272,14 @@ class Switch(AbstractContextManager["Switch"]):
 
 def read_state(target: Target) -> np.void:
     """profile_state, of a process or a core: as the last thread that looked found it."""
-    return _read(target, STATE)
+    return target.schema.structure(target.memory, STATE)
 
 
 def is_asked_for(target: Target, now_ms: int) -> bool:
     """Read from the control record, which holds at once: a sleeping thread has not looked at it."""
-    control = _read(target, CONTROL)
+    control = target.schema.structure(target.memory, CONTROL)
     is_switched_on = int(control["flags"]) & target.schema.constant("profile_on")
     return bool(is_switched_on) and not 0 < int(control["lease_ms"]) <= now_ms
-
-
-def _read(target: Target, record: str) -> np.void:
-    schema = target.schema
-    found: np.void = target.memory.array(schema.root(record), schema.dtype(record), 1)[0]
-    return found
 
 
 def monotonic_ms(pid: int) -> int:

@@ -48,10 +48,8 @@ class Memory:
 
     @classmethod
     def of_line(cls, line: dict[str, list[int]]) -> Memory:
-        """From a line of a file.  Earlier versions wrote no line of the last columns."""
-        names = [field.name for field in fields(cls)]
-        rows = zip(*(line.get(name, [0] * len(line["times_ns"])) for name in names), strict=True)
-        return cls.of(list(rows))
+        """From a line of a file."""
+        return cls.of(list(zip(*(line[field.name] for field in fields(cls)), strict=True)))
 
     @classmethod
     def joined(cls, parts: list[Memory]) -> Memory | None:

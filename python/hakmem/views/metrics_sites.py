@@ -25,7 +25,6 @@ from hakmem.census import catalogue
 from hakmem.census.figures import Snapshot
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.labels import DEPTH, Labels
-from hakmem.profile.live import is_known
 from hakmem.profile.model import Profile, Stack
 from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import SiteTable, site_table
@@ -63,7 +62,7 @@ class SiteMetrics:
 
     def add(self, add: Add, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         """The metrics of one process; of one that cannot be read now, none."""
-        if not is_known(target.schema) or target.process is None:
+        if target.process is None:
             return
         with suppress(HakmemError):
             followed = self._follow(target)
