@@ -103,7 +103,7 @@ def test_commands_with_brackets_are_text(busy: subprocess.Popen[str]) -> None:
         await until(pilot, lambda: bool(app.screen.query(OptionList)))
         prompt = app.screen.query_one(OptionList).get_option_at_index(0).prompt
         assert "[red]x[/] [/bold] [link=x]" in str(prompt)
-        app.end(app.watch_, "an error [/] of [Errno 5]")  # type: ignore[arg-type]
+        app.end("an error [/] of [Errno 5]")
 
     by_pilot(act, busy.pid)
 

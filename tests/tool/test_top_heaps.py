@@ -130,14 +130,14 @@ def test_allocations_are_counted(with_heaps: Start) -> None:
 
 
 def rates_of(moment: Moment) -> dict[str, float]:
-    return {row[0].text: float(row[ALLOCATED].key) for row in HEAPS.rows(moment, {})}
+    return {row[0].text: float(row[ALLOCATED].key) for row in HEAPS.rows(moment)}
 
 
 def test_many_heaps_are_few_rows(with_heaps: Start) -> None:
     count = HEAP_ROWS_MAX + 100
     program = with_heaps(count, step="begun")
     moment = moment_between(open_process(program.pid), lambda: program.go_on("made"))
-    rows = HEAPS.rows(moment, {})
+    rows = HEAPS.rows(moment)
     assert len(rows) == HEAP_ROWS_MAX
     (rest,) = (row for row in rows if row[0].text.endswith(REST_NAME))
     left_out = len(moment.snapshot.heaps) - (HEAP_ROWS_MAX - 1)

@@ -35,7 +35,7 @@ def test_tops_memory_is_no_share_of_rss(untouched: Any) -> None:  # noqa: ANN401
     assert moment is not None
     assert moment.snapshot.process is not None
     assert moment.snapshot.memory.live_bytes > moment.snapshot.process.rss_bytes, "else it shows nothing"
-    rows = MEMORY.sorted_rows(moment, {})
+    rows = MEMORY.sorted_rows(moment)
     shares = [float(row[-1].split()[0]) for row in rows]
     assert sum(shares) == pytest.approx(100, abs=2)
     assert not any(CLAIMS.search(text) for view in VIEWS for text in view.columns)

@@ -113,7 +113,7 @@ def print_once(target: Target, interval_s: float) -> None:
     if said := beyond_rss(moment):
         out.print(said)
     for view in (CLASSES, COUNTERS, *([HEAPS] if moment.snapshot.heaps else [])):
-        rows = view.sorted_rows(moment, target.schema.counter_meta)
+        rows = view.sorted_rows(moment)
         out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))
         if rows[ROWS_SHOWN:]:
             out.print(f"… and {len(rows) - ROWS_SHOWN} more", style="dim")

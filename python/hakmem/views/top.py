@@ -146,42 +146,38 @@ class TopApp(App[None]):
         """Runs in a thread of its own."""
         watch = self.watch_
         assert watch is not None
+        moment, why = None, ""
         try:
             moment = watch.poll()
         except ProcessGoneError:
-            self.tell(self.end, watch, f"Process {watch.target.pid} has ended")
+            why = f"Process {watch.target.pid} has ended"
         except HakmemError as error:
-            self.tell(self.end, watch, str(error))
-        else:
-            self.tell(self.show, watch, moment)
+            why = str(error)
+        self.tell(self.show, watch, moment, why)
 
     def tell(self, method: Callable[..., None], *what: object) -> None:
         """Continues in the app's thread, unless the user has quit meanwhile."""
         if not get_current_worker().is_cancelled:
             self.call_from_thread(method, *what)
 
-    def show(self, watch: Watch, moment: Moment | None) -> None:
+    def show(self, watch: Watch, moment: Moment | None, why: str) -> None:
+        """`why`: the reason why there is no moment."""
         self.is_polling = False
         if self.is_closing:
             return
         if watch is not self.watch_:  # of the previous process
             self.tick()
-            return
-        if moment is None:
+        elif why:
+            self.end(why)
+        elif moment is None:
             self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates follow soon
-            return
-        if self.tables.notice(moment):
-            self.show_names()
-        self.show_all()
+        else:
+            if self.tables.notice(moment):
+                self.show_names()
+            self.show_all()
 
-    def end(self, watch: Watch, why: str) -> None:
+    def end(self, why: str) -> None:
         """The process is gone: the last figures stay."""
-        self.is_polling = False
-        if self.is_closing:
-            return
-        if watch is not self.watch_:
-            self.tick()
-            return
         self.ended_why = why
         watched = duration_text(time.monotonic() - self.began_s)
         bar = self.main.query_one("#ended", Static)
@@ -289,7 +285,7 @@ class TopApp(App[None]):
         place, cursor = (table.scroll_target_x, table.scroll_target_y), table.cursor_row
         sites = self.sites.shown if self.sites is not None else None
         moment = replace(self.watch_.history[-1], sites=sites)
-        rows = self.tables.rows(moment, self.watch_.target.schema.counter_meta)
+        rows = self.tables.rows(moment)
         table.clear()
         for row in rows:
             table.add_row(*row)

@@ -26,16 +26,15 @@ def leaving_in_order(app: TopApp) -> Iterator[None]:
         signal.alarm(STOPPED_WITHIN_S)
         app.stop(number)
 
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, stop)
+    handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, stop)
     yield
     signal.alarm(0)
     if app.stopped_by is not None:
         die_of(app.stopped_by)
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def is_gone() -> bool:

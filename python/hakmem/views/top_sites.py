@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.layout.schema import FieldMeta
+from hakmem.census.catalogue import sentence
 from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.model import Profile
 from hakmem.profile.watch import SiteWatch
@@ -32,7 +33,7 @@ ASKED = "A heap profile was requested. It begins when the process next allocates
 ENDED = "The profile has ended; its last figures stay."
 
 
-def site_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def site_rows(moment: Moment) -> list[Row]:
     """The sites that hold most, and what makes them add up to the live bytes."""
     return list(_rows(moment.sites)) if moment.sites is not None else []
 
@@ -93,46 +94,45 @@ class Sites:
         self._first_s = 0.0
         self._last: Profile | None = None
         self._named = 0
-        self._watch: SiteWatch | None = None
-        try:
-            self._watch = SiteWatch(target)
-        except HakmemError as error:
-            self._trouble = str(error)
+        self._watch = SiteWatch(target)
 
     @property
     def is_ours(self) -> bool:
-        return self._watch is not None and self._watch.is_ours
+        return self._watch.is_ours
 
     @property
     def is_due(self) -> bool:
-        return self._watch is not None and time.monotonic() >= self._next_s
+        return time.monotonic() >= self._next_s
 
     def read(self, interval_s: float) -> None:
         """Reads the profile, if one is on, and lets names be found.  ProcessGoneError."""
-        watch = self._watch
-        if watch is None:
-            return
-        try:
-            self.is_on = watch.is_on
+        with self._told():
+            self.is_on = self._watch.is_on
             if self.is_on:
-                self._take(watch)
-            self._trouble, pause_s = "", watch.pause_s(interval_s)
+                self._take()
+            self._next_s = time.monotonic() + self._watch.pause_s(interval_s)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """An error is the note for some time, but for the process's end."""
+        try:
+            yield
+            self._trouble = ""
         except ProcessGoneError:
             raise
         except HakmemError as error:
-            self._trouble, pause_s = str(error), TROUBLE_PAUSE_S
-        self._next_s = time.monotonic() + pause_s
+            self._trouble, self._next_s = str(error), time.monotonic() + TROUBLE_PAUSE_S
 
-    def _take(self, watch: SiteWatch) -> None:
-        self._last = watch.read(since=self._first)
+    def _take(self) -> None:
+        self._last = self._watch.read(since=self._first)
         if self._first is None:
             self.count_from_now()
-        watch.names.find_soon(self._last)
+        self._watch.names.find_soon(self._last)
         self.work_out()
 
     def work_out(self) -> None:
         """The table of the last reading, with the names that are known by now."""
-        if self._watch is None or self._first is None or self._last is None:
+        if self._first is None or self._last is None:
             return
         self._named = self._watch.names.rounds
         self._first.names = self._last.names
@@ -141,8 +141,7 @@ class Sites:
     @property
     def has_new_names(self) -> bool:
         """Since the table was worked out."""
-        watch = self._watch
-        return self._last is not None and watch is not None and watch.names.rounds != self._named
+        return self._last is not None and self._watch.names.rounds != self._named
 
     def count_from_now(self) -> None:
         """Growth is that since the last reading from now on."""
@@ -150,25 +149,17 @@ class Sites:
 
     def turn(self) -> None:
         """Switches the profile on, or off if it was switched on here.  ProcessGoneError."""
-        watch = self._watch
-        if watch is None:
-            return
-        try:
-            if watch.is_ours:
-                watch.close()
+        with self._told():
+            if self.is_ours:
+                self._watch.close()
             else:
-                watch.switch_on()
+                self._watch.switch_on()
                 self._first = None
-            self._trouble, self._next_s = "", 0.0
-        except ProcessGoneError:
-            raise
-        except HakmemError as error:
-            self._trouble, self._next_s = str(error), time.monotonic() + TROUBLE_PAUSE_S
+            self._next_s = 0.0
 
     def close(self) -> None:
         """Switches off the profile that it switched on."""
-        if self._watch is not None:
-            self._watch.close()
+        self._watch.close()
 
     # ---- what is said about it -----------------------------------------------------------------------
 
@@ -189,7 +180,6 @@ class Sites:
             parts.append(f"{counted(count, 'sample')}, one in {bytes_text(header.rate_bytes)} now.")
             since = duration_text(round(time.monotonic() - self._first_s))
             parts.append(f"Growth is that of the last {since}; z: from now.")
-        if self._watch is not None:
-            parts += [f"{one[0].upper()}{one[1:]}." for one in self._watch.notes]
-            parts += ["Names are being looked up."] if self._watch.names.is_busy else []
+        parts += map(sentence, self._watch.notes)
+        parts += ["Names are being looked up."] if self._watch.names.is_busy else []
         return " ".join(parts)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from hakmem.layout.schema import FieldMeta
 from hakmem.views.top_sites import SITES
 from hakmem.views.watching import HEAPS, VIEWS, Moment, View
 
@@ -70,10 +69,9 @@ class Tables:
             for place, name in enumerate(self.shown.columns)
         ]
 
-    def rows(self, moment: Moment, meta: dict[str, FieldMeta]) -> list[list[Text]]:
-        rows = self.shown.sorted_rows(
-            moment, meta, self._sort_columns[self.number], not self._is_reversed[self.number]
-        )
+    def rows(self, moment: Moment) -> list[list[Text]]:
+        column, is_reversed = self._sort_columns[self.number], self._is_reversed[self.number]
+        rows = self.shown.sorted_rows(moment, column, not is_reversed)
         return [[aligned(*pair) for pair in zip(self.shown.columns, row, strict=True)] for row in rows]
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hakmem.base.sizes import bytes_text, share_text
@@ -32,6 +32,7 @@ class Moment:
 
     snapshot: Snapshot
     rates: Rates
+    meta: Mapping[str, FieldMeta]  # of its counters
     sites: Difference | None = None  # of the heap profile, where one is shown
 
 
@@ -55,7 +56,7 @@ class Watch:
         before, self._last = self._last, snapshot
         if before is None:
             return None
-        moment = Moment(snapshot, between(before, snapshot))
+        moment = Moment(snapshot, between(before, snapshot), self.target.schema.counter_meta)
         self.history.append(moment)
         return moment
 
@@ -135,19 +136,17 @@ class View:
 
     name: str
     columns: Sequence[str]
-    rows: Callable[[Moment, dict[str, FieldMeta]], list[Row]]
+    rows: Callable[[Moment], list[Row]]
     sorted_by: int
 
-    def sorted_rows(
-        self, moment: Moment, meta: dict[str, FieldMeta], column: int | None = None, reverse: bool = True
-    ) -> list[list[str]]:
+    def sorted_rows(self, moment: Moment, column: int | None = None, reverse: bool = True) -> list[list[str]]:
         """The texts, largest first unless `reverse` is off."""
         place = self.sorted_by if column is None else column
-        rows = sorted(self.rows(moment, meta), key=lambda row: row[place].key, reverse=reverse)
+        rows = sorted(self.rows(moment), key=lambda row: row[place].key, reverse=reverse)
         return [[cell.text for cell in row] for row in rows]
 
 
-def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def class_rows(moment: Moment) -> list[Row]:
     """Size classes that are or were in use."""
     rows = []
     for now in moment.rates.classes:
@@ -172,7 +171,7 @@ def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     return rows
 
 
-def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def thread_rows(moment: Moment) -> list[Row]:
     return [
         [
             Cell(thread.label or "–", thread.label),
@@ -187,20 +186,20 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     ]
 
 
-def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
+def counter_rows(moment: Moment) -> list[Row]:
     return [
         [
             Cell(name, name),
             rate(moment.rates.counters.get(name, 0.0)),
             number(value),
-            Cell(meta[name].meaning if name in meta else "", ""),
+            Cell(moment.meta[name].meaning if name in moment.meta else "", ""),
         ]
         for name, value in moment.snapshot.counters.items()
         if value
     ]
 
 
-def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def os_rows(moment: Moment) -> list[Row]:
     """System calls with their time; page faults."""
     totals, rates = moment.snapshot.totals, moment.rates
     rows = []
@@ -224,7 +223,7 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     return rows
 
 
-def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def memory_rows(moment: Moment) -> list[Row]:
     """hakmem's memory by use: addresses, resident or not, so these are not parts of RSS."""
     parts = [(figure.label, figure.of(moment.snapshot.memory)) for figure in MEMORY_PARTS]
     whole = sum(value or 0 for _, value in parts)
@@ -234,7 +233,7 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     ]
 
 
-def heap_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+def heap_rows(moment: Moment) -> list[Row]:
     """Heaps that the program has made or named: the largest, and all others as one."""
     whole_bytes, rates = moment.snapshot.memory.live_bytes, dict(moment.rates.heaps)
     shown = few_heaps(moment.snapshot.heaps, HEAP_ROWS_MAX)
