@@ -4,15 +4,41 @@ dataclass declares."""
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hakmem.base.errors import HakmemError
+
 Kind = TypeVar("Kind")
 
 FIGURE_MAX = 1 << 64  # bytes, counts or seconds: no machine has more
+UNFIT = (LookupError, TypeError, AttributeError, ValueError)  # raised by data of another form
+
+
+def check_format(data: Mapping[str, Any], name: str, version: int) -> None:
+    """HakmemError for another version of a file's format."""
+    found = data.get("format_version")
+    if found != version:
+        raise HakmemError(
+            f"{name} has format {found}, this tool reads {version}; use hakmem {data.get('tool_version', '')}"
+        )
+
+
+@contextmanager
+def undamaged(name: str) -> Iterator[None]:
+    """HakmemError where the data of this file do not fit."""
+    try:
+        yield
+    except UNFIT as error:
+        raise HakmemError(f"{name} is damaged: {what_is_wrong(error)}") from None
+
+
+def what_is_wrong(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def built(kind: type[Kind], value: Any, name: str = "the record") -> Kind:  # noqa: ANN401 - any JSON value

@@ -309,12 +309,8 @@ def survival_to_json(one: Survival) -> dict[str, Any]:
         "none_freed_after_seconds": None if last is None else last / 1000,
         "older_samples": one.older,
         "points": [
-            {
-                "seconds": point.age_ms / 1000,
-                "share": round(point.share, 6),
-                "low": round(point.low, 6),
-                "high": round(point.high, 6),
-            }
+            {"seconds": point.age_ms / 1000}
+            | {name: round(getattr(point, name), 6) for name in ("share", "low", "high")}
             for point in one.points()
         ],
     }

@@ -23,7 +23,7 @@ from typing import Any
 
 from hakmem import __version__
 from hakmem.base.errors import HakmemError
-from hakmem.base.validity import built
+from hakmem.base.validity import built, check_format, undamaged
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Profile, Sample, Stack
 from hakmem.profile.sites import site_table
@@ -31,17 +31,13 @@ from hakmem.profile.sites import site_table
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
 RECORDING_NAME = "hakmem-run"  # of views/recording.py, which may be given for a profile
 COLUMNS = tuple(item.name for item in fields(Sample))
-OF_ROWS = ("age_max_ms",)  # only profiles that were files with rows have it; older versions do not know it
 ADDRESSES = ("start", "end", "offset")
 
 
 def to_json(profile: Profile) -> str:
     """The file's text."""
     stacks: dict[Stack, int] = {}
-    known = (*profile.samples, *profile.allocated)
-    unused = {name for name in OF_ROWS if all(getattr(one, name) is None for one in known)}
-    columns = [name for name in COLUMNS if name not in unused]
-    values = attrgetter(*columns)
+    values = attrgetter(*COLUMNS)
     data = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
@@ -53,7 +49,7 @@ def to_json(profile: Profile) -> str:
             asdict(m) | {name: hex(getattr(m, name)) for name in ADDRESSES} for m in profile.mappings
         ],
         "names": {hex(address): list(map(asdict, frames)) for address, frames in profile.names.items()},
-        "sample_columns": columns,
+        "sample_columns": COLUMNS,
         "samples": [row_of(values(one), stacks) for one in profile.samples],
         "allocated": [row_of(values(one), stacks) for one in profile.allocated],
         "stacks": [],
@@ -106,16 +102,10 @@ def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
         if kind == RECORDING_NAME:
             raise is_a_recording(name)
         raise HakmemError(f"{name} is not a heap profile; use a file of `hakmem profile`")
-    if data.get("format_version") != FORMAT_VERSION:
-        raise HakmemError(
-            f"{name} has format {data.get('format_version')}, this tool reads {FORMAT_VERSION}; "
-            f"use hakmem {data.get('tool_version', '')}"
-        )
-    try:
-        return _profile(data)
-    except (KeyError, TypeError, AttributeError, ValueError, LookupError) as error:
-        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise HakmemError(f"{name} is damaged: {why}") from None
+    check_format(data, name, FORMAT_VERSION)
+    with undamaged(name):
+        profile = _profile(data)
+    return profile  # noqa: RET504 - the type checker wants it outside
 
 
 def _profile(data: MappingType[str, Any]) -> Profile:

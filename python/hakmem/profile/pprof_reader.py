@@ -36,6 +36,7 @@ SYNTHETIC_ADDRESS = 1 << 63  # places without an address are numbered from here
 # Names of columns for bytes and blocks, the first that is there; live, then allocated.
 LIVE_COLUMNS = (("inuse_space", "inuse_objects"), ("space", "objects"), ("inuse_space", "inuse_object"))
 ALLOCATED_COLUMNS = (("alloc_space", "alloc_objects"),)
+_Places = tuple[int, int, int, int]  # of the columns of bytes, blocks, requested bytes and samples; or -1
 
 
 @dataclass
@@ -158,10 +159,7 @@ def _described(raw: _Raw) -> Profile:
     return Profile(header)
 
 
-def _pick(
-    columns: Sequence[tuple[str, str]], choices: Sequence[tuple[str, str]]
-) -> tuple[int, int, int, int] | None:
-    """The places of bytes, blocks, requested bytes and samples; -1 for a missing one."""
+def _pick(columns: Sequence[tuple[str, str]], choices: Sequence[tuple[str, str]]) -> _Places | None:
     names = [kind for kind, _ in columns]
 
     def place(kind: str) -> int:
@@ -178,8 +176,8 @@ def _add_sample(
     profile: Profile,
     raw: _Raw,
     data: memoryview,
-    live: tuple[int, int, int, int] | None,
-    allocated: tuple[int, int, int, int] | None,
+    live: _Places | None,
+    allocated: _Places | None,
     has_counts: bool,
 ) -> None:
     stack, marks, values, labels = _sample_parts(raw, data)
@@ -224,8 +222,8 @@ def _oldest(labels: dict[str, int]) -> int | None:
 
 def _count_of(
     is_before: bool,
-    live: tuple[int, int, int, int] | None,
-    allocated: tuple[int, int, int, int] | None,
+    live: _Places | None,
+    allocated: _Places | None,
     values: list[int],
     number: int,
 ) -> ClassCount:

@@ -29,8 +29,8 @@ from hakmem import __version__
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.files import Output
 from hakmem.base.signals import Stopped, stoppable
-from hakmem.base.sizes import bytes_text, counted
-from hakmem.base.validity import built
+from hakmem.base.sizes import counted
+from hakmem.base.validity import UNFIT, built, check_format, undamaged, what_is_wrong
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.snapshot import take
@@ -118,16 +118,9 @@ class Reader:
             self._is_none("is not JSON")
         if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
             self._is_none("is not a recording")
-        version = header.get("format_version")
-        if version != FORMAT_VERSION:
-            raise HakmemError(
-                f"{self._name} has format {version}, this tool reads {FORMAT_VERSION}; "
-                f"use hakmem {header.get('tool_version', '')}"
-            )
-        try:
+        check_format(header, self._name, FORMAT_VERSION)
+        with undamaged(self._name):
             recording = built(Recording, {name: header[name] for name in (*HEADER_NAMES, "meta")})
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
         self._read_samples(recording)
         return recording
 
@@ -151,7 +144,7 @@ class Reader:
                         self._damaged(number + 1, "data after the end")
                     return
                 recording.samples.append(built(Snapshot, data))
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
+            except UNFIT as error:
                 self._damaged(number, what_is_wrong(error))
 
     def _damaged(self, number: int, why: str) -> NoReturn:
@@ -174,10 +167,6 @@ def parsed(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 def not_a_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
-
-
-def what_is_wrong(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def bounded(sample: Snapshot) -> Snapshot:
