@@ -15,7 +15,17 @@ from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted
-from hakmem.doctor.findings import FULL_SHARE, Finding, Verdict, advice, memory_limit, of_limit, ok, problem
+from hakmem.doctor.findings import (
+    FULL_SHARE,
+    Finding,
+    Verdict,
+    advice,
+    map_count,
+    memory_limit,
+    of_limit,
+    ok,
+    problem,
+)
 from hakmem.doctor.option_checks import loaded, option_findings
 from hakmem.doctor.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
 from hakmem.launch.preload import Examined, examine
@@ -91,8 +101,7 @@ def check_map_count() -> Finding:
             counts[process.pid] = len(process.maps())
     pid, most = max(counts.items(), key=lambda item: item[1], default=(0, 0))
     found = f"vm.max_map_count is {limit:,}; the maximum in use is {most:,} (PID {pid})"
-    remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
-    return of_limit("map count", found, most / limit if limit else 0, remedy)
+    return map_count("map count", found, most, limit)
 
 
 def check_swap() -> Finding:

@@ -42,6 +42,11 @@ def of_limit(name: str, found: str, share: float, what_to_do: str) -> Finding:
     return problem(name, found, what_to_do) if share > FULL_SHARE else ok(name, found)
 
 
+def map_count(name: str, found: str, count: int, limit: int) -> Finding:
+    remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
+    return of_limit(name, found, count / limit if limit else 0, remedy)
+
+
 def memory_limit(limits: Limits) -> Finding:
     """The limit of a control group."""
     if limits.memory_bytes is None:

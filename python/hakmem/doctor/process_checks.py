@@ -10,7 +10,7 @@ from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, share_text
 from hakmem.census.figures import Snapshot
 from hakmem.census.limits import limit_mark, limit_notes
-from hakmem.doctor.findings import Finding, advice, memory_limit, of_limit, ok, problem
+from hakmem.doctor.findings import Finding, advice, map_count, memory_limit, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
 from hakmem.doctor.several import several_findings
@@ -152,8 +152,7 @@ def _runtime(
 def _map_count(count: int) -> Finding:
     limit = int(MAX_MAP_COUNT.read_text())
     found = f"{count:,} mappings of {limit:,} (vm.max_map_count)"
-    remedy = f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}"
-    return of_limit("mappings", found, count / limit, remedy)
+    return map_count("mappings", found, count, limit)
 
 
 def _resource_limits(process: Process) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.keepers import Keeper, Listener
-from hakmem.profile.session import require_profiles
 from hakmem.target.process import Process
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
@@ -94,7 +93,6 @@ class Tracing:
         answer at its start."""
         try:
             target = open_process(pid)
-            require_profiles(target)
             with Switch(target) as switch:
                 number = f".{len(self.images)}" if self.images else ""
                 path = self.path.with_name(self.path.name + number)

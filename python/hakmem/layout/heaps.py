@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hakmem.base.errors import HakmemError
-from hakmem.layout.memory import Flags, Integers, Memory, Records, Words
+from hakmem.layout.memory import Integers, Memory, Records, Words
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import POINTER
 
@@ -29,7 +29,10 @@ def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     schema.need("heap", "magazines", "owner", "thread_id")
     schema.need("owner", "next_of_all", "counters", "number", "state")
     heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
-    heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
+    owner = heaps["owner"]
+    has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
+    is_unknown = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0)
+    heaps["thread_id"][is_unknown & has_thread] = pid
     return heaps
 
 
@@ -47,13 +50,6 @@ def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) ->
         dtype, place = dict[str, Any](dtype.fields or {})[name][:2]
         offset += place
     return memory.records(addresses + np.uint64(offset), dtype)
-
-
-def _is_first_threads(schema: Schema, heaps: Records) -> Flags:
-    owner = heaps["owner"]
-    has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
-    found: Flags = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
-    return found
 
 
 def linked(memory: Memory, root: int, link: int) -> list[int]:

@@ -87,6 +87,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
     lane_owners = addresses[lanes] + np.uint64(schema.offset(RECORD, "owner"))
     of_lanes, addresses, records = records[lanes], addresses[rows], records[rows]
     _add_lanes(records, of_lanes, lane_rows)
+    users = records["users"].astype(np.int64)
     return NamedHeaps(
         owners,
         records,
@@ -94,7 +95,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         records["state"] == schema.constant(OF_THREAD),
         records["state"] == schema.constant("named_cut_off"),
         _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
-        _users(schema, records),
+        np.where(users == schema.constant("named_closed"), 0, users),  # 0: it is being destroyed
         records["serial"].astype(np.int64),
         lane_owners,
         lane_rows,
@@ -123,11 +124,6 @@ def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> Integers:
     is_threads = heaps != 0
     found[is_threads] = heap_column(memory, schema, heaps[is_threads], "owner", "number")
     return found
-
-
-def _users(schema: Schema, records: Records) -> Integers:
-    users = records["users"].astype(np.int64)
-    return np.where(users == schema.constant("named_closed"), 0, users)  # of one that is being destroyed
 
 
 def named_range_numbers(schema: Schema, entries: Numbers) -> Integers:

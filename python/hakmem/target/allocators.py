@@ -11,7 +11,7 @@ from hakmem.base.errors import DamagedFileError, NotHakmemError
 from hakmem.layout.schema import Head, read_head
 from hakmem.target.elf import ElfFile
 from hakmem.target.live_memory import ProcessMemory
-from hakmem.target.locate import executable_of, file_of, find_in_process
+from hakmem.target.locate import all_in_process, executable_of, file_of
 from hakmem.target.process import Mapping, Process
 
 HAKMEM, GLIBC, STATIC, UNKNOWN = "hakmem", "glibc", "static", "unknown"
@@ -102,7 +102,7 @@ def detect(process: Process) -> Allocator:
 def hakmem_in(process: Process, maps: Sequence[Mapping]) -> Head | None:
     memory = ProcessMemory(process)
     try:
-        return read_head(memory, find_in_process(process, memory, maps))
+        return read_head(memory, all_in_process(process, memory, maps)[0].address)
     except NotHakmemError:
         return None
 

@@ -47,13 +47,8 @@ class Found(NamedTuple):
     path: str  # of the file that it is in
 
 
-def find_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> int:
-    """The block's address; NotHakmemError if there is none.  `maps`: if already read."""
-    return all_in_process(process, memory, maps)[0].address
-
-
 def all_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> list[Found]:
-    """The one that is meant, and the others; NotHakmemError if there is none."""
+    """The one that is meant, and the others; NotHakmemError if there is none.  `maps`: if already read."""
     if not process.has_memory:
         if process.state == "Z":
             raise ProcessGoneError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -193,8 +194,7 @@ def show_difference(
         return
     shown = found.changes if everything else found.significant[:rows_max]
     rows = [change_row(change) for change in shown]
-    kept = set(map(id, shown))
-    others = [change for change in found.changes if id(change) not in kept]
+    others = [] if everything else [change for change in found.changes if change not in shown]
     if others:
         changed, name = sum(change.bytes for change in others), counted(len(others), "other site")
         rows.append([signed_bytes(changed), "", "", "", "", Text(f"{name}; --all shows them", "dim")])
@@ -255,7 +255,7 @@ def difference_to_json(found: Difference) -> dict[str, Any]:
                 "blocks": round(change.blocks),
                 "z": change.z if math.isfinite(change.z) else None,
                 "is_significant": change.is_significant,
-                "stack": [{"function": f.function, "file": f.file, "line": f.line} for f in change.frames],
+                "stack": list(map(asdict, change.frames)),
             }
             for change in found.changes
         ],
