@@ -72,7 +72,6 @@ class Output:
         self.write_bytes(text.encode(errors="backslashreplace"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Writes one piece."""
         try:
             if self._path is None:
                 self._stream(data)

@@ -25,8 +25,6 @@ READERS = {"hakmem": "hakmem_blocks", "glibc": "glibc_blocks"}  # a target's mal
 
 
 class State(IntEnum):
-    """Where a block is."""
-
     LIVE = 0
     FREE = 1  # in its slab; a range without a block
     REMOTE = 2  # freed by another thread, not collected yet
@@ -36,8 +34,6 @@ class State(IntEnum):
 
 @dataclass
 class HeapName:
-    """A heap, and the thread that allocates with it."""
-
     number: int
     thread_id: int
     thread_name: str
@@ -47,8 +43,6 @@ class HeapName:
 
 @dataclass
 class NamedHeap:
-    """A heap that the program has made."""
-
     number: int
     name: str
     tag: int
@@ -128,6 +122,5 @@ class BlockMap(ABC):
 
 
 def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap:
-    """All blocks of a target now."""
     found: BlockMap = import_module(f"hakmem.blocks.{READERS[target.malloc]}").read(target, progress)
     return found

@@ -39,7 +39,6 @@ class Conclusion(Whose):
 
     @property
     def keeping(self) -> list[Site]:
-        """The sites that leak."""
         return [site for site in self.evidence.leaks if site.keeps] if self.evidence else []
 
     @property
@@ -130,7 +129,6 @@ class Conclusion(Whose):
 
     @property
     def all_notes(self) -> list[str]:
-        """The reasons why the answer is uncertain."""
         notes = [*self.notes, *(self.reached.notes if self.reached else [])]
         if self.evidence is not None and self.evidence.grown.live_bytes is None:
             notes.append(REPLACING)
@@ -165,7 +163,6 @@ def rate_text(bytes_per_second: float) -> str:
 
 
 def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
-    """Describes one site."""
     grown = evidence.grown
     if site.keeps:
         verb = "leaks" if site.is_lost else "grows by"
@@ -197,7 +194,6 @@ def blocks_text(site: Site) -> str:
 
 
 def survival_text(site: Site) -> str:
-    """How long its blocks live."""
     lives = site.survival
     if site.is_never_freed:
         if not lives.last_freed_ms:
@@ -211,7 +207,6 @@ def survival_text(site: Site) -> str:
 
 
 def reach_text(site: Site, reached: Leaks | None) -> str:
-    """Whether the program still knows its blocks."""
     if reached is None or site.lost is None or not site.lost.samples:
         return ""
     if not site.lost.lost_samples:

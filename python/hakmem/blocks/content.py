@@ -41,8 +41,6 @@ PRINTABLE = re.compile(
 
 
 class Kind(StrEnum):
-    """The prevailing content of a block."""
-
     UNTOUCHED = "not resident"
     ZERO = "zeros"
     CXX = "C++ object"
@@ -61,8 +59,6 @@ TEXTS = ((Kind.WIDE_TEXT, UTF16, "utf-16-le"), (Kind.TEXT, PRINTABLE, "utf-8"))
 
 @dataclass(frozen=True)
 class Content:
-    """The content of one block."""
-
     kind: Kind
     name: str = ""  # of the class or type; of a symbol that a structure begins with a pointer to
     text: str = ""  # an example; only shown if asked for
@@ -82,7 +78,6 @@ class Contents:
         self._bounds = np.array([(one.start, one.end) for one in files.mappings] or [(0, 0)], np.uint64)
 
     def of(self, blocks: Integers) -> list[Content]:
-        """The content of each block."""
         starts, sizes = self._map.starts_of(blocks), self._map.sizes_of(blocks)
         wanted = np.minimum(sizes, HEAD_BYTES) // WORD_BYTES * WORD_BYTES
         counts = resident_counts(self._target, starts, wanted)

@@ -49,7 +49,6 @@ class Lost:
 
     @property
     def share(self) -> Share:
-        """The share of the site's bytes that is lost."""
         if not self.samples:
             return Share(0.0, 0.0, 1.0)
         return wilson(self.lost_weight / self.weight, self.weight**2 / self.squares)

@@ -102,7 +102,6 @@ def _wait(process: Process, thread_id: int) -> int:
 
 
 def _thread(thread_id: int) -> Thread:
-    """A thread with all its registers."""
     machine = platform.machine()
     general = _registers(thread_id, NT_PRSTATUS)
     number = STACK_REGISTER.get(machine, 0)

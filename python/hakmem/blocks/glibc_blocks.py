@@ -33,8 +33,6 @@ HEADER_BYTES = 16  # of a chunk before its block; the last 8 of its usable bytes
 
 @dataclass
 class GlibcBlocks(BlockMap):
-    """The chunks of one walk."""
-
     target: Target
     heap: GlibcHeap
     starts: Addresses
@@ -92,7 +90,6 @@ class GlibcBlocks(BlockMap):
 
 
 def read(target: Target, progress: Progress = no_progress) -> GlibcBlocks:
-    """All chunks of a target now."""
     with block_file() as file:
         heap = walk(target, file)
         words = _words(file)

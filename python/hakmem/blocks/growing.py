@@ -47,8 +47,6 @@ class Watched:
 
 @dataclass(frozen=True)
 class Watch:
-    """How to watch."""
-
     for_s: float | None = None  # None: as long as a running profile has seen, else until is_told
     settings: Settings = field(default_factory=Settings)
     is_told: Callable[[Watched], bool] = lambda _: True  # is it known whose growth it is?

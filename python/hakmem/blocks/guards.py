@@ -31,8 +31,6 @@ class GuardStack:
 
 @dataclass(frozen=True)
 class GuardReport:
-    """One misuse of a guarded block."""
-
     kind: str
     what: str
     address: int
@@ -55,7 +53,6 @@ class GuardReport:
 def last_report(
     target: Target, moved: Sequence[Path] = (), complain: Callable[[str], None] = ignore
 ) -> GuardReport | None:
-    """None if there was none."""
     schema = target.schema
     row = schema.structure(target.memory, RECORD)
     if not int(row["guard"]):

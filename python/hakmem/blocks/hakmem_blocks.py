@@ -30,8 +30,6 @@ STATE_TEXTS = {
 
 
 class HakmemBlocks(SlabBlocks):
-    """With the details."""
-
     def place_of(self, address: int, elsewhere: str) -> str:
         return place_of(self, address, elsewhere)
 

@@ -39,8 +39,6 @@ SCANS_MAX = 6
 
 @dataclass(frozen=True)
 class Sum:
-    """The number and size of blocks."""
-
     blocks: int
     bytes: int
     groups: int = 0
@@ -52,8 +50,6 @@ class Sum:
 
 @dataclass
 class Leaks(Whose):
-    """The answer."""
-
     is_frozen: bool
     scans: list[dict[str, float]]  # seconds, processor_seconds, read_bytes, unreachable
     live: Sum
@@ -76,8 +72,6 @@ class Leaks(Whose):
 
 @dataclass
 class Options:
-    """How to look."""
-
     wait_s: float = 2.0
     freeze: bool = False
     with_swapped: bool = False
@@ -238,7 +232,6 @@ def set_aside(block_map: BlockMap, lost: Integers, head_of: Integers, count: int
 
 
 def notes_of(verdict: Verdict) -> list[str]:
-    """The reasons why the answer is uncertain."""
     swapped, missing = verdict.swapped_bytes, verdict.missing_bytes
     notes = []
     if swapped:

@@ -40,8 +40,6 @@ MAY_MOVE = (
 
 @dataclass
 class OneBlock:
-    """The findings about one address."""
-
     pid: int
     address: int
     place: str  # of the address, if not in a block

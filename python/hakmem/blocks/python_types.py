@@ -37,7 +37,6 @@ class PythonTypes:
 
     @property
     def is_known(self) -> bool:
-        """Does the program have a CPython?"""
         return self._type_type is not None
 
     def name(self, words: list[int]) -> str | None:

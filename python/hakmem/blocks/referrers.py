@@ -53,8 +53,6 @@ class Referrer:
 
 
 class Finder:
-    """Scans for pointers into some blocks."""
-
     def __init__(self, block_map: BlockMap, files: Files) -> None:
         self._map = block_map
         self._files = files

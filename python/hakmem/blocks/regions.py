@@ -41,8 +41,6 @@ KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
 
 
 class Kind(StrEnum):
-    """The kind of a region."""
-
     HEAP = "blocks"
     DATA = "static data"
     STACK = "stack"
@@ -61,8 +59,6 @@ KIND_OF = {
 
 @dataclass(frozen=True)
 class Region:
-    """Part of a mapping."""
-
     start: int
     end: int
     kind: Kind
@@ -176,7 +172,6 @@ class Regions:
             yield Runs(region, addresses.astype(np.uint64), (bounds - addresses).astype(np.uint64))
 
     def _core_runs(self, regions: Iterable[Region]) -> Iterator[Runs]:
-        """The dumped parts."""
         assert self.target.core is not None
         for region in regions:
             dumped = clipped(self.target.core.dumped, region.start, region.end)

@@ -29,8 +29,6 @@ FACTORS = np.random.default_rng(1).integers(1, 1 << 62, HASHED_WORDS, np.uint64)
 
 @dataclass
 class Scan:
-    """The result of one scan."""
-
     map: BlockMap
     marking: Marking
     edges: Edges  # between unreachable blocks
@@ -46,8 +44,6 @@ class Scan:
 
 @dataclass
 class Scanning:
-    """How to scan."""
-
     target: Target
     frozen_threads: list[Thread] | None = None  # of a process that was stopped for the scan
     with_swapped: bool = False

@@ -51,8 +51,6 @@ class Grown:
 
 @dataclass(frozen=True)
 class SizeGrowth:
-    """The answer."""
-
     seconds: float
     sizes: list[Grown]  # largest first
 
@@ -70,7 +68,6 @@ def watch_sizes(
     progress: Progress = no_progress,
     sleep: Callable[[float], None] = time.sleep,
 ) -> SizeGrowth:
-    """Counts the heap at equal intervals."""
     began_s, seconds = time.monotonic(), FOR_S if for_s is None else for_s
     counts: list[Counts] = []
     for step in range(COUNTS):

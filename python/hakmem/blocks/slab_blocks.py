@@ -52,8 +52,6 @@ class Places:
 
 @dataclass
 class SlabBlocks(BlockMap):
-    """The blocks of one reading."""
-
     reading: Reading
     walk: Walk
     places: Places
@@ -75,7 +73,6 @@ class SlabBlocks(BlockMap):
 
     @property
     def base(self) -> int:
-        """The start of the window."""
         return self.window.base
 
     def candidates(self, words: Addresses) -> Integers:
@@ -134,7 +131,6 @@ class SlabBlocks(BlockMap):
 
 
 def read_slabs(target: Target, progress: Progress, kind: type[Kind]) -> Kind:
-    """All blocks of a target now."""
     reading = read_full(target, progress)
     census = Census.of(reading)
     walk, kinds = reading.walk, census.range_kinds
@@ -271,7 +267,6 @@ def _place_of_granule(window: Window, places: Places) -> Numbers:
 
 
 def _mark_slabs(found: SlabBlocks, census: Census) -> None:
-    """The set bits of all slabs."""
     place_of_slab = np.zeros(len(found.walk.superslabs.slabs), np.int64)
     of_slabs = np.flatnonzero(found.places.slab_rows != NO_SLAB)
     place_of_slab[found.places.slab_rows[of_slabs]] = of_slabs

@@ -76,7 +76,6 @@ def threads_of(process: Process) -> list[Thread]:
 
 
 def threads_of_core(core: CoreMemory) -> list[Thread]:
-    """The threads of a core with all registers."""
     found: list[Thread] = []
     number = STACK_REGISTER.get(core.machine, 0)
     for status, others in core.thread_notes:

@@ -50,8 +50,6 @@ class SizeClass:
 
 @dataclass
 class What(Whose):
-    """The answer."""
-
     live_blocks: int
     live_bytes: int
     drawn: int
@@ -68,7 +66,6 @@ def what_lives(
     examples: bool = False,
     progress: Progress = no_progress,
 ) -> What:
-    """The contents of all live blocks, or of those of one size."""
     with making_sense(target):
         began_s = time.monotonic()
         block_map = read_block_map(target, progress)

@@ -19,7 +19,6 @@ class Whose:
 
     @staticmethod
     def head_of(target: Target) -> dict[str, Any]:
-        """The values of these fields."""
         return {
             "pid": target.pid,
             "command": target.command,

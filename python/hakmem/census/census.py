@@ -128,7 +128,6 @@ class Census:
         return np.bincount(classes[(classes >= 0) & (classes < count)], minlength=count)
 
     def note(self, name: str, column: Integers) -> None:
-        """Stores one figure of each class."""
         for item, value in zip(self.classes, column.tolist(), strict=True):
             setattr(item, name, value)
 

@@ -17,8 +17,6 @@ Detail = dict[str, Any]
 
 @dataclass
 class Line:
-    """One part of RSS."""
-
     name: str
     bytes: int
     exact: bool
@@ -27,7 +25,6 @@ class Line:
 
 
 def sorted_lines(lines: Iterable[Line]) -> list[Line]:
-    """Largest first; empty ones are omitted."""
     return sorted((line for line in lines if line.bytes), key=lambda line: -line.bytes)
 
 

@@ -29,7 +29,6 @@ class ChangedOption:
 
 
 def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
-    """The values in force, by field."""
     fields = schema.records["options"].fields
     return {
         name: memory.text(value) if fields[name].type == "t" else value

@@ -68,7 +68,7 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
 
 
 def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float) -> ClassRates:
-    """The rates of one class, which may be missing in `before`."""
+    """The class may be missing in `before`."""
     refilled, flushed = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
     return ClassRates(
         after,

@@ -244,13 +244,11 @@ class Measuring:
     # ---- Large and Big blocks ----
 
     def ends_of_ranges(self) -> tuple[Addresses, Addresses]:
-        """Start and end of each range."""
         starts = self.window.address_of(self.ranges.granule)
         sizes = self.ranges.records["granules"].astype(np.uint64) * np.uint64(self.window.granule_bytes)
         return starts, starts + sizes
 
     def measure_ranges(self) -> None:
-        """Live, cached and free ranges."""
         kinds, resident, result = self.kinds, self.range_resident, self.result
         is_live = (kinds.classes >= 0) | kinds.is_cached
         result.big_live_bytes = int(resident[kinds.is_big].sum())

@@ -33,7 +33,6 @@ def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
 
 
 def cause(line: Line) -> str:
-    """The trait of the largest part."""
     if line.name == FREE.label and line.details:
         return cause_of_free_blocks(line)
     if line.name in (CACHED.label, QUARANTINE.label) and line.details:

@@ -125,7 +125,6 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
 
 
 def notes(found: Scan) -> list[str]:
-    """Caveats about the lines."""
     made = []
     if found.huge_bytes:
         share = share_text(found.huge_bytes, found.rss_bytes)

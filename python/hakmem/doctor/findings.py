@@ -48,7 +48,6 @@ def map_count(name: str, found: str, count: int, limit: int) -> Finding:
 
 
 def memory_limit(limits: Limits) -> Finding:
-    """The limit of a control group."""
     if limits.memory_bytes is None:
         return ok("memory limit", f"none ({limits.kind})")
     used = limits.used_bytes or 0

@@ -39,14 +39,12 @@ class Child:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def forward(self) -> None:
-        """Forwards the signals that have come to the tool."""
         while (got := signal.sigtimedwait(FORWARDED, 0)) is not None:
             if got.si_code < SI_KERNEL:
                 with suppress(ProcessLookupError):
                     os.kill(self.pid, got.si_signo)
 
     def wait(self) -> None:
-        """Waits until it ends."""
         while self.status is None:
             self.forward()
             if self.has_ended:

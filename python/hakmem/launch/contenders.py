@@ -39,8 +39,6 @@ class Unusable(HakmemError):
 
 @dataclass(frozen=True)
 class Contender:
-    """A malloc with its settings."""
-
     name: str
     library: Path | None = None  # None: the C library's own
     variables: dict[str, str] = field(default_factory=dict)

@@ -40,8 +40,6 @@ RISKY_SHARE = 0.5  # of what the process may use: above it the OOM killer may co
 
 @dataclass
 class Taken:
-    """A reading."""
-
     profile: Profile
     at_s: float  # by time.monotonic
     live_bytes: float
@@ -163,7 +161,6 @@ class Program:
             self.latest.profile.header.comments.append(f"read {age_s:.1f} s before the program's end")
 
     def release(self) -> None:
-        """Releases its memory."""
         self._close_switch()
         if self.keeper is not None:
             self.keeper.release()

@@ -48,8 +48,6 @@ def _is_worth_a_file(program: Program) -> bool:
 
 @dataclass
 class Profiling:
-    """The programs of one `hakmem run --profile`."""
-
     child: Child
     listener: Listener
     plan: Plan

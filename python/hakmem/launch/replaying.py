@@ -33,8 +33,6 @@ WITHOUT_MALLOC = Contender("no malloc")
 
 @dataclass(frozen=True)
 class Round:
-    """One replay's figures."""
-
     seconds: float  # processor time in malloc, free and the first touch of their memory; then RSS
     peak_bytes: float
     mean_bytes: float
@@ -49,8 +47,6 @@ class Round:
 
 @dataclass
 class Result:
-    """All rounds of a contender."""
-
     contender: Contender
     rounds: list[Round] = field(default_factory=list)
 
@@ -68,8 +64,6 @@ class Result:
 
 @dataclass(frozen=True)
 class _Raw:
-    """The figures that the program printed."""
-
     libraries: dict[str, int]  # resident bytes
     curve: Integers
     last: list[int]  # the last columns of Round
@@ -81,16 +75,12 @@ class _Raw:
 
 @dataclass(frozen=True)
 class How:
-    """The settings of a replay."""
-
     idle_s: float = 3.0
     is_in_time: bool = True
     written_bytes: int = ALL_BYTES  # at the beginning of each block
 
 
 class Replayer:
-    """A plan's file, and the program for it."""
-
     def __init__(self, plan: Plan, program: Path, how: How) -> None:
         self.plan, self.program, self.how = plan, program, how
         # RSS that is not malloc's, at each window's end, and the libraries in it.

@@ -97,7 +97,6 @@ class Results:
         return written
 
     def write_all_of(self, program: Program, mode: Mode, word: str = "") -> None:
-        """Its end and its peak; with `word` in the names."""
         latest, peak = program.latest, program.peak
         if latest is None:
             return

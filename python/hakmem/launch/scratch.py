@@ -24,8 +24,6 @@ OWNER = "owner"
 
 @dataclass(frozen=True)
 class Scratch:
-    """One folder."""
-
     path: Path
     lock: int  # a descriptor, closed by exec
 

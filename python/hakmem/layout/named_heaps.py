@@ -76,7 +76,6 @@ def text_of(name: bytes) -> str:
 
 
 def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
-    """The named heaps of this moment."""
     addresses = _addresses(memory, schema)
     records = memory.records(addresses, schema.dtype(RECORD))
     states = [schema.constant(name) for name in (*MADE, OF_THREAD)]

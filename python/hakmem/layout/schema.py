@@ -76,7 +76,6 @@ class Head(NamedTuple):
 
     @property
     def version_text(self) -> str:
-        """The library's version."""
         return _text(self.version)
 
     def check(self, address: int) -> None:
@@ -98,8 +97,6 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class FieldMeta:
-    """A figure's unit, role and meaning."""
-
     unit: str
     role: str  # "counter" (only grows), "gauge", "structure" (not for display), "writable" (likewise)
     meaning: str
@@ -200,12 +197,10 @@ class Schema:
         return self.roots[name]
 
     def has(self, record: str, *fields: str) -> bool:
-        """Does the library have this record, with these fields?"""
         known = self.records.get(record)
         return known is not None and all(name in known.fields for name in fields)
 
     def need(self, record: str, *fields: str) -> None:
-        """VersionError unless the library has all these fields."""
         for name in fields:
             if not self.has(record, name):
                 raise self._missing(f"{record}.{name}")

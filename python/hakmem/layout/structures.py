@@ -91,7 +91,6 @@ class Window:
             inside[inside == 0] = self.chunk_map[low]
 
     def address_of(self, granules: Numbers) -> Words:
-        """The addresses of granules."""
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
 
     def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> Integers:

@@ -18,8 +18,6 @@ from hakmem.target.process import DELETED
 
 @dataclass(frozen=True)
 class Change:
-    """One site in both profiles."""
-
     frames: tuple[Frame, ...]  # innermost first
     before: Estimate
     after: Estimate

@@ -26,7 +26,6 @@ def _text(make: Callable[[Profile], str]) -> Write:
 
 
 def writers() -> dict[str, Write]:
-    """The writers by the end of a file's name."""
     return {
         ".pb.gz": to_pprof,
         ".pprof": to_pprof,

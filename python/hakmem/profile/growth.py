@@ -46,8 +46,6 @@ STEADY_SHARE = 0.25  # of what the larger half of the time brought
 
 @dataclass
 class Growth:
-    """One site."""
-
     key: Hashable
     stack: Stack  # of its largest sample
     came: Estimate = field(default_factory=Estimate)  # bytes that are live now, and were not
@@ -98,8 +96,6 @@ class Growth:
 
 @dataclass(frozen=True)
 class Grown:
-    """All sites that changed, by how much they grew."""
-
     sites: list[Growth]
     seconds: float
     live_bytes: int | None  # exact growth of the whole process; None: not known

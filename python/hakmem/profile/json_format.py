@@ -35,7 +35,6 @@ ADDRESSES = ("start", "end", "offset")
 
 
 def to_json(profile: Profile) -> str:
-    """The file's text."""
     stacks: dict[Stack, int] = {}
     values = attrgetter(*COLUMNS)
     data = {

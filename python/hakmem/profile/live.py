@@ -264,13 +264,11 @@ def _by_stack(lifetimes: dict[int, Lifetimes], stacks: dict[int, Stack]) -> dict
 
 
 def _site_rows(target: Target, state: np.void) -> list[np.void]:
-    """The records of all sites, by number."""
     rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]]
     return rows[: int(state["site_count"])]
 
 
 def _weights(rows: list[np.void]) -> Doubles:
-    """WEIGHTS of each site."""
     return np.array([[float(row["allocated"][name]) for name in WEIGHTS] for row in rows]).reshape(-1, 4)
 
 

@@ -28,8 +28,6 @@ AnyMapping = TypeVar("AnyMapping", "Mapping", ProcessMapping)
 
 
 class Mode(StrEnum):
-    """The blocks that are sampled."""
-
     LIVE = "live"  # blocks that the program holds now
     NEW = "new"  # of those, the ones that came since the profile began
     ALLOCATED = "allocated"  # every malloc since the profile began

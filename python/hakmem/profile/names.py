@@ -38,8 +38,6 @@ def ignore(_text: str) -> None:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where names come from."""
-
     root: Path | None = None  # /proc/PID/root; None: this file system
     perf_map: PerfMap | None = None
     debuginfod: Debuginfod | None = None
@@ -49,7 +47,6 @@ class Sources:
 
     @classmethod
     def of_process(cls, process: Process, complain: Callable[[str], None] = ignore) -> Sources:
-        """The sources of a running process."""
         return cls(process.path("root"), perf_map_of(process), complain=complain)
 
 

@@ -77,7 +77,6 @@ class Strings:
 
 
 def to_pprof(profile: Profile) -> bytes:
-    """The whole file."""
     return gzip.compress(bytes(_Writer(profile).message()), compresslevel=6, mtime=0)
 
 

@@ -104,7 +104,6 @@ def _raw(data: memoryview) -> _Raw:
 
 
 def _grouped(data: memoryview) -> dict[int, list[Value]]:
-    """The values of each field."""
     groups: dict[int, list[Value]] = defaultdict(list)
     for number, value in fields_of(data):
         groups[number].append(value)

@@ -47,8 +47,6 @@ class Plan:
 
 @dataclass
 class Gathered:
-    """A profile, and the reason why it ended."""
-
     profile: Profile
     ended: str  # "duration reached", "interrupted", "the process ended" …
     notes: list[str] = field(default_factory=list)

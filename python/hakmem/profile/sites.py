@@ -87,7 +87,6 @@ class Counted:
 
     @property
     def whole(self) -> Estimate:
-        """The sum of the class."""
         if self.exact is not None and self.sampled.value > 0 and self.is_certain:
             return Estimate(self.exact, samples=self.sampled.samples)
         return self.scaled(self.sampled)

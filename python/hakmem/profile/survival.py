@@ -37,8 +37,6 @@ class Point:
 
 @dataclass(frozen=True)
 class Survival:
-    """The sampled blocks of one site."""
-
     freed: Lifetimes
     living: Lifetimes  # the same rows, by age
     ages_ms: tuple[int, ...]  # of the living ones, sorted
@@ -101,7 +99,6 @@ def row_of(age_ms: int, rows: int) -> int:
 
 
 def survival(profile: Profile, key: StackKey = whole_stack) -> dict[Hashable, Survival]:
-    """The survival of each site's blocks."""
     rows = max(map(len, profile.lifetimes.values()), default=ROWS)
     freed: dict[Hashable, list[int]] = defaultdict(lambda: [0] * rows)
     ages: dict[Hashable, list[int]] = defaultdict(list)

@@ -66,7 +66,6 @@ def _why(pid: int) -> str:
 
 
 def _may_trace() -> bool:
-    """Does the tool have CAP_SYS_PTRACE?"""
     status = Path("/proc/self/status").read_text()
     return bool(int(status.split("\nCapEff:")[1].split()[0], 16) >> CAP_SYS_PTRACE & 1)
 

@@ -236,7 +236,6 @@ class ElfFile:
 
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
-        """Does the file contain these bytes?"""
         for start in range(0, len(self._data), SCAN_BYTES):
             if self._data.find(data, start, start + SCAN_BYTES + len(data)) >= 0:
                 return True

@@ -72,8 +72,6 @@ class Header(NamedTuple):
 
 
 class ProgramHeader(NamedTuple):
-    """A segment."""
-
     kind: int
     flags: int
     offset: int
@@ -92,8 +90,6 @@ class ProgramHeader(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section header."""
-
     name: int
     type: int
     flags: int

@@ -89,8 +89,6 @@ class Damage:
 
 @dataclass(frozen=True)
 class GlibcHeap:
-    """One walk."""
-
     libc: str | None
     layout: dict[str, int]
     arenas: list[Arena]
@@ -102,7 +100,6 @@ class GlibcHeap:
     broken: list[Damage] = field(default_factory=list)
 
     def sum(self, name: str) -> int:
-        """A figure of all arenas."""
         return sum(getattr(arena, name) for arena in self.arenas)
 
     def resident(self, name: str) -> int:
@@ -131,7 +128,6 @@ def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
 
 
 def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
-    """The heap of a process, or of a core."""
     words = [str(find_program(WALKER)), str(place)]
     if blocks is not None:
         words += ["--blocks", f"/proc/self/fd/{blocks}"]

@@ -66,7 +66,6 @@ def classify(
 
 
 def named_kind(mapping: Mapping) -> Outside:
-    """The kind of a mapping that has a name."""
     name = mapping.path
     if name.startswith("[stack") or "pthread stack" in name:
         return Outside.STACKS

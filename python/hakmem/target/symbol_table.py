@@ -40,7 +40,6 @@ class SymbolTable:
 
     @property
     def parts(self) -> tuple[Records, bytes]:
-        """The rows, and the names."""
         rows = np.frombuffer(self._rows, np.dtype(list(SYMBOL_FIELDS)))
         return rows, self._data[self._names_at : self._names_end]
 

@@ -47,7 +47,6 @@ class Target:
 
     @property
     def schema(self) -> Schema:
-        """The layout of hakmem's structures."""
         if self._schema is None:
             raise NotHakmemError(f"{self.name}: {self.lacks}")
         return self._schema

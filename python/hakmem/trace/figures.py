@@ -135,7 +135,6 @@ class Tally:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """As Figures has them."""
         blocks, allocated_bytes, live_bytes, _ = self.row()
         names = (f"p{100 * share:g}" for share in QUANTILES)
         powers = np.flatnonzero(self.is_there).tolist()
@@ -208,7 +207,6 @@ class Count:
         self._curve.add(step)
 
     def figures(self, living: Living, memory: Memory | None) -> TraceFigures:
-        """From the first event to the last."""
         for blocks in left(living):
             self._tally.add(blocks)
         extent = self._extent

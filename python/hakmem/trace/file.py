@@ -54,7 +54,6 @@ class Writer:
         self._write(data)
 
     def lives(self, lives: Lives) -> None:
-        """The next events of a trace."""
         columns = self._columns_of(lives)
         for start in range(0, len(lives), EVENTS_AT_ONCE):
             part = slice(start, start + EVENTS_AT_ONCE)
@@ -196,7 +195,6 @@ def _column(part: bytes, kind: str) -> Records:
 
 
 def _columns(what: dict[str, Any], parts: list[bytes], kinds: dict[str, str]) -> dict[str, Records]:
-    """The columns of one table."""
     return {name: _column(part, kinds[name]) for name, part in zip(what["columns"], parts, strict=True)}
 
 

@@ -48,7 +48,6 @@ class Memory:
 
     @classmethod
     def of_line(cls, line: dict[str, list[int]]) -> Memory:
-        """From a line of a file."""
         return cls.of(list(zip(*(line[field.name] for field in fields(cls)), strict=True)))
 
     @classmethod
@@ -66,8 +65,6 @@ def number_at(memory: layout.Memory, address: int) -> int:
 
 @dataclass
 class _Look:
-    """A reading of other memory."""
-
     time_ns: int
     bytes: int
     beside: int | None = None  # RSS less committed bytes in the sample after it

@@ -104,8 +104,6 @@ class Ranks:
 
 @dataclass
 class _Survey:
-    """The totals of a trace."""
-
     main: int  # a thread
     taken_bytes: float = 0.0
     peak_bytes: int = 0

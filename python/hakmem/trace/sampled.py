@@ -201,8 +201,6 @@ def _run(session: _Session, switch: Switch | None, end_s: float, progress: Progr
 
 @dataclass
 class SampledLives:
-    """A file's contents."""
-
     head: dict[str, Any]
     columns: dict[str, Records]  # COLUMNS
     sites: dict[int, list[tuple[str, str, int]]]  # innermost first; without those that got no names

@@ -16,8 +16,6 @@ SITES_MAX = 200
 
 @dataclass(frozen=True)
 class SiteRow(Row):
-    """The blocks of one call stack."""
-
     frames: tuple[Frame, ...]  # innermost first; none: no name was found in time
     samples: int
     freed_elsewhere: float  # share of the freed blocks

@@ -15,8 +15,6 @@ from hakmem.layout.memory import Bytes, Flags, Integers, Numbers, Words
 
 
 class Word(IntEnum):
-    """The operation of a word."""
-
     TIME = 0
     CLOCK = 1
     TAKE = 2
@@ -27,8 +25,6 @@ class Word(IntEnum):
 
 
 class Op(IntEnum):
-    """The kind of an event."""
-
     TAKE = 0
     FREE = 1
     RESIZE = 2
@@ -62,12 +58,10 @@ class Events:
 
     @classmethod
     def none(cls) -> Events:
-        """No events."""
         numbers, words = np.empty(0, np.int64), np.empty(0, np.uint64)
         return cls(np.empty(0, np.int8), words, words, np.empty(0, np.uint8), numbers, numbers)
 
     def at(self, rows: Integers | Flags | slice) -> Events:
-        """These rows, in this order."""
         return Events(*(column[rows] for column in vars(self).values()))
 
     @classmethod

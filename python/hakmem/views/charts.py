@@ -178,7 +178,6 @@ def moment(seconds: float) -> str:
 
 
 def area(xs: Sequence[float], bottoms: Sequence[float], tops: Sequence[float], number: int) -> str:
-    """A layer of a stack."""
     points = [*zip(xs, tops, strict=True), *reversed(list(zip(xs, bottoms, strict=True)))]
     return f'<polygon class="area s{number}" points="{points_text(points)}"/>'
 

@@ -29,7 +29,6 @@ INTERIOR = (
 
 
 def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
-    """The verdict and its evidence: the sites, and unreachable blocks."""
     what = "core of" if found.is_core else "process"
     command = escape(one_line(found.command, COMMAND_SHOWN))
     whole = found.reached.live if found.reached else None
@@ -164,14 +163,12 @@ def sum_rows(found: Leaks) -> list[list[str]]:
 
 
 def groups_text(one: Sum) -> str:
-    """Their groups."""
     if not one.blocks:
         return "nothing"
     return f"{counted(one.groups, 'block')} that nothing points to, and the blocks that only these lead to"
 
 
 def perhaps_text(found: Leaks) -> str:
-    """Why not definitely."""
     if not found.is_whole and not found.freeze_tells:
         return "no pointer that was seen leads to them, but some memory was not seen"
     if not found.is_whole:

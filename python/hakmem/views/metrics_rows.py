@@ -66,8 +66,6 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Member:
-    """A process that was read."""
-
     target: Target
     pid: str
     command: str

@@ -29,7 +29,7 @@ from hakmem import __version__
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.base.files import Output
 from hakmem.base.signals import Stopped, stoppable
-from hakmem.base.sizes import counted
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.base.validity import UNFIT, built, check_format, undamaged, what_is_wrong
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
@@ -56,8 +56,6 @@ ENDED_CUT = "the recorder was killed, or the disk was full"
 
 @dataclass
 class Recording:
-    """The data that `record` writes and reads."""
-
     pid: int
     command: list[str]
     version: str
@@ -70,7 +68,6 @@ class Recording:
 
     @classmethod
     def of(cls, target: Target, every_s: float) -> Recording:
-        """A recording that starts now."""
         return cls(
             pid=target.pid,
             command=target.command,
@@ -175,7 +172,6 @@ def bounded(sample: Snapshot) -> Snapshot:
 
 
 def with_few_threads(sample: Snapshot) -> Snapshot:
-    """The threads that cache most."""
     if len(sample.threads) <= THREADS_KEPT:
         return sample
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)

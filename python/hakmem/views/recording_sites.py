@@ -36,8 +36,6 @@ END_PATIENCE_S = 10.0  # for names that are being looked up when the recording e
 
 @dataclass(frozen=True)
 class SiteRow:
-    """One site at one moment."""
-
     site: int  # its number in the recording
     bytes: int
     error_bytes: int  # one standard error
@@ -69,8 +67,6 @@ FRAME = [item.name for item in fields(Frame)]
 
 @dataclass
 class SiteHistory:
-    """The sites of a recording over time."""
-
     sites: list[tuple[Frame, ...]] = field(default_factory=list)  # by number; innermost first
     readings: list[SiteReading] = field(default_factory=list)
     _numbers: dict[Hashable, int] = field(default_factory=dict)  # while it is recorded

@@ -135,7 +135,6 @@ def threads(timeline: Timeline) -> list[Series]:
 
 
 def caches(timeline: Timeline) -> list[Series]:
-    """The threads that cached most."""
     held = [{thread.number: thread.cached_bytes for thread in one.threads} for one in timeline.samples]
     threads = {thread.number: thread for one in timeline.samples for thread in one.threads}
 

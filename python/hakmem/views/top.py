@@ -194,7 +194,6 @@ class TopApp(App[None]):
             self.main.query_one(SitesPanel).tick(self.interval_s, self.is_paused)
 
     def on_sites_panel_changed(self) -> None:
-        """New figures, or names."""
         if self.tables.is_at_sites and not self.is_closing:
             self.show_table()
 

@@ -51,7 +51,6 @@ class SitesPanel(Static):
         self.wants_turn = True
 
     def count_from_now(self) -> None:
-        """Counts growth from now on."""
         if self.sites is not None and not self.is_busy:
             self.sites.count_from_now()
             self.begin(self.sites.work_out)

@@ -45,7 +45,6 @@ CHARTS: tuple[tuple[str, str, str, tuple[str, ...], Callable[[float], str]], ...
 
 
 def render(trace: Trace) -> str:
-    """The page as text."""
     count, curves, lifetimes, living = Count(trace.extent), Curves(trace), Lifetimes(), Living()
     for step in steps(trace, living):
         for one in (count, curves, lifetimes):
@@ -81,7 +80,6 @@ def charts_of(curves: Curves, *, is_threaded: bool) -> list[Chart]:
 
 
 def tiles(figures: TraceFigures) -> list[Tile]:
-    """The trace in a few figures."""
     lives, blocks = figures.life_quantiles_ns, count_text(figures.allocated_blocks)
     found = [
         ("Events", count_text(figures.events), f"{count_text(figures.events_a_second)} a second"),

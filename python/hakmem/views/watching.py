@@ -28,8 +28,6 @@ HEAP_ROWS_MAX = 200
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot, and the rates since the previous one."""
-
     snapshot: Snapshot
     rates: Rates
     meta: Mapping[str, FieldMeta]  # of its counters

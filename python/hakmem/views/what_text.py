@@ -31,7 +31,6 @@ RARE = 0.001  # smaller shares are shown with --all
 
 
 def print_what(console: Console, answer: What, everything: bool) -> None:
-    """The contents of all blocks, then of each size class."""
     what = "core of" if answer.is_core else "process"
     console.print(
         f"[bold]Live blocks in {what} {answer.pid}[/] ({escape(one_line(answer.command, COMMAND_SHOWN))}): "
@@ -72,7 +71,6 @@ def shown(rows: Sequence[ContentRow], count: int) -> list[ContentRow]:
 
 
 def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, whole_blocks: int) -> Sheet:
-    """One row for each kind and name."""
     has_examples = any(row.example for row in rows)
     measured = ("share", "±")
     columns = ["<content", "bytes", *measured, "blocks", *measured]
@@ -107,8 +105,6 @@ def share_cells(share: Share) -> tuple[str, str]:
 
 
 def classes_table(classes: Sequence[SizeClass], everything: bool) -> Sheet:
-    """Each size class with what prevails in it."""
-
     def prevailing(item: SizeClass) -> str:
         rows = sorted(item.contents, key=lambda row: -row.bytes_share.share)
         if not everything:
@@ -174,7 +170,6 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
 
 
 def owner_text(block: OneBlock) -> str:
-    """The block's owner, or why it has none."""
     if block.heap is not None:
         return f"heap {named_text(block.heap.name, block.heap.tag)}, made by the program"
     if block.owner is not None:
