@@ -1,9 +1,4 @@
-"""The output of `hakmem run --profile`: files, and a line on standard error for each.
-
-x.pb.gz          at the program's end           %p in the name: the PID, and a file for each process
-x.peak.pb.gz     when it held most
-x.when.pb.gz     when the condition of --when came true; x.when2.pb.gz for a second one
-x.exec1.pb.gz    of a program that called exec: the next one's is x.pb.gz"""
+"""The output of `hakmem run --profile`: files (docs/PROFILING.md), and a line on standard error for each."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""hakmem's figures as metrics for Prometheus.
-
-    hakmem_live_bytes{pid,command} …                    gauges of memory
-    hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
-    hakmem_class_live_blocks{pid,command,class,tier} …  by size class (--classes); class: bytes of a block
-    hakmem_site_live_bytes{pid,command,site,…} …        by call site, while a profile is on: metrics_sites.py
-    hakmem_heap_live_bytes{pid,command,heap,tag,kind} … by heap that the program has made: metrics_heaps.py
+"""hakmem's figures as metrics for Prometheus: those of census/catalogue.py, and every counter of the library.
 
 Sums by command or container, and those of all but the largest, have other labels in place of pid and command:
 metrics_rows.py.

@@ -1,12 +1,5 @@
 """Heaps that programs have made, or named, as metrics.
 
-    hakmem_heap_live_bytes{pid,command,heap,tag,kind}          and _live_blocks: gauges
-    hakmem_heap_peak_bytes{…}                                  the highest of the series' heaps
-    hakmem_heap_limit_bytes{…}                                 the lowest
-    hakmem_heap_limit_used_ratio{…}                            the highest: 1 is the whole limit
-    hakmem_heap_threads{…}                                     the sum
-    hakmem_heap_refusals_total{…}, hakmem_heap_allocations_total{…}
-
 Heaps of one name, tag and kind are one series.  Of each row (metrics_rows.py) the series with most live bytes
 are exported, all other heaps of the row are one more, (others).
 

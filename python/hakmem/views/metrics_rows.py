@@ -1,9 +1,7 @@
 """Rows: the processes whose figures are one set of series.
 
-    --by process    {pid,command}                   each process is a row
-    --by command    {command}                       all processes of a name
-    --by container  {container_id,pod_uid,cgroup}   all processes of a container, or of a cgroup outside any
-    --top N         the N rows with most RSS are exported, all others are one row, "(others)" in each label
+    --by    a row is a process; all processes of a name; or all of a container, or of a cgroup outside any
+    --top   the rows with most RSS are exported, all others are one row, "(others)" in each label
 
 Gauges of a row are the sums of its members'; for limits, peaks and what a cgroup uses it shows its member's
 most telling figure: the closest to a limit, and the most that one has held (Figure.fold).

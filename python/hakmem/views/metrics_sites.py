@@ -1,13 +1,5 @@
 """The sites of heap profiles as metrics: of each process whose profile is on, the largest.
 
-    hakmem_profile_on{pid,command}                              1 or 0
-    hakmem_profile_lost_samples{pid,command}                    missing from the sites
-    hakmem_site_live_bytes{pid,command,site,function,file,line} …   also _low, _high: the 95 % interval
-    hakmem_site_live_blocks{…} …
-    hakmem_sites_other_live_bytes{pid,command}                  of all other sites
-    hakmem_sites_before_live_bytes{pid,command}                 older than the profile
-    hakmem_sites_unsampled_live_bytes{pid,command}              in classes without a sample
-
 A site's labels are names and its line, without addresses: they stay the same when the program is started
 again, and in another build but for the line (`sum without (line)`).  Their number is bounded: SITES_KNOWN_MAX
 of one process, as long as the exporter runs; a site that would be one more is among the others."""

@@ -8,8 +8,7 @@ with the first reading that has it:
                      "names": [[["function", "file", line], …], …],      of sites that are new, numbered on
                      "columns": ["site", …], "rows": [[0, …], …]}, …]}
 
-A thread makes the readings: snapshots wait neither for a walk of the
-samples nor for names."""
+A thread makes the readings: snapshots wait neither for a walk of the samples nor for names."""
 
 from __future__ import annotations
 
