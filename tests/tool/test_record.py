@@ -103,6 +103,7 @@ def test_arguments_that_do_not_fit(words: tuple[str, ...], complaint: str) -> No
         ("no JSON", "is not JSON"),
         ("[]", "is not a recording"),
         ('{"format": "hakmem-run", "format_version": 99}', "has format 99"),
+        ('{"format": "hakmem-run", "format_version": 1}', "has format 1"),
         ('{"format": "hakmem-run", "format_version": 2}', "is damaged"),
     ],
 )
