@@ -21,7 +21,7 @@ INTERPRETERS: dict[str, tuple[list[str], dict[str, str]]] = {
     "python": (["/usr/bin/python3", "-c", PYTHON], {}),
     "perl": (["perl", "-e", PERL], {}),
 }
-SHAPES = ("plain", "fragmented", "top", "whole", "mixed", "arenas", "behind", "mmapped")
+SHAPES = ("plain", "fragmented", "top", "whole", "mixed", "arenas", "behind", "tall", "mmapped")
 
 Answer = dict[str, Any]
 
@@ -73,6 +73,7 @@ def test_lines_of_interpreters_add_up(start: Start, tool: Tool, name: str) -> No
         ("whole", "free", "free chunks, whole pages"),
         ("arenas", "free", "free chunks, whole pages"),
         ("mmapped", "mmapped", "live data"),
+        ("tall", "live", "live data"),
     ],
 )
 def test_parts_are_in_their_lines(shape: Start, tool: Tool, kind: str, part: str, line: str) -> None:
@@ -146,4 +147,4 @@ def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> N
         assert not answer["broken"], answer["broken"]
         assert not [note for note in answer["notes"] if "explained" in note]
         whole = sum(line["bytes"] for line in answer["lines"])
-        assert whole == pytest.approx(answer["rss_bytes"], rel=5 * SUM_TOLERANCE)  # read in turn
+        assert whole == pytest.approx(answer["rss_bytes"], rel=0.06)  # it changes by as much meanwhile

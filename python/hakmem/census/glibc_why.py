@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import LINES
 from hakmem.census.explanation import Explanation
@@ -51,7 +53,7 @@ def explained(target: Target, process: Process | None) -> Explanation:
         later_bytes = process.smaps_rollup().get("Rss", 0) if process else 0
     rss_bytes = sum(one.rss_bytes for one in mappings)
     own = own_lines(heap)
-    lines = sorted_lines([*own, *(other_lines(target, mappings, sum(one.bytes for one in own)))])
+    lines = sorted_lines([*own, *other_lines(target, heap, mappings, sum(one.bytes for one in own))])
     if process is None:
         rss_bytes = sum(line.bytes for line in lines)
     made = Explanation(
@@ -115,13 +117,25 @@ def arena_details(heap: GlibcHeap, name: str) -> list[Detail]:
     return sorted((one for one in found if one["bytes"]), key=lambda detail: -detail["bytes"])
 
 
-def other_lines(target: Target, mappings: list[DetailedMapping], own_bytes: int) -> list[Line]:
+def other_lines(
+    target: Target, heap: GlibcHeap, mappings: list[DetailedMapping], own_bytes: int
+) -> list[Line]:
     """All that is not malloc's; mappings that malloc has made are of two kinds, and taken off their sum."""
     pointers = target.process.stack_pointers() if target.process else ()
     kinds = classify([one.mapping for one in mappings], is_library, lambda m: data_end(target, m), pointers)
+    begins = sorted(part.begin for arena in heap.arenas for part in arena.heaps)
+    chunks = sorted((one["address"], one["resident"]) for one in heap.mmapped)
     sums: dict[Outside, int] = {}
     for item, kind in zip(mappings, kinds, strict=True):
-        sums[kind] = sums.get(kind, 0) + item.rss_bytes
+        start, end = item.mapping.start, item.mapping.end
+        # The end of one heap may look like the guard of the stack that the next one seems to be, and
+        # the kernel merges a stack with chunks beside it.
+        is_heap = bisect_left(begins, start) < bisect_left(begins, end)
+        inside = chunks[bisect_left(chunks, (start, 0)) : bisect_left(chunks, (end, 0))]
+        chosen = Outside.OTHER_MALLOC if is_heap else kind
+        moved = sum(resident for _, resident in inside) if chosen is Outside.STACKS else 0
+        sums[chosen] = sums.get(chosen, 0) + item.rss_bytes - moved
+        sums[Outside.OTHER_MALLOC] = sums.get(Outside.OTHER_MALLOC, 0) + moved
     if mappings:
         rest = sums.pop(Outside.OTHER_MALLOC, 0) + sums.get(Outside.ANONYMOUS, 0) - own_bytes
         sums[Outside.ANONYMOUS] = max(0, rest)

@@ -95,6 +95,7 @@ class GlibcHeap:
     mmapped_chunks: int
     mmapped_bytes: int
     mmapped_resident: int
+    mmapped: list[dict[str, int]]  # the largest: address, bytes, resident
     sizes: list[tuple[int, int, int, int]]  # bytes of chunks; how many are live, cached, free
     explained_share: float
     broken: list[Damage] = field(default_factory=list)

@@ -12,6 +12,7 @@
 
 enum { SMALL = 400000, SMALL_BYTES = 104, KEPT_OF = 8, LARGE = 30000, LARGE_BYTES = 1000 };
 enum { THREADS = 12, OF_THREAD = 3000, BIG = 24, BIG_BYTES = 1 << 20, PLAIN = 50000 };
+enum { TALL = 1600, TALL_BYTES = 100000, TALL_TOUCHED_FROM = 1350 };
 enum { HEAP_BYTES = 64 << 20, PAGE = 4096 };
 
 static void *kept[SMALL];
@@ -108,9 +109,40 @@ static void behind(void) {
   if (mmap(heap - PAGE, PAGE, rights, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED) abort();
 }
 
+static void *waits(void *unused) {
+  pthread_barrier_wait(&begun);
+  for (;;) pause();
+  return unused;
+}
+
+static void begin(void *(*run)(void *)) {
+  pthread_t thread;
+  pthread_barrier_init(&begun, NULL, 2);
+  if (pthread_create(&thread, NULL, run, NULL)) abort();
+  pthread_barrier_wait(&begun);
+}
+
+/* Heaps side by side: little of one of them is unused, as before a stack.  A header makes a page resident. */
+static void *fills_heaps(void *unused) {
+  for (unsigned i = 0; i < TALL; ++i) {
+    kept[i] = malloc(TALL_BYTES);
+    if (!kept[i]) abort();
+    if (i >= TALL_TOUCHED_FROM) memset(kept[i], 1, TALL_BYTES);
+  }
+  return waits(unused);
+}
+
+static void tall(void) {
+  begin(fills_heaps);
+  printf("live %zu\n",
+         (size_t)(TALL - TALL_TOUCHED_FROM) * TALL_BYTES + (size_t)TALL_TOUCHED_FROM * PAGE);
+}
+
+/* A stack lies beside the last of them. */
 static void mmapped(void) {
   mallopt(M_MMAP_THRESHOLD, 1 << 17);
   for (unsigned i = 0; i < BIG; ++i) kept[i] = made(BIG_BYTES);
+  begin(waits);
   printf("mmapped %zu\n", (size_t)BIG * BIG_BYTES);
 }
 
@@ -137,9 +169,9 @@ static void hurried(void) {
 static const struct {
   const char *name;
   void (*make)(void);
-} KINDS[] = {{"plain", plain},     {"fragmented", fragmented}, {"top", top},
-             {"whole", whole},     {"mixed", mixed},           {"arenas", arenas},
-             {"mmapped", mmapped}, {"behind", behind},         {"hurried", hurried}};
+} KINDS[] = {{"plain", plain}, {"fragmented", fragmented}, {"top", top},         {"whole", whole},
+             {"mixed", mixed}, {"arenas", arenas},         {"mmapped", mmapped}, {"behind", behind},
+             {"tall", tall},   {"hurried", hurried}};
 
 int main(int argc, char **argv) {
   char line[16];
