@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hakmem.base.durations import duration_text
-from hakmem.base.progress import Progress, no_progress
+from hakmem.base.progress import Progress
 from hakmem.base.sizes import bytes_text
 from hakmem.blocks.block_map import read_block_map
 from hakmem.blocks.content import Contents
@@ -62,17 +61,12 @@ class SizeGrowth:
         return f"In {length} grew: {'; '.join(one.text for one in self.sizes[:3])}."
 
 
-def watch_sizes(
-    target: Target,
-    for_s: float | None,
-    progress: Progress = no_progress,
-    sleep: Callable[[float], None] = time.sleep,
-) -> SizeGrowth:
+def watch_sizes(target: Target, for_s: float | None, progress: Progress) -> SizeGrowth:
     began_s, seconds = time.monotonic(), FOR_S if for_s is None else for_s
     counts: list[Counts] = []
     for step in range(COUNTS):
         if step:
-            sleep(max(0.0, began_s + seconds * step / (COUNTS - 1) - time.monotonic()))
+            time.sleep(max(0.0, began_s + seconds * step / (COUNTS - 1) - time.monotonic()))
         last_s = time.monotonic() - began_s
         counts.append({size - HEADER_BYTES: live for size, live, _, _ in walk(target).sizes})
         progress(time.monotonic() - began_s)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import counted
+from hakmem.base.validity import built
 from hakmem.target.access import refused
 from hakmem.target.library import find_program
 from hakmem.target.process import Process
@@ -25,7 +25,6 @@ WALKER = "hakmem-walk"
 BROKEN = 3  # its exit status: the heap was walked
 CAUSES = dict.fromkeys(("size", "prev_size"), "wrote beyond that block")
 NO_RIGHT = re.compile(r"\bE(PERM|ACCES)\b")
-Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -84,19 +83,19 @@ class Damage:
     chunk: int
     what: str
     detail: str
-    before: dict[str, Any] | None = None
+    before: dict[str, object] | None = None
 
 
 @dataclass(frozen=True)
 class GlibcHeap:
     libc: str | None
-    layout: dict[str, int]
+    layout: dict[str, int | bool]
     arenas: list[Arena]
     mmapped_chunks: int
     mmapped_bytes: int
     mmapped_resident: int
     mmapped: list[dict[str, int]]  # the largest: address, bytes, resident
-    sizes: list[tuple[int, int, int, int]]  # bytes of chunks; how many are live, cached, free
+    sizes: list[list[int]]  # bytes of chunks; how many are live, cached, free
     explained_share: float
     broken: list[Damage] = field(default_factory=list)
 
@@ -136,7 +135,7 @@ def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
     step = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=keep)
     if step.returncode not in (0, BROKEN):
         raise _error(place, step.returncode, step.stderr)
-    return _heap(json.loads(step.stdout))
+    return built(GlibcHeap, json.loads(step.stdout))
 
 
 def _error(place: int | Path, status: int, said: str) -> HakmemError:
@@ -150,24 +149,6 @@ def _error(place: int | Path, status: int, said: str) -> HakmemError:
         except ProcessGoneError as error:
             return error
     return HakmemError(sentence)
-
-
-def _heap(data: dict[str, Any]) -> GlibcHeap:
-    arenas = [
-        _of(Arena, one)(
-            resident=_of(Resident, one["resident"])(), heaps=[_of(Region, part)() for part in one["heaps"]]
-        )
-        for one in data["arenas"]
-    ]
-    broken = [_of(Damage, one)() for one in data["broken"]]
-    found: GlibcHeap = _of(GlibcHeap, data)(arenas=arenas, broken=broken)
-    return found
-
-
-def _of(kind: type[Kind], data: dict[str, Any]) -> Any:  # noqa: ANN401 - a constructor of that type
-    """Takes its fields from there, but for those that are given."""
-    known = {item.name: data[item.name] for item in fields(kind) if item.name in data}  # type: ignore[arg-type]
-    return lambda **given: kind(**(known | given))
 
 
 @contextmanager
