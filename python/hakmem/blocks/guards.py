@@ -13,7 +13,7 @@ import numpy as np
 from hakmem.layout.schema import Schema
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Profile, Sample
-from hakmem.profile.names import Sources, ignore, mappings_of, name_addresses
+from hakmem.profile.names import Sources, mappings_of, name_addresses
 from hakmem.target.target import Target
 
 RECORD = "guard_report"
@@ -50,9 +50,7 @@ class GuardReport:
         return f"{distance} bytes {side} the block of {self.block_bytes} bytes at {self.block:#x}"
 
 
-def last_report(
-    target: Target, moved: Sequence[Path] = (), complain: Callable[[str], None] = ignore
-) -> GuardReport | None:
+def last_report(target: Target, moved: Sequence[Path], complain: Callable[[str], None]) -> GuardReport | None:
     schema = target.schema
     row = schema.structure(target.memory, RECORD)
     if not int(row["guard"]):

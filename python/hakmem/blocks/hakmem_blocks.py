@@ -134,17 +134,15 @@ def cached_by(found: SlabBlocks, start: int, state: State) -> HeapName | None:
 
 def heap_name(found: SlabBlocks, row: int) -> HeapName:
     reading = found.reading
-    heap, named = reading.heaps[row], reading.named
+    heap, process = reading.heaps[row], reading.target.process
     number = int(heap["owner"]["number"])
-    heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
-    process, constants = reading.target.process, reading.schema.constants
     names = process.thread_names() if process else {}
-    states = {constants[key]: text for key, text in STATES.items() if key in constants}
+    states = {reading.schema.constant(key): text for key, text in STATES.items()}
     thread_id = int(heap["thread_id"])
     return HeapName(
         number=number,
         thread_id=thread_id,
         thread_name=names.get(thread_id, ""),
         state=states.get(int(heap["owner"]["state"]), "unknown"),
-        heap_name=heap_names.get(number, ""),
+        heap_name=reading.named.of_threads.get(number, ""),
     )

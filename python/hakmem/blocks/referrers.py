@@ -119,7 +119,7 @@ class Finder:
 
 
 def referrers_of(
-    block_map: BlockMap, files: Files, block: int, progress: Progress = no_progress
+    block_map: BlockMap, files: Files, block: int, progress: Progress
 ) -> tuple[list[Referrer], int]:
     """The first ones, roots first, and how many there are."""
     finder = Finder(block_map, files)

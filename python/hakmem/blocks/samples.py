@@ -28,16 +28,14 @@ class Asked:
     is_complete: bool  # the stack reaches the thread's start
 
 
-def sources_of(
-    target: Target, moved: Sequence[Path] = (), complain: Callable[[str], None] = ignore
-) -> Sources:
+def sources_of(target: Target, moved: Sequence[Path], complain: Callable[[str], None] = ignore) -> Sources:
     """Where the names of its functions come from; `moved`: files of a core's program."""
     if target.process is not None:
         return Sources.of_process(target.process, complain=complain)
     return Sources(moved=tuple(moved), complain=complain)
 
 
-def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path] = ()) -> Asked | None:
+def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path]) -> Asked | None:
     """How a live block was allocated; None if no profile has sampled it."""
     target = block_map.target
     if target.malloc != "hakmem" or block_map.states[block] != State.LIVE:

@@ -60,7 +60,7 @@ def limit_figures(
     options: Mapping[str, int | str],
     counters: Mapping[str, int],
     totals: Mapping[str, int],
-    heap_refusals: int = 0,
+    heap_refusals: int,
 ) -> LimitFigures:
     """The limits of a process or a core; `own` are the limits in force as published by the library."""
     cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None

@@ -82,7 +82,7 @@ def snapshot_of(census: Census) -> Snapshot:
         options_changed=changed_options(options, option_defaults(schema), environment_of(process)),
         limits=limit_figures(
             *(process, schema.numbers(memory, "limits"), options, counters, totals),
-            heap_refusals=sum(heap.refusals for heap in heaps),
+            sum(heap.refusals for heap in heaps),
         ),
         heaps=heaps,
     )
@@ -122,8 +122,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
     tiers = np.array([reading.tier(number) for number in range(len(reading.class_bytes))])
     by_class = reading.magazines * reading.class_bytes
     by_tier = {tier: by_class[:, tiers == tier].sum(axis=1).tolist() for tier in TIERS}
-    owners, named = reading.heaps["owner"], reading.named
-    heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
+    owners = reading.heaps["owner"]
     of_owners = (owners[name] for name in ("number", "state", "bytes_out", "slow_paths"))
     columns = (*of_owners, reading.heaps["thread_id"], quarantine_bytes(reading))
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -137,7 +136,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
             quarantine_bytes=quarantine,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
-            heap_name=heap_names.get(number, ""),
+            heap_name=reading.named.of_threads.get(number, ""),
         )
         for row, (number, state, bytes_out, slow_paths, thread_id, quarantine) in enumerate(rows)
     ]

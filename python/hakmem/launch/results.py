@@ -28,7 +28,7 @@ class Target:
     suffix: str
     write: Write
 
-    def path_for(self, pid: int, word: str = "") -> Path:
+    def path_for(self, pid: int, word: str) -> Path:
         name = self.path.name.replace(PID, str(pid))
         stem = name[: -len(self.suffix)]
         return self.path.with_name(f"{stem}{f'.{word}' if word else ''}{self.suffix}")
@@ -91,7 +91,7 @@ class Results:
                 self.say(str(error))
         return written
 
-    def write_all_of(self, program: Program, mode: Mode, word: str = "") -> None:
+    def write_all_of(self, program: Program, mode: Mode, word: str) -> None:
         latest, peak = program.latest, program.peak
         if latest is None:
             return

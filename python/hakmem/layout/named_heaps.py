@@ -52,6 +52,11 @@ class NamedHeaps:
     def names(self) -> list[str]:
         return [text_of(bytes(name)) for name in self.records["name"]]
 
+    @cached_property
+    def of_threads(self) -> dict[int, str]:
+        """The names of threads' heaps, by their numbers."""
+        return dict(zip(self.thread_numbers.tolist(), self.names, strict=True))
+
     def rows_of(self, owners: Words) -> Integers:
         """The rows of the heaps that the program has made and that have these owners; -1: no such heap's."""
         made = np.flatnonzero(~self.is_of_thread)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hakmem.base.progress import Progress, no_progress
+from hakmem.base.progress import Progress
 from hakmem.layout.memory import PAGE_BYTES, Flags, Integers, Memory, Numbers, Records, Words
 from hakmem.layout.schema import Schema
 
@@ -133,9 +133,7 @@ class Superslabs:
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
 
-def read_superslabs(
-    memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress
-) -> Superslabs:
+def read_superslabs(memory: Memory, schema: Schema, window: Window, progress: Progress) -> Superslabs:
     schema.need("superslab", "slabs")
     schema.need("slab", "class", "capacity", "word_count", "slot_count", "state", "local", "remote")
     entries = window.chunk_map
@@ -213,7 +211,7 @@ class Ranges:
         return self.records["granules"].astype(np.int64) * window.granule_bytes - closed
 
 
-def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress) -> Ranges:
+def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress) -> Ranges:
     schema.need("range_chunk", "ranges")
     schema.need("range", "granules", "kind")
     entries = window.chunk_map

@@ -108,7 +108,7 @@ def read_counts(target: Target) -> tuple[Snapshot, tuple[int, int]]:
     return snapshot, _profiled(reading, snapshot.counters)
 
 
-def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None = None) -> list[ClassCount]:
+def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None) -> list[ClassCount]:
     """Exact; a snapshot that was just taken does not have what was allocated."""
     if snapshot is not None:
         return live_counts(snapshot, target.schema, start)

@@ -50,7 +50,7 @@ class _Counted:
 class HeapMetrics:
     """The counts of heaps, from one answer to the next."""
 
-    def __init__(self, heaps_shown: int = HEAPS_SHOWN) -> None:
+    def __init__(self, heaps_shown: int) -> None:
         self._heaps_shown = heaps_shown
         self._counted: dict[int, _Counted] = {}  # by PID
         self._shown: dict[Row, set[Series]] = {}

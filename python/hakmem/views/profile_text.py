@@ -177,11 +177,11 @@ def show_difference(
     before: Profile,
     after: Profile,
     *,
-    depth: int = DEPTH,
-    rows_max: int = SITES_SHOWN,
-    everything: bool = False,
-    as_json: bool = False,
-    with_internals: bool = False,
+    depth: int,
+    rows_max: int,
+    everything: bool,
+    as_json: bool,
+    with_internals: bool,
 ) -> None:
     """Prints the sites that changed significantly; with `everything`, all."""
     for_both = {before.header.mode, after.header.mode}
