@@ -31,34 +31,36 @@ STATE_TEXTS = {
 
 class HakmemBlocks(SlabBlocks):
     def place_of(self, address: int, elsewhere: str) -> str:
-        return place_of(self, address, elsewhere)
+        """Describes an address outside all blocks."""
+        window = self.window
+        granule = (address - window.base) // window.granule_bytes
+        if not 0 <= granule < window.granule_count:
+            return elsewhere
+        entry = int(window.chunk_map[granule // window.granules_per_chunk])
+        if not entry:
+            return "in hakmem's records, or in memory of others in its window"
+        if entry & self.reading.schema.constant("chunk_is_ranges"):
+            return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
+        slabs = self.walk.superslabs.slabs
+        ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
+        inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
+        return "in a SuperSlab, " + ("in a slab's tail" if inside.any() else "in an UNUSED slot: no slab")
 
     def details_of(self, block: int) -> Details:
-        return details_of(self, block)
+        number, state = int(self.classes_of(np.array([block]))[0]), State(int(self.states[block]))
+        heap, start = named_heap_of(self, block), int(self.starts_of(np.array([block]))[0])
+        return Details(
+            size_class=number if number >= 0 else None,
+            tier=self.reading.tier(number) if number >= 0 else "big",
+            state_text=state_text(self, block, state),
+            heap=heap,
+            owner=None if heap else owner_of(self, block),
+            cached_by=cached_by(self, start, state),
+        )
 
 
 def read(target: Target, progress: Progress = no_progress) -> HakmemBlocks:
     return read_slabs(target, progress, HakmemBlocks)
-
-
-# ---- where -----------------------------------------------------------------------------------------
-
-
-def place_of(found: SlabBlocks, address: int, elsewhere: str) -> str:
-    """Describes an address outside all blocks."""
-    window = found.window
-    granule = (address - window.base) // window.granule_bytes
-    if not 0 <= granule < window.granule_count:
-        return elsewhere
-    entry = int(window.chunk_map[granule // window.granules_per_chunk])
-    if not entry:
-        return "in hakmem's records, or in memory of others in its window"
-    if entry & found.reading.schema.constant("chunk_is_ranges"):
-        return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
-    slabs = found.walk.superslabs.slabs
-    ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
-    inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
-    return "in a SuperSlab, " + ("in a slab's tail" if inside.any() else "in an UNUSED slot: no slab")
 
 
 def state_text(found: SlabBlocks, block: int, state: State) -> str:
@@ -70,19 +72,6 @@ def state_text(found: SlabBlocks, block: int, state: State) -> str:
     walk, constants = found.walk, found.reading.schema.constants
     kind = int(walk.ranges.records["kind"][range_row])
     return next((text for name, text in RANGE_STATES.items() if constants.get(name) == kind), "free range")
-
-
-def details_of(found: SlabBlocks, block: int) -> Details:
-    number, state = int(found.classes_of(np.array([block]))[0]), State(int(found.states[block]))
-    heap, start = named_heap_of(found, block), int(found.starts_of(np.array([block]))[0])
-    return Details(
-        size_class=number if number >= 0 else None,
-        tier=found.reading.tier(number) if number >= 0 else "big",
-        state_text=state_text(found, block, state),
-        heap=heap,
-        owner=None if heap else owner_of(found, block),
-        cached_by=cached_by(found, start, state),
-    )
 
 
 # ---- whose -----------------------------------------------------------------------------------------
