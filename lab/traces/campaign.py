@@ -142,7 +142,7 @@ def measure(workload: Workload, recording: Path, length: Length, rounds: int) ->
     seconds = float(np.median([sample["seconds"] for sample in real[HAKMEM]]))
     factor = min(1.0, seconds / (trace.end or {})["seconds"])
     with replayer(hastened(trace, factor), how) as replays:
-        results = compare(replays, [one for _, one in pairs], rounds, lambda *_: None, print)
+        results = compare(replays, [one for _, one in pairs], rounds, math.inf, lambda *_: None, print)
     replayed = {one.contender.name: one.median("peak_bytes") for one in results}
     return Peaks(
         workload.name.removeprefix("real-"),

@@ -124,7 +124,7 @@ def other_lines(
     pointers = target.process.stack_pointers() if target.process else ()
     kinds = classify([one.mapping for one in mappings], is_library, lambda m: data_end(target, m), pointers)
     begins = sorted(part.begin for arena in heap.arenas for part in arena.heaps)
-    chunks = sorted((one["address"], one["resident"]) for one in heap.mmapped)
+    chunks = sorted((one.address, one.resident) for one in heap.mmapped)
     sums: dict[Outside, int] = {}
     for item, kind in zip(mappings, kinds, strict=True):
         start, end = item.mapping.start, item.mapping.end

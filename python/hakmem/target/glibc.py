@@ -87,6 +87,16 @@ class Damage:
 
 
 @dataclass(frozen=True)
+class Mmapped:
+    """A block with a mapping of its own."""
+
+    address: int
+    bytes: int  # of the mapping
+    resident: int
+    is_cached: bool
+
+
+@dataclass(frozen=True)
 class GlibcHeap:
     libc: str | None
     layout: dict[str, int | bool]
@@ -94,7 +104,7 @@ class GlibcHeap:
     mmapped_chunks: int
     mmapped_bytes: int
     mmapped_resident: int
-    mmapped: list[dict[str, int]]  # the largest: address, bytes, resident
+    mmapped: list[Mmapped]  # the largest
     sizes: list[list[int]]  # bytes of chunks; how many are live, cached, free
     explained_share: float
     broken: list[Damage] = field(default_factory=list)
