@@ -158,6 +158,14 @@ def _is_regular(path: Path) -> bool:
     return True
 
 
+def number_in(path: Path) -> int | None:
+    """The number that a file of the kernel holds."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def write_all(file: int, data: bytes) -> None:
     """Continues after a short write: the next one gives the reason."""
     rest = memoryview(data)

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.target.cgroup import cgroup_limits
+from hakmem.target.cgroup import Limits, cgroup_limits
 from hakmem.target.process import Process
 
+NO_LIMITS = Limits("", "")
 NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 
 
@@ -63,8 +64,8 @@ def limit_figures(
     heap_refusals: int,
 ) -> LimitFigures:
     """The limits of a process or a core; `own` are the limits in force as published by the library."""
-    cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None
-    has_cgroup = cgroup is not None and cgroup.memory_bytes is not None
+    cgroup = cgroup_limits(membership=process.path("cgroup")) if process else NO_LIMITS
+    cgroup = NO_LIMITS if cgroup.memory_bytes is None else cgroup
     return LimitFigures(
         committed_bytes=totals.get("committed_bytes", 0),
         soft_bytes=own.get("soft_bytes") or None,
@@ -74,11 +75,11 @@ def limit_figures(
         hard_refusals=totals.get("limit_hard_refusals", 0),
         refused_requests=counters.get("enomem", 0),
         heap_refusals=heap_refusals,
-        cgroup=cgroup.kind if cgroup and has_cgroup else "",
-        cgroup_setting=cgroup.memory_setting if cgroup and has_cgroup else "",
-        cgroup_bytes=cgroup.memory_bytes if cgroup else None,
-        cgroup_used_bytes=cgroup.used_bytes if cgroup and has_cgroup else None,
-        cgroup_oom_kills=cgroup.oom_kills if cgroup and has_cgroup else 0,
+        cgroup=cgroup.kind,
+        cgroup_setting=cgroup.memory_setting,
+        cgroup_bytes=cgroup.memory_bytes,
+        cgroup_used_bytes=cgroup.used_bytes,
+        cgroup_oom_kills=cgroup.oom_kills,
     )
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
+from hakmem.base.files import number_in
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.doctor.findings import (
     FULL_SHARE,
@@ -82,7 +83,7 @@ def check_huge_pages() -> Finding:
 
 
 def check_overcommit() -> Finding:
-    if _number(VM / "overcommit_memory") != STRICT_OVERCOMMIT:
+    if number_in(VM / "overcommit_memory") != STRICT_OVERCOMMIT:
         return ok("overcommit", "not strict: address space costs nothing")
     memory = machine_memory()
     limit, used = memory.get("CommitLimit", 0), memory.get("Committed_AS", 0)
@@ -94,7 +95,7 @@ def check_overcommit() -> Finding:
 
 def check_map_count() -> Finding:
     """The most mappings of any process, against the kernel's limit per process."""
-    limit = _number(VM / "max_map_count") or 0
+    limit = number_in(VM / "max_map_count") or 0
     counts = {}
     for process in all_processes():
         with suppress(AccessRefusedError, ProcessGoneError):
@@ -110,7 +111,7 @@ def check_swap() -> Finding:
     if not total:
         return ok("swap", "none")
     used = total - memory.get("SwapFree", 0)
-    found = f"{bytes_text(used)} of {bytes_text(total)} used, vm.swappiness is {_number(VM / 'swappiness')}"
+    found = f"{bytes_text(used)} of {bytes_text(total)} used, vm.swappiness is {number_in(VM / 'swappiness')}"
     return of_limit("swap", found, used / total, SHORT)
 
 
@@ -236,13 +237,3 @@ def _runtime(examined: Examined) -> list[Finding]:
     if found is None and file is not None and file.symbol(GO_SYMBOL) is not None:
         found = GO
     return [runtime_finding(found, os.environ)] if found else []
-
-
-# ---- helpers -------------------------------------------------------------------------------------------
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None

@@ -7,6 +7,7 @@ import pwd
 from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, ProcessGoneError
+from hakmem.base.files import number_in
 
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 CAP_SYS_PTRACE = 19
@@ -25,10 +26,7 @@ def has_yama() -> bool:
 
 def ptrace_scope() -> int:
     """Yama's setting; 0, the most permissive one, without Yama."""
-    try:
-        return int(PTRACE_SCOPE.read_text())
-    except (OSError, ValueError):
-        return 0
+    return number_in(PTRACE_SCOPE) or 0
 
 
 def refused(pid: int) -> AccessRefusedError:

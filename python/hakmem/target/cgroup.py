@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.base.files import number_in
+
 ROOT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 NO_LIMIT_BYTES = 1 << 60  # v1 writes a number near 2^63 for no limit
@@ -82,14 +84,14 @@ def _limits(files: _Files, memory: list[Path], cpu: Iterable[Path]) -> Limits:
         kind=files.kind,
         memory_setting=str(path),
         memory_bytes=limit,
-        used_bytes=_number(path.parent / files.used),
+        used_bytes=number_in(path.parent / files.used),
         oom_kills=_oom_kills(path.parent / files.events),
         cpus=min(filter(None, (_quota(files, folder) for folder in cpu)), default=None),
     )
 
 
 def _tightest(paths: list[Path]) -> tuple[int | None, Path]:
-    limits = [(limit, path) for path in paths if (limit := _number(path)) is not None]
+    limits = [(limit, path) for path in paths if (limit := number_in(path)) is not None]
     real = [(limit, path) for limit, path in limits if limit < NO_LIMIT_BYTES]
     return min(real, default=(None, paths[0]), key=lambda pair: pair[0] or 0)
 
@@ -103,11 +105,6 @@ def _quota(files: _Files, folder: Path) -> float | None:
 def _oom_kills(path: Path) -> int:
     words = _words(path)
     return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else 0
-
-
-def _number(path: Path) -> int | None:
-    words = _words(path)
-    return int(words[0]) if words and words[0].lstrip("-").isdigit() else None
 
 
 def _words(path: Path) -> list[str]:
