@@ -40,17 +40,15 @@ class _Followed:
     is_noted: bool = False
 
 
+@dataclass
 class SiteMetrics:
     """`switches_on`: profiles are switched on in each process, and off again by `close`.  `waits`: names are
     looked up before the first answer, not beside it."""
 
-    def __init__(
-        self, sites_shown: int = SITES_SHOWN, *, switches_on: bool = False, waits: bool = False
-    ) -> None:
-        self._sites_shown = sites_shown
-        self._switches_on = switches_on
-        self._waits = waits
-        self._followed: dict[int, _Followed] = {}  # by PID
+    sites_shown: int = SITES_SHOWN
+    switches_on: bool = False
+    waits: bool = False
+    _followed: dict[int, _Followed] = field(default_factory=dict)  # by PID
 
     def add(self, add: Add, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
         """The metrics of one process; of one that cannot be read now, none."""
@@ -59,11 +57,11 @@ class SiteMetrics:
         with suppress(HakmemError):
             followed = self._follow(target)
             watch = followed.watch
-            if self._switches_on:
+            if self.switches_on:
                 with suppress(HakmemError):  # it refuses: then it is not on
                     watch.switch_on()
             add(catalogue.PROFILE_ON, labels, float(watch.is_on))
-            if self._sites_shown and watch.is_on:
+            if self.sites_shown and watch.is_on:
                 self._add_sites(add, followed, snapshot, labels)
 
     def _follow(self, target: Target) -> _Followed:
@@ -76,7 +74,7 @@ class SiteMetrics:
         is_full = snapshot.detail == "full"
         profile = followed.watch.read(snapshot if is_full else None, with_counts=is_full)
         names = followed.watch.names
-        if self._waits:
+        if self.waits:
             names.find(profile)
         names.find_soon(profile)
         for note in () if followed.is_noted else followed.watch.notes:
@@ -106,7 +104,7 @@ class SiteMetrics:
             name = name_of(labels, site.stack)
             of_bytes, of_blocks = sums.get(name, (Estimate(), Estimate()))
             sums[name] = of_bytes + site.bytes, of_blocks + site.blocks
-        largest = sorted(sums, key=lambda name: -sums[name][0].value)[: self._sites_shown]
+        largest = sorted(sums, key=lambda name: -sums[name][0].value)[: self.sites_shown]
         shown = {}
         for name in largest:
             if name in followed.known or len(followed.known) < SITES_KNOWN_MAX:
@@ -122,7 +120,7 @@ class SiteMetrics:
 
     def close(self) -> None:
         """Switches off the profiles that it switched on."""
-        self._switches_on = False
+        self.switches_on = False
         self.forget([])
 
 
