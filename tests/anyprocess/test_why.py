@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from anyprocess.conftest import Process, Start
 from tool.conftest import Tool
+from tool.dumps import dumped, needs_gcore
 
 MIB = 1 << 20
 SUM_TOLERANCE = 0.01  # of RSS
@@ -137,6 +138,21 @@ def test_as_text(shape: Start, tool: Tool) -> None:
     everything = tool("why", process.pid, "--all").stdout
     assert "no thread any more" in everything
     assert len(re.findall(r"arena \d+, no thread", everything)) >= 12
+
+
+@needs_gcore
+def test_a_core_says_the_same(shape: Start, tool: Tool, tmp_path: Path) -> None:
+    """As far as malloc is concerned, and that it is estimated."""
+    process = shape("fragmented")
+    core = dumped(process.pid, tmp_path)
+    alive, dead = (tool.json("why", one) for one in (process.pid, core))
+    assert dead["is_core"]
+    for name in ("live data", "free chunks, pinned"):
+        assert bytes_of(dead, name) == pytest.approx(bytes_of(alive, name), rel=0.01)
+    text = tool("why", core).stdout
+    assert "glibc's memory in the core of" in text
+    assert "all figures are estimates" in " ".join(text.split())
+    assert tool.json("leaks", core, "--no-profile")["definite"]["blocks"] == 0
 
 
 def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:

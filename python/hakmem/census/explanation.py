@@ -8,6 +8,13 @@ from typing import Any
 from hakmem.census.limits import LimitFigures
 from hakmem.census.lines import Line
 
+CORE_NOTES = [
+    "A core does not record which pages were resident. Pages that are not all zeros count as resident, so "
+    "all figures are estimates.",
+    "A core does not cover stacks, files, shared memory and other mappings: the lines add up to malloc's "
+    "part only.",
+]
+
 
 @dataclass
 class Explanation:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import LINES
-from hakmem.census.explanation import Explanation
+from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
 from hakmem.census.on_hakmem import ACCURACY, on_hakmem_bytes
 from hakmem.census.scan import data_end, is_library, steadiest
@@ -71,7 +71,7 @@ def explained(target: Target, process: Process | None) -> Explanation:
         malloc=target.malloc,
         broken=heap.broken,
     )
-    made.notes = notes(heap)
+    made.notes = [*notes(heap), *([] if process else CORE_NOTES)]
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.census.explanation import Explanation
+from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import limit_notes
 from hakmem.census.lines import Line, other_lines, own_lines, sorted_lines
@@ -21,13 +21,6 @@ from hakmem.target.target import Target
 
 HEAP_FIGURES = ("name", "tag", "live_bytes", "limit_bytes", "refusals", "threads")
 HEAPS_NAMED, MENTION_SHARE, UNTOUCHED_SHARE = 3, 0.01, 0.05
-
-CORE_NOTES = [
-    "A core does not record which pages were resident. Pages that are not all zeros count as resident, so "
-    "all figures are estimates.",
-    "A core does not cover stacks, files, shared memory and other mappings: the lines add up to hakmem's "
-    "part only.",
-]
 
 
 def explain(target: Target) -> Explanation:

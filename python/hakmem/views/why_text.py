@@ -26,7 +26,7 @@ DETAILS_SHOWN = 3
 
 
 def print_explanation(console: Console, explanation: Explanation, everything: bool) -> None:
-    what = "hakmem's memory in the core of" if explanation.is_core else "RSS of"
+    what = f"{explanation.malloc}'s memory in the core of" if explanation.is_core else "RSS of"
     command = escape(one_line(explanation.command, COMMAND_SHOWN))
     console.print(
         f"[bold]{what} process {explanation.pid}[/] ({command}): "
