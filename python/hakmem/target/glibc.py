@@ -77,6 +77,15 @@ class Arena:
 
 
 @dataclass(frozen=True)
+class Mmapped:
+    """A chunk with a mapping of its own."""
+
+    address: int
+    bytes: int
+    resident: int
+
+
+@dataclass(frozen=True)
 class Damage:
     """Where the heap is broken: a chunk, and the one before it, beyond which was probably written."""
 
