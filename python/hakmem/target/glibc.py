@@ -96,16 +96,6 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Mmapped:
-    """A block with a mapping of its own."""
-
-    address: int
-    bytes: int  # of the mapping
-    resident: int
-    is_cached: bool
-
-
-@dataclass(frozen=True)
 class GlibcHeap:
     libc: str | None
     layout: dict[str, int | bool]
