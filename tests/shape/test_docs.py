@@ -96,7 +96,7 @@ def known_names() -> set[str]:
 def is_known(name: str) -> bool:
     """A table has a part of the name that Prometheus shows."""
     table = re.sub(
-        r"^hakmem_(?:cgroup_|heap_|ranges_|limit_)?|(?:_bytes|_blocks|_ratio)?(?:_total)?$", "", name
+        r"^hakmem_(?:cgroup_|heap_|site_|ranges_|limit_)?|(?:_bytes|_blocks|_ratio)?(?:_total)?$", "", name
     )
     name = name.removeprefix("unstable_")
     return name in known_names() or (name.startswith("hakmem_") and table in known_names())
