@@ -165,12 +165,8 @@ def test_its_own_error(traced: Path, tmp_path: Path) -> None:
     for more in (1.0, 1.1):
         seen = np.array([11e6, 31e6 * more, 31e6 * more, 11e6, 11e6])
         seen = seen.astype(np.int64)
-        line = {
-            "times_ns": times.tolist(),
-            "anonymous_bytes": seen.tolist(),
-            "committed_bytes": seen.tolist(),
-        }
-        trace.memory = Memory.of_line(line)
+        nothing = np.zeros(len(seen), np.int64)
+        trace.memory = Memory(times, seen, seen, nothing, nothing)
         error = fidelity(trace, plan, result)
         assert error is not None
         assert (error.peak, error.mean) == pytest.approx((1 / more - 1, 11e6 / seen[:4].mean() - 1), abs=1e-6)
