@@ -54,6 +54,8 @@ def all_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | N
             raise ProcessGoneError(
                 f"process {process.pid} has ended; its parent has not waited for it yet (zombie)"
             )
+        if not process.is_kernels:
+            raise ProcessGoneError(f"process {process.pid} is ending: its memory is gone")
         raise NotHakmemError(f"{process.pid} is a kernel thread: it has no malloc")
     maps = process.maps() if maps is None else maps
     found = find(memory, maps, executable_of(process, maps), lambda mapping: file_of(process, mapping))

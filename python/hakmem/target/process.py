@@ -25,6 +25,7 @@ from hakmem.target.access import gone, refused
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
 STATUS_BYTES_MAX = 1 << 14
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
 ENDED = "ZXx"  # states of a thread, in /proc/PID/stat
 SYSCALL_WORDS_MIN = 3
 KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
@@ -132,6 +133,11 @@ class Process:
     def has_memory(self) -> bool:
         """False for kernel threads and zombies."""
         return int(self._stat(self.memory_id)[20]) > 0
+
+    @property
+    def is_kernels(self) -> bool:
+        """Is it a thread of the kernel?  A process that is ending has no memory either."""
+        return int(self._stat(self.pid)[6]) & KERNEL_THREAD != 0
 
     def environment(self) -> dict[str, str]:
         """The environment at its start; a process may overwrite it (process titles)."""
