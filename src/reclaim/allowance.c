@@ -45,12 +45,13 @@ static int64_t cached_bytes(void) {
 
 /* All heaps count, also of threads that ended. */
 RESIDENT static void count_all(struct allowance *now, int64_t large, uint64_t held) {
-  int64_t slabs = 0, cacheable = 0;
+  int64_t slabs = 0;
+  uint64_t cacheable = 0;
   unsigned left = ALLOWANCE_OWNERS_MAX + 1;
   struct owner *owner = owners_first();
   for (; owner && left; owner = owner->next_of_all, left--) {
     slabs += load_relaxed(&owner->bytes_out);
-    cacheable += heap_of_owner(owner)->capacity_bytes;
+    cacheable += (uint64_t)heap_of_owner(owner)->capacity_bytes;
   }
   const struct hak_heap *named;
   for (uint32_t number = 0; left && (named = named_next(&number)); left--)
@@ -62,9 +63,9 @@ RESIDENT static void count_all(struct allowance *now, int64_t large, uint64_t he
   large -= (int64_t)range_magazines_bytes();
   /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a
    * walk worth its price. */
-  count_live(now, slabs - cacheable, large, held);
-  if (allowance_is_nearly_all(now)) slabs -= cached_bytes();
   count_live(now, slabs, large, held);
+  if (now->blocks < (now->free + cacheable) / ALLOWANCE_LITTLE_BYTES + cacheable / MID_MAX_BYTES)
+    count_live(now, slabs - cached_bytes(), large, held);
 }
 
 /* Where threads run, ranges alone, without a walk over all heaps. */

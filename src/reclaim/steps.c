@@ -93,8 +93,9 @@ static void wait(const struct heap *heap, const struct allowance *now, uint64_t 
 RESIDENT bool steps_begin(const struct heap *heap, uint64_t now_ms) {
   if (steps_are_due()) return false;
   struct allowance now = allowance_measure();
-  uint64_t bytes = movable(&now), little = now.least + ALLOWANCE_LITTLE_BYTES;
-  if (LIKELY(bytes <= little && bytes <= now.most)) return false;
+  uint64_t least = now.least + ALLOWANCE_LITTLE_BYTES, little = least < now.most ? least : now.most;
+  uint64_t bytes = LIKELY(now.free <= little) ? 0 : movable(&now);
+  if (LIKELY(bytes <= little)) return false;
   allowance_decide(&now);
   if (bytes > now.most + now.debt || bytes > now.young + now.debt + now.lot) {
     store_relaxed(&is_giving, true);
