@@ -32,7 +32,7 @@ struct trace_ring;      /* profile/trace_ring.h */
  *                steps that go on (reclaim/)         control record, and for guarded samples
  *   HEAP_CALL    a round: call_if_dormant            reclaim_caches_when_due: empties all magazines
  *                                                    and sets HEAP_POKE
- *   HEAP_WAIT    steps_divert: memory waits       sampling_attend, after a free that finds it is
+ *   HEAP_WAIT    steps_divert: memory waits          sampling_attend, after a free that finds it is
  *                                                    time (free_into_magazine)
  *   HEAP_TRACE   divert_look: all is recorded        heap_free_made; stays until the trace ends */
 enum attention { HEAP_TRACE = 0xFC, HEAP_WAIT, HEAP_CALL, HEAP_POKE };
