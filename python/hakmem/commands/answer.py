@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.commands.arguments import JSON, open_target, options
 from hakmem.commands.arguments import argument as argument_of
+from hakmem.target.process import all_processes
 from hakmem.target.target import Target, making_sense
 
 if TYPE_CHECKING:
@@ -28,16 +28,8 @@ def process_named(word: str) -> list[int]:
     """The processes that a word means: a PID, or the name of running ones."""
     if word.isdigit():
         return [int(word)]
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            try:
-                name = Path("/proc", entry, "comm").read_text(errors="replace").rstrip("\n")
-            except OSError:
-                continue
-            if name == word[:15]:  # the kernel keeps no more
-                found.append(int(entry))
-    return sorted(found)
+    name = word[:15]  # the kernel keeps no more
+    return [one.pid for one in all_processes() if one.name == name and one.pid != os.getpid()]
 
 
 @click.command("PID")
