@@ -21,7 +21,6 @@ from hakmem.target.target import Target
 
 COUNTS = 6
 FOR_S = 10.0
-HEADER_BYTES = 8
 LEAST_BYTES = 4096  # less is not shown
 SHOWN_MAX = 8
 DRAWS = 200
@@ -68,7 +67,7 @@ def watch_sizes(target: Target, for_s: float | None, progress: Progress) -> Size
         if step:
             time.sleep(max(0.0, began_s + seconds * step / (COUNTS - 1) - time.monotonic()))
         last_s = time.monotonic() - began_s
-        counts.append({size - HEADER_BYTES: live for size, live, _, _ in walk(target).sizes})
+        counts.append(walk(target).live_blocks)
         progress(time.monotonic() - began_s)
     target.check_same()
     found = [(size, *bounds_of([one.get(size, 0) for one in counts])) for size in counts[-1]]

@@ -10,13 +10,11 @@ from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
 from hakmem.census.on_hakmem import ACCURACY, on_hakmem_bytes
 from hakmem.census.scan import data_end, is_library, steadiest
-from hakmem.target.glibc import GlibcHeap, walk
+from hakmem.target.glibc import HEADER_BYTES, MEAN_ROUNDING_BYTES, GlibcHeap, walk
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import DetailedMapping, Process
 from hakmem.target.target import Target, making_sense
 
-HEADER_BYTES = 8
-MEAN_ROUNDING_BYTES = 7.5  # sizes are multiples of 16
 MENTION_SHARE, MOSTLY_SHARE, PINNED_SHARE = 0.1, 0.75, 0.25
 EXPLAINED_SHARE = 0.99
 ARENAS_SHARE = 0.3  # of the heap's bytes in arenas beside the main one: they are a cause
@@ -98,9 +96,8 @@ def own_lines(heap: GlibcHeap) -> list[Line]:
 def size_details(heap: GlibcHeap) -> list[Detail]:
     """Live chunks by size, and those with mappings of their own."""
     found: list[Detail] = [
-        {"block_bytes": size - HEADER_BYTES, "bytes": (size - HEADER_BYTES) * live, "live_blocks": live}
-        for size, live, _, _ in heap.sizes
-        if live
+        {"block_bytes": size, "bytes": size * live, "live_blocks": live}
+        for size, live in heap.live_blocks.items()
     ]
     if heap.mmapped_chunks:
         text = f"{counted(heap.mmapped_chunks, 'block')} with a mapping of its own"

@@ -6,10 +6,9 @@ lie on a page lives with probability 1 - (1 - d)^k."""
 
 from __future__ import annotations
 
-from hakmem.target.glibc import GlibcHeap
+from hakmem.target.glibc import MEAN_ROUNDING_BYTES, GlibcHeap
 
 PAGE_BYTES = 4096
-HEADER_BYTES, MEAN_ROUNDING_BYTES = 8, 7.5
 QUANTUM, STEPS, FINE_BYTES = 16, 4, 128  # classes: multiples of 16 to 128, then four in each doubling
 LARGE_BYTES = 64 << 10  # larger blocks have pages of their own
 RECORDS_SHARE, BASE_BYTES = 0.03, 2 << 20
@@ -29,8 +28,8 @@ def on_hakmem_bytes(heap: GlibcHeap) -> int:
     """Resident bytes, about."""
     live: dict[int, int] = {}  # blocks of each class
     large = 0
-    for chunk_bytes, count, _, _ in heap.sizes:
-        request = max(1, int(chunk_bytes - HEADER_BYTES - MEAN_ROUNDING_BYTES))
+    for usable_bytes, count in heap.live_blocks.items():
+        request = max(1, int(usable_bytes - MEAN_ROUNDING_BYTES))
         if request > LARGE_BYTES:
             large += count * -(-request // PAGE_BYTES) * PAGE_BYTES
         else:

@@ -22,6 +22,8 @@ from hakmem.target.process import Process
 from hakmem.target.target import Target
 
 WALKER = "hakmem-walk"
+HEADER_BYTES = 8  # of a chunk
+MEAN_ROUNDING_BYTES = 7.5  # its size is a multiple of 16
 BROKEN = 3  # its exit status: the heap was walked
 CAUSES = dict.fromkeys(("size", "prev_size"), "wrote beyond that block")
 NO_RIGHT = re.compile(r"\bE(PERM|ACCES)\b")
@@ -113,6 +115,11 @@ class GlibcHeap:
 
     def resident(self, name: str) -> int:
         return sum(getattr(arena.resident, name) for arena in self.arenas)
+
+    @property
+    def live_blocks(self) -> dict[int, int]:
+        """How many blocks of each usable size live, without those that have mappings of their own."""
+        return {size - HEADER_BYTES: live for size, live, _, _ in self.sizes if live}
 
     @property
     def damage_text(self) -> str:

@@ -13,11 +13,10 @@ from rich.text import Text
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted
-from hakmem.target.glibc import Arena, GlibcHeap, walk
+from hakmem.target.glibc import HEADER_BYTES, Arena, GlibcHeap, walk
 from hakmem.target.target import Target, making_sense
 from hakmem.views.screen import console, one_line, print_json, table
 
-HEADER_BYTES = 8
 ROWS_SHOWN, GROWN_SHOWN = 12, 5
 
 
@@ -50,8 +49,8 @@ def watch_glibc(target: Target, interval_s: float, *, once: bool) -> None:
 
 
 def growth_table(first: GlibcHeap, now: GlibcHeap, seconds: float) -> RenderableType:
-    before = {size: live for size, live, _, _ in first.sizes}
-    grown = [(size - HEADER_BYTES, live - before.get(size, 0)) for size, live, _, _ in now.sizes]
+    before = first.live_blocks
+    grown = [(size, live - before.get(size, 0)) for size, live in now.live_blocks.items()]
     rows = sorted((one for one in grown if one[1] > 0), key=lambda one: -one[0] * one[1])[:GROWN_SHOWN]
     cells = [[bytes_text(size), f"+{count:,}", bytes_text(size * count)] for size, count in rows]
     return table(f"Growth in {duration_text(seconds)}", ["block", "live", "bytes"], cells)
