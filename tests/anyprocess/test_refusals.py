@@ -20,7 +20,7 @@ from tool.conftest import Tool
 from tool.forked import Ending
 from tool.processes import PROGRAMS as TOOL_PROGRAMS
 from tool.processes import wait_until
-from tool.test_refusals import AS_NOBODY, PID_MAX
+from tool.test_refusals import AS_NOBODY, PID_MAX, ends_with
 
 # "" is `hakmem PID` itself.
 COMMANDS = ("", "why", "what", "stat", "leaks --no-profile --freeze", "leaks --for 100ms --wait 50ms")
@@ -31,15 +31,6 @@ NEED_HAKMEM = {"profile --for 100ms": "x.json", "trace --for 100ms": "x.hkt", "p
 def words_of(command: str, pid: int | str) -> list[str]:
     name, *words = command.split() or [""]
     return [*([name] if name else []), str(pid), *words]
-
-
-def ends_with(ended: Ending, status: ExitCode, *words: str) -> None:
-    assert ended.status == status, ended
-    assert ended.stdout == ""
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
-    assert ended.stderr.startswith("hakmem: ")
-    for word in words:
-        assert word in ended.stderr
 
 
 of_each_command = pytest.mark.parametrize("command", COMMANDS)

@@ -9,20 +9,11 @@ from anyprocess.conftest import Process, Start
 from results import Compile
 from tool.conftest import Tool
 from tool.processes import PROGRAMS
+from tool.test_what import WANTED as IN_SAMPLES
 
 EVERYTHING = ("--draws", "1000000")
 # Each kind in programs/contents.cc of tests/tool → what it is called.
-WANTED = {
-    "orders": ("C++ object", "shop::Order"),
-    "boxes": ("C++ object", "shop::Box<double>"),
-    "wide": ("text, UTF-16", ""),
-    "tables": ("pointers", ""),
-    "zeros": ("zeros", ""),
-    "noise": ("random bytes", ""),
-    "devices": ("structure", "with &disk_operations"),
-    "texts": ("text", ""),
-    "integers": ("numbers", ""),
-}
+WANTED = IN_SAMPLES | {"texts": ("text", ""), "integers": ("numbers", "")}
 CODE_PYTHON = """
 class Thing: pass
 kept = [Thing() for _ in range(3000)]
