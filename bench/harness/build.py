@@ -11,6 +11,8 @@ from pathlib import Path
 
 from .paths import OUTPUT, PROGRAMS, REAL, SUPPORT
 
+# All code is checked for changes: slow_clock changes some that may have run already.
+VALGRIND = ("valgrind", "--smc-check=all", "--trace-children=yes", "-q")
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-pthread"]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .allocators import Allocator
-from .build import with_slow_clock
+from .build import VALGRIND, with_slow_clock
 from .counting import Count, Row, Tell
 from .execute import RunError
 from .real_program import CommandProgram, find_program
@@ -38,7 +38,6 @@ ALLOCATING = {
     "aligned_alloc",
     "posix_memalign",
 }
-VALGRIND = ("valgrind", "--tool=callgrind", "--trace-children=yes", "-q")
 
 
 @dataclass
@@ -93,7 +92,7 @@ def profile_of(program: CommandProgram, allocator: Allocator) -> Profile:
         raise RunError(f"{allocator.library} has no symbols, by which its functions are known")
     found = Profile(Counter(), Counter())
     with tempfile.TemporaryDirectory(prefix="hakmem-callgrind-") as folder:
-        wrapper = (*VALGRIND, f"--callgrind-out-file={folder}/%p")
+        wrapper = (*VALGRIND, "--tool=callgrind", f"--callgrind-out-file={folder}/%p")
         variables = with_slow_clock(allocator.preload, allocator.library)
         program.run(allocator, program.proof_size(), variables, wrapper)
         for path in Path(folder).iterdir():

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from .allocators import Allocator
-from .build import compile_anew, with_slow_clock
+from .build import VALGRIND, compile_anew, with_slow_clock
 from .counting import Count, Row, Tell
 from .execute import RunError
 from .paths import OUTPUT, REAL
@@ -77,7 +77,7 @@ def build_tool() -> Path:
 def counts_of(program: CommandProgram, allocator: Allocator, size: int) -> Counter[str]:
     """Sums over the processes of the job.  Raises RunError."""
     with tempfile.TemporaryDirectory(prefix="hakmem-tlb-") as folder:
-        wrapper = ("valgrind", "--tool=tlb", "--trace-children=yes", "-q", f"--log-file={folder}/%p")
+        wrapper = (*VALGRIND, "--tool=tlb", f"--log-file={folder}/%p")
         variables = with_slow_clock(allocator.preload, allocator.library)
         variables["VALGRIND_LIB"] = str(build_tool())
         program.run(allocator, size, variables, wrapper)
