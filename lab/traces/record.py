@@ -1,4 +1,4 @@
-"""Traces of the workloads of bench/, made by `hakmem run --trace`."""
+"""Traces of the workloads of bench/, made by `hakmem run -o`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.workload import Length, Workload
 
 OUTPUT = REPOSITORY / "build" / "lab" / "traces"
 # The program yields its processor to the tool, which would else miss events.
-COMMAND = "{python} -m hakmem run --trace {file} -- nice -n19"
+COMMAND = "{python} -m hakmem run -o {file} -- nice -n19"
 # `hakmem run` records no child.  A child that does the work is started by a script: the variable that names
 # the folder where its parent looks for it, and a command that prints its path.
 CHILDREN = {

@@ -37,16 +37,38 @@ REPLACED = {
     "diff": "profile AFTER --against BEFORE",
     "library": "run --library",
     "report": "record RECORDING -o FILE.html",
-    "tune": "replay FILE --settings",
-    "show --html": "trace show -o FILE.html",
+    "tune": "replay FILE --with settings",
+    "trace show --html": "trace show -o FILE.html",
     "symbolize --executable": "symbolize --files",
     "symbolize --library": "symbolize --files",
     "symbolize -o": "profile FILE -o FILE",
+    "export --classes": "export --detail classes",
+    "export --heaps": "export --each",
+    "export --listen": "export HOST:PORT",
+    "export --otlp": "export URL",
+    "export --quick": "export --detail counters",
+    "export --sites": "export --each",
+    "export --textfile": "export FILE",
+    "leaks --cost": "leaks --period PERCENT%",
+    "leaks --no-profile": "leaks --for 0s",
     "profile --age": "leaks",
-    "profile --rate": "profile --cost",
+    "profile --allocated": "profile --of allocated",
+    "profile --cost": "profile --period PERCENT%",
+    "profile --live": "profile --of live",
+    "profile --new": "profile --of new",
+    "profile --peak": "profile --of peak",
+    "profile --rate": "profile --period PERCENT%",
     "profile --rounding": "profile --json: rounding_bytes",
+    "purge --wait": "purge --for",
+    "replay --settings": "replay --with settings",
+    "replay --within": "replay --for",
+    "run --allocated": "run --of allocated",
     "run --json": "run --env HAKMEM_STATS=json:FILE",
     "run --stats": "run --env HAKMEM_STATS=1",
+    "run --trace": "run -o FILE.hkt",
+    "top --interval": "top --every",
+    "top --once": "top PID | cat",
+    "trace record --anonymous": "trace show FILE --anonymous -o FILE",
 }
 
 EPILOG = """\b
@@ -92,8 +114,8 @@ class LazyGroup(click.Group):
         """A process, or a command; suggests the one that was probably meant."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             answer = importlib.import_module("hakmem.commands.answer")
-            if answer.process_named(args[0]):
-                return args[0], answer.command, args
+            if pid := answer.process_named(args[0]):
+                return args[0], answer.command, [pid, *args[1:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -115,7 +137,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            successor = REPLACED.get(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")
+            command = error.ctx.command_path if error.ctx else ""
+            successor = REPLACED.get(f"{command.partition(' ')[2]} {error.option_name}")
             if successor is None:
                 raise
             raise click.UsageError(

@@ -12,7 +12,10 @@ from results import Compile, captured
 from tool.conftest import Tool
 from tool.processes import PROGRAMS, read_until, wait_until
 
-SCAN = ("--no-profile",)
+SCAN = (
+    "--for",
+    "0s",
+)
 LOST_IN_PYTHON = """
 import ctypes
 take = ctypes.pythonapi.Py_IncRef

@@ -23,7 +23,7 @@ from tool.processes import wait_until
 from tool.test_refusals import AS_NOBODY, PID_MAX, ends_with
 
 # "" is `hakmem PID` itself.
-COMMANDS = ("", "why", "what", "stat", "leaks --no-profile --freeze", "leaks --for 100ms --wait 50ms")
+COMMANDS = ("", "why", "what", "stat", "leaks --for 0s --freeze", "leaks --for 100ms --wait 50ms")
 # Commands, and the names of the files that they would write.
 NEED_HAKMEM = {"profile --for 100ms": "x.json", "trace --for 100ms": "x.hkt", "purge": "", "record": "x.json"}
 
@@ -141,7 +141,7 @@ def test_static_programs_can_be_read(
     (live,) = (line for line in answer["lines"] if line["name"] == "live data")
     assert live["bytes"] == pytest.approx(1_000_000, rel=0.05)
     assert sum(line["bytes"] for line in answer["lines"]) == pytest.approx(answer["rss_bytes"], rel=0.01)
-    found = tool.json("leaks", process.pid, "--no-profile", "--freeze")
+    found = tool.json("leaks", process.pid, "--for", "0s", "--freeze")
     assert found["definite"]["blocks"] == 0
     assert tool.json("what", process.pid)["live_blocks"] >= 1000
 

@@ -152,7 +152,7 @@ def test_a_core_says_the_same(shape: Start, tool: Tool, tmp_path: Path) -> None:
     text = tool("why", core).stdout
     assert "glibc's memory in the core of" in text
     assert "all figures are estimates" in " ".join(text.split())
-    assert tool.json("leaks", core, "--no-profile")["definite"]["blocks"] == 0
+    assert tool.json("leaks", core, "--for", "0s")["definite"]["blocks"] == 0
 
 
 def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:

@@ -1,4 +1,4 @@
-"""`hakmem export --otlp` to the real OpenTelemetry Collector, built from its Go modules (with PACKAGES)."""
+"""`hakmem export URL` to the real OpenTelemetry Collector, built from its Go modules (with PACKAGES)."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_the_real_collector_takes_every_metric(collector: Path, lib: Path, tmp_p
             wait_until(lambda: answers(port) or server.poll(), "the collector does not answer", PATIENCE_S)
             assert server.poll() is None, log.read_text()
             step = captured(
-                [*TOOL, "export", "--otlp", f"http://127.0.0.1:{port}", "--quick"],
+                [*TOOL, "export", f"http://127.0.0.1:{port}", "--detail", "counters"],
                 env=tool_environment(),
                 timeout=PATIENCE_S,
             )

@@ -137,7 +137,7 @@ do kill -0 $!; done
 set -- $!
 """
 METRICS = """
-hakmem export --listen 127.0.0.1:19100 &
+hakmem export 127.0.0.1:19100 &
 exporter=$!
 fetch='import urllib.request as u; print(u.urlopen("http://127.0.0.1:19100/metrics").read())'
 until python3 -c "$fetch" 2>/dev/null

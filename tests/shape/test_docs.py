@@ -269,7 +269,11 @@ def test_the_exporter_has_one_port_and_not_that_of_another() -> None:
     """9100 to 9999 are allocated to other exporters, 9100 to node_exporter."""
     texts = [text_of(page) for page in OF_TODAY]
     texts.append((ROOT / "python/hakmem/commands/export.py").read_text())
-    ports = {port for text in texts for port in re.findall(r"(?:--listen |host-\d)\S*?:(\d{4,5})\b", text)}
+    ports = {
+        port
+        for text in texts
+        for port in re.findall(r"(?:hakmem export [\d.]*|host-\d\S*?):(\d{4,5})\b", text)
+    }
     assert ports == {"19100"}
 
 

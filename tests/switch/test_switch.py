@@ -120,7 +120,7 @@ def test_a_profile_that_another_command_ends(start: Start) -> None:
     turn(target, Settings(PERIOD))
     found = gather(target, Plan(for_s=0.2, settings=Settings(64)), lambda _: turn(target, None) and None)
     assert re.search("another command has switched it off since", str(found.notes))
-    assert re.search("--period and --cost of its own", str(found.notes))
+    assert re.search("--period of its own", str(found.notes))
 
 
 def test_the_peak_of_a_program_that_grows_a_little(start: Start) -> None:

@@ -32,9 +32,14 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
 
 
 def test_a_former_option_is_told_with_its_successor(tool: Tool) -> None:
-    ended = tool("run", "--stats", "true")
-    assert ended.status == ExitCode.USAGE
-    assert "there is no --stats; use hakmem run --env HAKMEM_STATS=1" in ended.stderr
+    for words, successor in (
+        ("run --stats true", "run --env HAKMEM_STATS=1"),
+        ("profile --peak 1", "profile --of peak"),
+        ("trace record --anonymous 1", "trace show FILE --anonymous -o FILE"),
+    ):
+        ended = tool(*words.split())
+        assert ended.status == ExitCode.USAGE
+        assert f"; use hakmem {successor}" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ def test_a_former_option_is_told_with_its_successor(tool: Tool) -> None:
         ("proflie", "did you mean profile?"),
         ("lekas", "did you mean leaks?"),
         ("./server", "hakmem --help lists"),
-        ("tune", "No such command 'tune'; use hakmem replay FILE --settings"),
+        ("tune", "No such command 'tune'; use hakmem replay FILE --with settings"),
     ],
 )
 def test_a_misspelt_command_gets_a_suggestion(tool: Tool, word: str, hint: str) -> None:

@@ -37,14 +37,14 @@ known = runs("known.c", HAKMEM_DECAY_MS="86400000")  # its figures stand still
 def exporting(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """An exporter, and where it listens."""
     port = free_port()
-    with begun("export", "--listen", f"127.0.0.1:{port}", *options) as exporter:
+    with begun("export", f"127.0.0.1:{port}", *options) as exporter:
         wait_until(lambda: answers(port), "the exporter does not answer")
         yield exporter, f"http://127.0.0.1:{port}/metrics"
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with exporting("--classes") as (_, where):
+    with exporting("--detail", "classes") as (_, where):
         yield where
 
 
@@ -137,9 +137,9 @@ def test_processes_come_and_go(
 
 @pytest.fixture(scope="module")
 def textfile(known: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What --textfile writes, in a folder of its own."""
+    """A written file, in a folder of its own."""
     path = tmp_path_factory.mktemp("textfile") / "hakmem.prom"
-    hakmem("export", "--textfile", path)
+    hakmem("export", path)
     assert known.poll() is None
     return path
 
@@ -153,9 +153,7 @@ def test_textfile(known: subprocess.Popen[str], textfile: Path) -> None:
 @pytest.mark.long("a second of processor time")
 def test_textfile_again_and_again(known: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "hakmem.prom"
-    with subprocess.Popen(
-        [*TOOL, "export", "--textfile", str(path), "--every", "100ms"], env=tool_environment()
-    ) as tool:
+    with subprocess.Popen([*TOOL, "export", str(path), "--every", "100ms"], env=tool_environment()) as tool:
         try:
             wait_until(path.exists, "no file")
             first = path.stat().st_ino
@@ -176,7 +174,7 @@ def test_promtool_finds_no_fault(textfile: Path, program: Find) -> None:
 def test_series_for_each_class_are_asked_for(known: subprocess.Popen[str], tmp_path: Path) -> None:
     """They are four fifths of all series."""
     path = tmp_path / "hakmem.prom"
-    hakmem("export", "--textfile", path)
+    hakmem("export", path)
     found = families(path.read_text())
     assert value(found, "hakmem_live_bytes", known) > 0
     assert not [name for name in found if name.startswith("hakmem_class_")]
@@ -184,7 +182,7 @@ def test_series_for_each_class_are_asked_for(known: subprocess.Popen[str], tmp_p
 
 def test_quick_leaves_out_what_needs_a_walk(known: subprocess.Popen[str], tmp_path: Path) -> None:
     path = tmp_path / "hakmem.prom"
-    hakmem("export", "--textfile", path, "--quick")
+    hakmem("export", path, "--detail", "counters")
     found = families(path.read_text())
     assert value(found, "hakmem_cached_bytes", known) > 0
     assert "hakmem_free_slab_bytes" not in found
@@ -192,12 +190,10 @@ def test_quick_leaves_out_what_needs_a_walk(known: subprocess.Popen[str], tmp_pa
 
 def test_address_in_use(address: str) -> None:
     port = address.split(":")[2].split("/")[0]
-    assert "cannot listen on" in hakmem("export", "--listen", f":{port}", status=1).stderr
+    assert "cannot listen on" in hakmem("export", f":{port}", status=1).stderr
 
 
 @pytest.mark.long("a second each; each wrong option; all fail in one place", keep=1)
-@pytest.mark.parametrize(
-    "words", ["", "--listen x", "--listen :99999", "--listen :0 --textfile x", "--listen :0 --every 1s"]
-)
+@pytest.mark.parametrize("words", ["", "19100", ":99999", ":0 x", ":0 --every 1s"])
 def test_wrong_command_lines(words: str) -> None:
     hakmem("export", *words.split(), status=2)

@@ -294,7 +294,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 def test_command_line(pair: list[subprocess.Popen[str]], tool: Tool, tmp_path: Path) -> None:
     path = tmp_path / "hakmem.prom"
-    tool("export", "--textfile", path, "--by", "command", "--top", 100_000, "--quick")
+    tool("export", path, "--by", "command", "--top", 100_000, "--detail", "counters")
     text = path.read_text()
     found = families(text)
     (count,) = (s for s in found["hakmem_processes"].samples if s.labels["command"] == "rows-of-a-pair")
@@ -304,5 +304,5 @@ def test_command_line(pair: list[subprocess.Popen[str]], tool: Tool, tmp_path: P
 
 @pytest.mark.parametrize("words", [["--top", "0"], ["--by", "user"]])
 def test_wrong_command_lines(words: list[str], tool: Tool) -> None:
-    ended = tool("export", "--textfile", "-", *words)
+    ended = tool("export", "-", *words)
     assert (ended.status, "Invalid value" in ended.stderr) == (2, True)

@@ -99,7 +99,7 @@ def test_no_sites_on_request(sites: subprocess.Popen[str], tmp_path: Path) -> No
     hakmem("profile", sites.pid, "--on")
     wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
     path = tmp_path / "hakmem.prom"
-    hakmem("export", "--textfile", path, "--sites", "0")
+    hakmem("export", path, "--each", "0")
     found = families(path.read_text())
     assert value(found, "hakmem_profile_on", sites) == 1
     assert "hakmem_site_live_bytes" not in found
@@ -110,7 +110,7 @@ def test_textfile_has_the_names_at_once(sites: subprocess.Popen[str], tmp_path: 
     path = tmp_path / "hakmem.prom"
 
     def has_site() -> bool:
-        hakmem("export", "--textfile", path)
+        hakmem("export", path)
         named = rows(families(path.read_text()), "hakmem_site_live_bytes", sites)
         assert not [row for row in named if row["function"].startswith("sites+")]
         return KEEPS in [row["function"] for row in named]
@@ -134,9 +134,9 @@ def test_a_process_that_refuses(sites_program: Path, lib: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--textfile", "x", "--profile"], "needs time to sample"),
-        (["--listen", ":0", "--profile", "--sites", "0"], "leave out --sites 0"),
-        (["--listen", ":0", "--sites", "1000"], "0<=x<=100"),
+        (["x", "--profile"], "needs time to sample"),
+        ([":0", "--profile", "--each", "0"], "leave out --each 0"),
+        ([":0", "--each", "1000"], "0<=x<=100"),
     ],
 )
 def test_wrong_command_lines(words: list[str], complaint: str) -> None:

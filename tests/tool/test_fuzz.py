@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(SECONDS * 4 + 200)
 
 
 # Options that make a command go on until it is told to end.
-ENDLESS = {"--every", "--listen", "--wait"}
+ENDLESS = {"--every", "--wait"}
 VARIABLES = {
     "COLUMNS": ("", "0", "-1", "1", "5", "19", "60", "x", "²", "9" * 30),
     "LINES": ("", "0", "²", "9" * 30),
@@ -58,7 +58,7 @@ def options_of(name: str) -> list[click.Option]:
 
 
 # Options whose value is a file that is written: only names in the test's own folder.
-WRITING = {"--output", "--textfile", "--json"}
+WRITING = {"--output", "--json"}
 HARMLESS = ("true", "./text", "./script", "./closed", "dir", "empty", "")
 
 
@@ -79,12 +79,12 @@ def any_arguments(world: World) -> list[str]:
     if name == "record":
         words += ["--for", "20ms", "--every", "10ms"]
         words += [] if {"-o", "--output"} & set(words) else ["-o", "page"]
-    if name == "leaks" and "--no-profile" not in words:
+    if name == "leaks":
         words += ["--for", "20ms"]
     if name == "top":
-        words += ["--once", "--interval", "100ms"]
-    if name == "export" and "--textfile" not in words:
-        words += ["--textfile", "out"]
+        words += ["--every", "100ms"]
+    if name == "export":
+        words += ["out"]
     return [name, *words, *(world.word() for _ in range(world.chance.randint(0, 2)))]
 
 
@@ -114,10 +114,10 @@ def quick_commands(world: World) -> list[list[str]]:
         ["why", str(world.busy)],
         ["what", str(world.busy)],
         ["leaks", str(world.busy), "--for", "50ms", "--freeze"],
-        ["top", str(world.busy), "--once", "--interval", "100ms"],
+        ["top", str(world.busy), "--every", "100ms"],
         ["record", str(world.busy), "--for", "10ms", "-o", world.one_of("out", "-")],
         ["record", str(world.recording), "-o", world.one_of("page", "-")],
-        ["export", "--quick", "--textfile", world.one_of("metrics", "-")],
+        ["export", world.one_of("metrics", "-"), "--detail", "counters"],
         ["doctor", "--json"],
         ["doctor", "--", "true"],
         ["--completion", "bash"],
@@ -163,7 +163,7 @@ def test_closed_descriptors(world: World, closed: tuple[int, ...]) -> None:
         if arguments[0] == "run":
             continue  # what `true` does about it
         assert ending.status in range(6), (arguments, ending)
-        if 1 in closed and "-" not in arguments and arguments[:2] != ["export", "--quick"]:
+        if 1 in closed and "-" not in arguments and arguments[0] != "export":
             assert ending.status, f"{arguments}: what it printed is lost, and nothing said"
         if 2 not in closed:
             is_clean(ending, arguments)
@@ -188,7 +188,7 @@ def test_full_standard_output(world: World, full: int) -> None:
             continue
         ending = forked(arguments, stdout=full, cwd=world.folder)
         is_clean(ending, arguments)
-        if arguments[:2] != ["export", "--quick"] or "-" in arguments:
+        if arguments[0] != "export" or "-" in arguments:
             assert ending.status, arguments
             assert len(ending.stderr.splitlines()) == 1 or arguments[0] == "record", ending
 
@@ -203,7 +203,7 @@ def test_readers_that_leave(world: World) -> None:
         os.close(reader)
         ending = forked(arguments, stdout=writer, cwd=world.folder)
         os.close(writer)
-        silent = arguments[:2] == ["export", "--quick"] and "-" not in arguments
+        silent = arguments[0] == "export" and "-" not in arguments
         expected = (0,) if silent else (-signal.SIGPIPE, 4)
         assert ending.status in expected, (arguments, ending)
         assert "Broken pipe" not in ending.stderr
@@ -295,7 +295,7 @@ def test_processes_that_die_meanwhile(world: World, lib: Path, compile_c: Compil
     for _ in counted(tally):
         command = world.one_of("stat", "why", "record", "top")
         with running([program, "60"], lib) as process:
-            words = {"record": ["--for", "5s", "--every", "20ms", "-o", "out"], "top": ["--once"]}
+            words = {"record": ["--for", "5s", "--every", "20ms", "-o", "out"], "top": []}
             killer = subprocess.Popen(
                 ["sh", "-c", f"sleep {world.chance.random() * 0.2:.3f}; kill -9 {process.pid}"]
             )

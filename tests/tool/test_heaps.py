@@ -166,7 +166,7 @@ def test_what_says_which_heap_a_block_is_in(tool: Tool, with_heaps: Start) -> No
 def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(tool: Tool, with_heaps: Start) -> None:
     """heaps.c forgets those of the heap with a limit, and keeps the other ones'."""
     program = with_heaps()
-    answer = json.loads(tool("leaks", program.pid, "--no-profile", "--freeze", "--json").stdout)
+    answer = json.loads(tool("leaks", program.pid, "--for", "0s", "--freeze", "--json").stdout)
     assert 250 <= answer["definite"]["blocks"] <= 260
     assert answer["definite"]["bytes"] <= MIB + 4096
 

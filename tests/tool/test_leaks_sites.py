@@ -188,7 +188,7 @@ def test_growth_that_no_sample_shows(watched: dict[str, str]) -> None:
     seen = answer["growth"]["visible_bytes_per_second"]
     assert seen == pytest.approx(SAMPLES_SEEN * BLIND_BYTES / BLIND_S, rel=0.1)
     assert f"less than {rate_text(seen)} may not be seen" in verdict
-    assert answer["next_command"] == f"hakmem leaks {answer['pid']} --for 60m --cost 20"
+    assert answer["next_command"] == f"hakmem leaks {answer['pid']} --for 60m --period 20%"
     assert verdict.endswith(f"Next: {answer['next_command']}")
 
 
@@ -229,7 +229,7 @@ def test_a_given_share_of_processor_time_is_not_left_behind(tool: Tool, leaky: s
     watch(open_process(leaky.pid), Watch(0.1))
     with Switch(open_process(leaky.pid)) as switch:
         assert switch._record()["cost_percent"] == 5
-    leaks(tool, leaky.pid, "--for", "200ms", "--cost", "50", "--wait", "50ms")
+    leaks(tool, leaky.pid, "--for", "200ms", "--period", "50%", "--wait", "50ms")
     with Switch(open_process(leaky.pid)) as switch:
         assert switch._record()["cost_percent"] == 50
         switch.on(Settings(lease_s=10))
@@ -253,7 +253,7 @@ def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: s
     assert tool("profile", leaky.pid, "--on").status == 0
 
     def names_it() -> Any:  # noqa: ANN401
-        answer = leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")
+        answer = leaks(tool, leaky.pid, "--for", "0s", "--wait", "50ms")
         return answer if "leak" in keeping(answer) else None
 
     answer = wait_until(names_it, "it is not named", PATIENCE_S)
@@ -292,7 +292,7 @@ def test_a_core(tool: Tool, leaky: subprocess.Popen[str], tmp_path: Path) -> Non
 
 def test_only_what_nothing_reaches(tool: Tool, leaky: subprocess.Popen[str]) -> None:
     """Nothing is written into the process."""
-    answer = leaks(tool, leaky.pid, "--no-profile", "--freeze")
+    answer = leaks(tool, leaky.pid, "--for", "0s", "--freeze")
     assert answer["growth"] is None
     assert answer["sites"] == []
     assert "definitely lost" in answer["verdict"]
@@ -306,7 +306,7 @@ def test_only_what_nothing_reaches(tool: Tool, leaky: subprocess.Popen[str]) -> 
 
 def test_check_sets_the_exit_status(tool: Tool, leaky: subprocess.Popen[str], lib: Path) -> None:
     """For scripts: it ended with 0, whatever was lost."""
-    found = ("--no-profile", "--freeze")
+    found = ("--for", "0s", "--freeze")
     assert tool("leaks", leaky.pid, *found).status == 0
     failed = tool("leaks", leaky.pid, *found, "--check")
     assert failed.status == ExitCode.FAILED
@@ -362,7 +362,7 @@ def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.P
     with begun("leaks", leaky.pid, "--for", "1h", "--json") as child:
         wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")
         wait_until(
-            lambda: "leak" in keeping(leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")),
+            lambda: "leak" in keeping(leaks(tool, leaky.pid, "--for", "0s", "--wait", "50ms")),
             "it is not named",
             PATIENCE_S,
         )
@@ -388,11 +388,9 @@ def test_ctrl_c_ends_the_watch_early(leaky: subprocess.Popen[str]) -> None:
 
 def test_wrong_words(tool: Tool, leaky: subprocess.Popen[str]) -> None:
     for words, said in (
-        (("--no-profile", "--for", "3s"), "leave out --for"),
-        (("--for", "0s"), "too short"),
-        (("--period", "0"), "0 is not in the range"),
-        (("--no-profile", "--cost", "3"), "leave out --for, --period and --cost"),
-        (("--period", "4096", "--cost", "3"), "use one of them"),
+        (("--for", "0s", "--period", "3%"), "leave out --period"),
+        (("--period", "0"), "at least 1 B"),
+        (("--period", "101%"), "from 1% to 100%"),
     ):
         ended = tool("leaks", leaky.pid, *words)
         assert ended.status == ExitCode.USAGE, words

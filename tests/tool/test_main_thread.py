@@ -62,7 +62,7 @@ def test_it_is_listed(outlived: subprocess.Popen[str], tool: Tool) -> None:
 
 
 def test_it_is_sampled_and_purged(outlived: subprocess.Popen[str], tool: Tool) -> None:
-    ended = tool("profile", outlived.pid, "--for", "1s", "--allocated", "--period", "4096", "--json")
+    ended = tool("profile", outlived.pid, "--for", "1s", "--of", "allocated", "--period", "4096", "--json")
     assert ended.status == 0, ended.stderr
     frames = [frame for site in json.loads(ended.stdout)["sites"] for frame in site["stack"]]
     assert "goes_on" in {frame["function"] for frame in frames}
@@ -71,7 +71,7 @@ def test_it_is_sampled_and_purged(outlived: subprocess.Popen[str], tool: Tool) -
 
 @pytest.mark.parametrize("how", [[], ["--freeze"]], ids=["running", "frozen"])
 def test_its_blocks_are_reached(how: list[str], outlived: subprocess.Popen[str], tool: Tool) -> None:
-    found = tool.json("leaks", outlived.pid, "--no-profile", "--wait", "100ms", *how)
+    found = tool.json("leaks", outlived.pid, "--for", "0s", "--wait", "100ms", *how)
     assert found["live"]["bytes"] > KEPT_BYTES
     assert found["definite"]["bytes"] == 0
 

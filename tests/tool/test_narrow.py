@@ -75,7 +75,7 @@ def test_processes_and_findings(still: subprocess.Popen[str], columns: int) -> N
     assert re.search(rf"^ *{still.pid}\b", listed, re.MULTILINE), "PIDs are whole, each in a line of its own"
     assert max(cell_len(line.rstrip()) for line in listed.splitlines()) <= columns
     assert max(cell_len(line.rstrip()) for line in said(["doctor"], columns).splitlines()) <= columns
-    once = said(["top", "--once", str(still.pid), "--interval", "100ms"], columns)
+    once = said(["top", str(still.pid), "--every", "100ms"], columns)
     for word in "RSS remote frees page faults given back refills".split():
         assert word in without_breaks(once)
 

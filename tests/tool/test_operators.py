@@ -31,7 +31,7 @@ OF_CGROUPS = {f"hakmem_{figure.name}" for figure in LIMITS if figure.name.starts
 OF_HEAPS = {f"hakmem_{figure.name}" for figure in HEAP_GAUGES} | {
     f"hakmem_{figure.name}_total" for figure in HEAP_COUNTERS
 }
-OF_CLASSES = "hakmem_class_"  # with --classes only
+OF_CLASSES = "hakmem_class_"  # with --detail classes only
 VARIABLES = {"$instance": ".*", "$command": ".*", "$pid": ".*", "$__rate_interval": "4s"}
 PATIENCE_S = 60.0
 
@@ -66,7 +66,7 @@ def test_every_metric_is_one_that_is_exported(limited_sites: subprocess.Popen[st
     path = tmp_path / "hakmem.prom"
 
     def exported() -> set[str] | None:
-        hakmem("export", "--classes", "--textfile", path)
+        hakmem("export", path, "--detail", "classes")
         samples = [s for family in families(path.read_text()).values() for s in family.samples]
         ours = {
             s.name for s in samples if s.labels.get("pid", str(limited_sites.pid)) == str(limited_sites.pid)
@@ -84,7 +84,7 @@ def test_every_metric_is_one_that_is_exported(limited_sites: subprocess.Popen[st
     }
     named[GUIDE.name] -= {"hakmem_processes"}  # with --by only
     assert all(len(names) > 10 for names in named.values())
-    assert not any(name.startswith(OF_CLASSES) for name in named[ALERTS.name]), "they need --classes"
+    assert not any(name.startswith(OF_CLASSES) for name in named[ALERTS.name]), "they need --detail classes"
     assert {file: names - known for file, names in named.items() if names - known} == {}
 
 
@@ -102,7 +102,7 @@ def test_panels_say_what_they_show() -> None:
         assert panel["description"], panel["title"]
         assert panel["title"] in guide, panel["title"]
         needs_classes = any(OF_CLASSES in one["expr"] for one in panel["targets"])
-        assert needs_classes == ("--classes" in panel["description"]), panel["title"]
+        assert needs_classes == ("--detail classes" in panel["description"]), panel["title"]
 
 
 def test_alerts_are_in_the_guide() -> None:
@@ -163,7 +163,7 @@ def test_a_real_prometheus_answers_every_query(
     limited_sites: subprocess.Popen[str], with_heaps: Start, program: Find, tmp_path: Path
 ) -> None:
     heaps, port, own = with_heaps(), free_port(), free_port()  # one of them at its limit
-    exporter = ["export", "--classes", "--listen", f"127.0.0.1:{port}"]
+    exporter = ["export", "--detail", "classes", f"127.0.0.1:{port}"]
     config = tmp_path / "prometheus.yml"
     config.write_text(SCRAPES.format(alerts=ALERTS, port=port))
     words = [

@@ -28,7 +28,7 @@ def words(request: pytest.FixtureRequest, busy: subprocess.Popen[str], run: Path
     return {
         "record": ["record", str(busy.pid), "--for", "500ms", "--every", "50ms", "-o"],
         "page": ["record", str(run), "-o"],
-        "export": ["export", "--quick", "--textfile"],
+        "export": ["export", "--detail", "counters"],
     }[str(request.param)]
 
 

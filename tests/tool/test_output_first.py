@@ -42,9 +42,9 @@ def command(
         "profile": lambda path: ["profile", pid, "--for", LONG, "-o", str(path)],
         "record": lambda path: ["record", pid, "--for", LONG, "-o", str(path)],
         "page": lambda path: ["record", str(run), "-o", str(path)],
-        "run": lambda path: ["run", "--profile", "-o", str(path), "--", "sleep", "50"],
+        "run": lambda path: ["run", "-o", str(path), "--", "sleep", "50"],
         "named": lambda path: ["profile", str(profile), "-o", str(path)],
-        "export": lambda path: ["export", "--textfile", str(path), "--every", LONG],
+        "export": lambda path: ["export", str(path), "--every", LONG],
     }[str(request.param)]
 
 

@@ -46,7 +46,7 @@ def test_live_blocks_are_of_the_site_that_keeps(tool: Tool, sites: subprocess.Po
 
 def test_allocations_are_of_both(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """4 × 208 bytes pass for each 64 that are kept: 13 to 1."""
-    ended = tool("profile", sites.pid, "--for", "3s", "--period", "65536", "--allocated", "--json")
+    ended = tool("profile", sites.pid, "--for", "3s", "--period", "65536", "--of", "allocated", "--json")
     held = shares(ended.stdout)
     assert 6 < held[PASSES] / held[KEEPS] < 30
 
@@ -70,7 +70,9 @@ def test_the_table_and_files(tool: Tool, sites: subprocess.Popen[str], tmp_path:
 @pytest.mark.long("a second of processor time")
 def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str]) -> None:
     assert "sampling is on until --off" in tool("profile", sites.pid, "--on").stdout
-    wait_until(lambda: shares(tool("profile", sites.pid, "--live", "--json").stdout).get(KEEPS), "no sample")
+    wait_until(
+        lambda: shares(tool("profile", sites.pid, "--of", "live", "--json").stdout).get(KEEPS), "no sample"
+    )
     kept_on = tool("profile", sites.pid, "--for", "100ms")
     assert "stays on" in kept_on.stderr
     assert is_on(open_process(sites.pid))
@@ -124,7 +126,7 @@ def test_what_cannot_be_profiled(tool: Tool, sites: subprocess.Popen[str], tmp_p
     assert tool("profile", os.getpid()).status == ExitCode.FAILED  # no hakmem there
     assert tool("profile", 2**22 + 1).status == ExitCode.GONE
     assert "neither a PID nor a core file" in tool("profile", tmp_path / "none").stderr
-    assert "shows nothing" in tool("profile", sites.pid, "--on", "--live").stderr
+    assert "show nothing" in tool("profile", sites.pid, "--on", "--of", "live").stderr
 
 
 def test_purge(tool: Tool, compiled: Compile, lib: Path) -> None:
@@ -137,7 +139,7 @@ def test_purge(tool: Tool, compiled: Compile, lib: Path) -> None:
 def test_purge_of_a_stopped_process(tool: Tool, sites: subprocess.Popen[str]) -> None:
     sites.send_signal(signal.SIGSTOP)
     wait_until(lambda: open_process(sites.pid).process.state == "T", "it does not stop")  # type: ignore[union-attr]
-    ended = tool("purge", sites.pid, "--wait", "100ms")
+    ended = tool("purge", sites.pid, "--for", "100ms")
     assert ended.status == ExitCode.FAILED
     assert "it is stopped" in ended.stderr
 
@@ -146,7 +148,7 @@ def test_purge_of_a_stopped_process(tool: Tool, sites: subprocess.Popen[str]) ->
 
 
 def allocated_bytes(tool: Tool, pid: int, length: str) -> float:
-    ended = tool("profile", pid, "--for", length, "--allocated", "--json")
+    ended = tool("profile", pid, "--for", length, "--of", "allocated", "--json")
     assert ended.status == 0, ended.stderr
     return float(json.loads(ended.stdout)["total_bytes"])
 
@@ -166,12 +168,6 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
     assert not re.search(r"\d h ", ended.stdout), ended.stdout
 
 
-def test_a_cost_and_a_period(tool: Tool, sites: subprocess.Popen[str]) -> None:
-    fixed = tool("profile", sites.pid, "--cost", "100", "--period", "4096")
-    assert fixed.status == ExitCode.USAGE
-    assert "--period fixes what --cost adapts" in fixed.stderr
-
-
 def asked_percent(pid: int) -> int:
     """What the sampler was asked to take at most."""
     with Switch(open_process(pid)) as switch:
@@ -184,12 +180,12 @@ def test_the_cost_is_that_of_a_command_that_somebody_waits_for(
     """At 0.5 %, the library's own, ten seconds brought three samples."""
     tool("profile", sites.pid, "--for", "200ms")
     assert asked_percent(sites.pid) == COST_PERCENT == 5
-    tool("profile", sites.pid, "--for", "200ms", "--cost", "7")
+    tool("profile", sites.pid, "--for", "200ms", "--period", "7%")
     assert asked_percent(sites.pid) == 7
     tool("profile", sites.pid, "--on")
     assert asked_percent(sites.pid) == 0, "left on, it takes the library's 0.5 %"
     tool("profile", sites.pid, "--off")
-    tool("profile", sites.pid, "--on", "--cost", "3")
+    tool("profile", sites.pid, "--on", "--period", "3%")
     assert asked_percent(sites.pid) == 3
 
 
@@ -199,27 +195,15 @@ def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None
     assert "--off ends a profile" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("--live", "--allocated"), ("--new", "--peak"), ("--on", "--off")]
-)
-def test_two_flags_that_exclude_each_other(
-    tool: Tool, sites: subprocess.Popen[str], first: str, second: str
-) -> None:
-    """The last one won, silently."""
-    ended = tool("profile", sites.pid, first, second)
-    assert ended.status == ExitCode.USAGE
-    assert f"{first} and {second} exclude each other" in ended.stderr
-
-
 @pytest.mark.long("a second; samples for three")
 def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """With one sample in 64 MiB there are a few; with one in 4 KiB there are thousands."""
-    wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 26), "--allocated")
+    wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 26), "--of", "allocated")
     count = int(wide.stdout.splitlines()[1].split()[0].replace(",", ""))
     # A site that has all of six samples has more than half of the bytes.
     assert ("Too few samples" in wide.stdout) or count == 0 or count >= 6, wide.stdout
     assert "exact" not in wide.stdout
-    narrow = tool("profile", sites.pid, "--for", "2s", "--period", "4096", "--allocated")
+    narrow = tool("profile", sites.pid, "--for", "2s", "--period", "4096", "--of", "allocated")
     assert "Too few samples" not in narrow.stdout
 
 
@@ -234,7 +218,7 @@ def test_frees_of_sampled_blocks(
     """No free takes a sample's slab for a Large range, to file it in a magazine that is none."""
     library = request.getfixturevalue(build)
     with running([compiled("frees_of_all_kinds", "-pthread")], library) as process:
-        ended = tool("profile", process.pid, "--for", "2s", "--period", "4096", "--allocated", "--json")
+        ended = tool("profile", process.pid, "--for", "2s", "--period", "4096", "--of", "allocated", "--json")
         assert ended.status == 0, ended.stderr
         assert "ended while" not in ended.stderr
         assert tool("profile", process.pid, "--for", "200ms").status == 0

@@ -52,7 +52,7 @@ def test_in_a_container(clock: list[str], tool: Tool, sites_program: Path, lib: 
         assert ended.status == 0, ended.stderr
         assert first_functions(ended.stdout)[KEEPS] > 0
         assert tool("profile", pid, "--on", "--for", "60s").status == 0
-        assert KEEPS in tool("profile", pid, "--live").stdout
+        assert KEEPS in tool("profile", pid, "--of", "live").stdout
         assert tool("profile", pid, "--off").status == 0
 
 
@@ -70,8 +70,8 @@ def test_under_a_filter(tool: Tool, compiled: Compile, lib: Path) -> None:
 def test_linked_statically(tool: Tool, compiled: Compile, static_lib: Path, lib: Path) -> None:
     """Even without a stack: what was allocated is a site's."""
     with running([compiled("sites", "-static", static_lib)], lib, {"LD_PRELOAD": ""}) as process:
-        for mode in ("--live", "--allocated"):
-            ended = tool("profile", process.pid, "--for", "1s", "--period", "65536", mode, "--json")
+        for mode in ("live", "allocated"):
+            ended = tool("profile", process.pid, "--for", "1s", "--period", "65536", "--of", mode, "--json")
             assert ended.status == 0, ended.stderr
             answer = json.loads(ended.stdout)
             assert sum(site["samples"] for site in answer["sites"]) > 10, mode

@@ -82,7 +82,7 @@ def test_what_is_hidden_is_said(lib: Path, kind: str) -> None:
 
 @pytest.mark.long("a second of processor time")
 def test_a_profile_from_the_start_says_it(tool: Tool, tmp_path: Path) -> None:
-    words = ["run", "--profile", "-o", tmp_path / "x.json"]
+    words = ["run", "-o", tmp_path / "x.json"]
     assert "hakmem run --python" in tool(*words, "--", PYTHON, "-c", CODE).stderr
     assert "hakmem run --python" not in tool(*words, "--python", "--", PYTHON, "-c", CODE).stderr
     assert "hakmem run --python" not in tool(*words, "--", "/bin/true").stderr

@@ -318,7 +318,7 @@ def test_any_damage_is_told_or_drawn(recorded: Path, tmp_path: Path) -> None:
     ("command", "words"),
     [
         ("record", ("--profile", "which call sites hold the memory over time")),
-        ("export", ("--profile", "--sites", "Switch heap profiles on")),
+        ("export", ("--profile", "--each", "Switch heap profiles on")),
         ("top", ("Table 6", "o switches one on", "z counts growth from now")),
     ],
 )

@@ -32,7 +32,7 @@ sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
 
 
-COMMANDS = ("stat", "what", "leaks --no-profile --wait 50ms", "leaks --no-profile --freeze", "what 0x1000")
+COMMANDS = ("stat", "what", "leaks --for 0s --wait 50ms", "leaks --for 0s --freeze", "what 0x1000")
 RunOf = Callable[[int], Ending]
 
 

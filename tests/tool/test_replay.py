@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hakmem.base.errors import HakmemError
-from hakmem.commands.replay import chosen_of
+from hakmem.commands.replay import DEFAULT_WITH, chosen_of
 from hakmem.launch import contenders, replaying
 from hakmem.launch.contenders import Contender
 from hakmem.launch.replaying import How, Result, Round, fidelity, fit_written, replayer
@@ -133,7 +133,7 @@ def test_mallocs_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, lib: Pa
     """Those of the default list are left out with a note."""
     monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
     monkeypatch.setattr(contenders, "PEERS", {name: ("no such file",) for name in contenders.PEERS})
-    chosen, missing = chosen_of(None)
+    chosen, missing = chosen_of([*DEFAULT_WITH], is_default=True)
     assert [one.name for one in chosen] == ["hakmem", "glibc"]
     assert [note.split(" ")[0] for note in missing] == ["jemalloc", "mimalloc", "tcmalloc"]
 
@@ -148,7 +148,7 @@ def test_a_file_that_was_cut_off(traced: Path, tmp_path: Path, tool: Tool) -> No
     head = traced.read_bytes().split(b"\n")[0]
     for data, said in (head, "no events to replay"), (SAMPLED, "sampled lives only"):
         path.write_bytes(data)
-        ended = tool("replay", path, "--settings")
+        ended = tool("replay", path, "--with", "settings")
         assert (ended.status, ended.stderr.count("\n")) == (1, 1)
         assert said in ended.stderr
 
@@ -192,12 +192,12 @@ def test_settings(traced: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> 
     """A row for each beside hakmem's two, and one for each malloc that is asked for, too; two rounds of all
     whatever the time, and no more."""
     monkeypatch.setattr(contenders, "SETTINGS", {"HAKMEM_DECAY_MS": ("0", "300")})
-    options = ("--settings", "--fast", "--idle", "1ms", "--within", "1s")
-    told = tool.json("replay", traced, *options, "--with", "glibc")["mallocs"]
+    options = ("--fast", "--idle", "1ms", "--for", "1s", "--with")
+    told = tool.json("replay", traced, *options, "settings,glibc")["mallocs"]
     rows = ["hakmem", "hakmem again", "HAKMEM_DECAY_MS=0", "HAKMEM_DECAY_MS=300", "glibc"]
     assert list(told) == rows
     assert {len(one["rounds"]) for one in told.values()} == {2}
-    ended = tool("replay", traced, *options)
+    ended = tool("replay", traced, *options, "settings")
     assert "5 rounds of hakmem, and hakmem with 2 settings: about " in ended.stderr
     assert "glibc" not in ended.stdout
 
@@ -205,9 +205,9 @@ def test_settings(traced: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> 
 def test_rounds_that_do_not_fit(traced: Path, tool: Tool) -> None:
     """Two are the least, or as many as were asked for."""
     for options, rounds in ((), "2 rounds"), (("--rounds", "1"), "1 round"):
-        ended = tool("replay", traced, "--with", "hakmem", "--idle", "1h", "--within", "9m", *options)
+        ended = tool("replay", traced, "--with", "hakmem", "--idle", "1h", "--for", "9m", *options)
         assert (ended.status, ended.stdout) == (1, "")
-        assert re.search(f"{rounds} of hakmem: about . h.*, more than --within 9 min", ended.stderr)
+        assert re.search(f"{rounds} of hakmem: about . h.*, more than --for 9 min", ended.stderr)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("how", ENDS)
 def test_the_last_state_is_kept(tool: Tool, ends: Path, tmp_path: Path, how: str) -> None:
     """It ends just after its last malloc: no reading but the last can have all of it."""
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", *FINE, "--", ends, how)
+    ended = tool("run", "-o", tmp_path / "x.json", *FINE, "--", ends, how)
     assert ended.status == ENDS[how], ended.stderr
     assert re.search(r"/x\.json: \S+ \(PID \d+\) \w+", ended.stderr), ended.stderr
     assert "its memory was gone" not in ended.stderr
@@ -110,7 +110,7 @@ def test_a_condition_of_rss(tool: Tool, ends: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long("a second of processor time")
 def test_what_a_program_was_before_exec_is_kept(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", *FINE, "--", ends, "executes")
+    ended = tool("run", "-o", tmp_path / "x.json", *FINE, "--", ends, "executes")
     assert ended.status == 3, ended.stderr
     for name in ("x.json", "x.exec1.json"):
         assert bytes_of(load(tmp_path / name), "keeps") > 0.9 * KEPT_BYTES
@@ -119,13 +119,13 @@ def test_what_a_program_was_before_exec_is_kept(tool: Tool, ends: Path, tmp_path
 
 def test_a_shell_that_executes_it(tool: Tool, ends: Path, tmp_path: Path) -> None:
     script = f'exec "{ends}" killed'
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", *FINE, "--", "sh", "-c", script)
+    ended = tool("run", "-o", tmp_path / "x.json", *FINE, "--", "sh", "-c", script)
     assert ended.status == -signal.SIGKILL, ended.stderr
     assert bytes_of(load(tmp_path / "x.json"), "keeps") > 0.9 * KEPT_BYTES
 
 
 def test_other_processes_are_told_of(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", *FINE, "--", "sh", "-c", f"'{ends}'; exit 5")
+    ended = tool("run", "-o", tmp_path / "x.json", *FINE, "--", "sh", "-c", f"'{ends}'; exit 5")
     assert ended.status == 5, ended.stderr
     assert "not profiled; with %p in the file's name" in ended.stderr
     assert load(tmp_path / "x.json").header.process_name == "sh"
@@ -135,7 +135,7 @@ def test_other_processes_are_told_of(tool: Tool, ends: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("how", ["forks", "return"])
 def test_each_process_has_a_file(tool: Tool, ends: Path, tmp_path: Path, how: str) -> None:
     script = f"'{ends}' {how}; exit 5"
-    ended = tool("run", "--profile", "-o", tmp_path / "x.%p.json", *FINE, "--", "sh", "-c", script)
+    ended = tool("run", "-o", tmp_path / "x.%p.json", *FINE, "--", "sh", "-c", script)
     assert ended.status == 5, ended.stderr
     profiles = [load(path) for path in tmp_path.glob("x.*.json") if re.fullmatch(r"x\.\d+\.json", path.name)]
     kept = sorted(round(bytes_of(one, "keeps") / KEPT_BYTES) for one in profiles)
@@ -152,7 +152,7 @@ def test_without_a_file_the_tables_are_shown(tool: Tool, ends: Path) -> None:
 
 
 def test_all_that_was_allocated(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    ended = tool("run", "--profile", "--allocated", "-o", tmp_path / "x.pb.gz", *FINE, "--", ends, "exit")
+    ended = tool("run", "--of", "allocated", "-o", tmp_path / "x.pb.gz", *FINE, "--", ends, "exit")
     assert ended.status == 3
     assert load(tmp_path / "x.pb.gz").header.mode is Mode.ALLOCATED
     assert not (tmp_path / "x.peak.pb.gz").exists()
@@ -172,7 +172,7 @@ def test_signals_are_sent_on_and_the_end_is_its_own(tool: Tool, ends: Path, tmp_
 
 def test_it_is_the_programs_keeper_that_ends_with_it(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """Nothing is left: no process, no folder."""
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", "--", ends, TMPDIR=str(tmp_path))
+    ended = tool("run", "-o", tmp_path / "x.json", "--", ends, TMPDIR=str(tmp_path))
     assert ended.status == 0, ended.stderr
     assert not list(tmp_path.glob("hakmem-run-*"))
     wait_until(lambda: not keepers_of(ends), "a keeper stays")
@@ -282,7 +282,7 @@ def test_what_cannot_be_run(tool: Tool, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(Path("/bin/true").read_bytes().replace(b"/lib64/ld-linux", b"/lib64/no-linux"))
     broken.chmod(0o755)
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", "--", broken)
+    ended = tool("run", "-o", tmp_path / "x.json", "--", broken)
     assert ended.status == 126
     assert ended.stderr.count("hakmem:") == 1
     assert not (tmp_path / "x.json").exists()
@@ -292,7 +292,7 @@ def test_a_disk_that_is_full(tool: Tool, ends: Path, tmp_path: Path) -> None:
     """The samples are kept elsewhere, and the program's status stays."""
     full = tmp_path / "x.pb.gz"
     full.symlink_to("/dev/full")
-    ended = tool("run", "--profile", "-o", full, "--", ends, "exit", TMPDIR=str(tmp_path))
+    ended = tool("run", "-o", full, "--", ends, "exit", TMPDIR=str(tmp_path))
     assert ended.status == 3
     kept = re.search(r"No space left on device; the profile is in (\S+)", ended.stderr)
     assert kept, ended.stderr
@@ -302,7 +302,7 @@ def test_a_disk_that_is_full(tool: Tool, ends: Path, tmp_path: Path) -> None:
 def test_an_older_library(tool: Tool, compiled: Compile, tmp_path: Path) -> None:
     """A library of another format: the program runs, and a message says why nothing was written."""
     other = compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
-    ended = tool("run", "--profile", "-o", tmp_path / "x.json", "--", "sleep", "3", HAKMEM_LIBRARY=str(other))
+    ended = tool("run", "-o", tmp_path / "x.json", "--", "sleep", "3", HAKMEM_LIBRARY=str(other))
     assert ended.status == 0, ended.stderr
     assert "no profile of PID" in ended.stderr
     assert not (tmp_path / "x.json").exists()
@@ -362,14 +362,14 @@ def test_a_shim_has_no_file_and_the_longest_one_is_named() -> None:
 
 def test_one_file_needs_no_summary(tool: Tool, ends: Path, tmp_path: Path) -> None:
     script = f'exec "{ends}" exit'
-    ended = tool("run", "--profile", "-o", tmp_path / "x.%p.json", "--", "sh", "-c", script)
+    ended = tool("run", "-o", tmp_path / "x.%p.json", "--", "sh", "-c", script)
     assert ended.status == 3
     assert "ran longest" not in ended.stderr
     assert not list(tmp_path.glob("*.exec*"))
 
 
 def test_a_chain_of_programs_that_were_sampled(tool: Tool, ends: Path, tmp_path: Path) -> None:
-    ended = tool("run", "--profile", "-o", tmp_path / "x.%p.json", *FINE, "--", ends, "executes")
+    ended = tool("run", "-o", tmp_path / "x.%p.json", *FINE, "--", ends, "executes")
     assert ended.status == 3, ended.stderr
     said = re.search(r"hakmem: \S+ \(PID (\d+)\) ran longest, .*; its profile is (\S+)\n", ended.stderr)
     assert said, ended.stderr

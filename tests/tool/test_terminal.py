@@ -62,7 +62,7 @@ def test_back_to_the_choice_and_on(
     busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Open
 ) -> None:
     """Also when the PID was given; Escape goes back to the process before; the keys are told."""
-    shown = terminal("top", busy.pid, "--interval", "200ms", rows=70)
+    shown = terminal("top", busy.pid, "--every", "200ms", rows=70)
     shown.wait_for("tiny", "b processes")
     shown.press("b")
     text = shown.wait_for("Choose a process", "Escape goes back", f"{small.pid} ")
@@ -83,7 +83,7 @@ def test_another_process_after_one_has_ended(
     busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Open
 ) -> None:
     with running([busy_program, "300"], lib) as process:
-        shown = terminal("top", process.pid, "--interval", "200ms", rows=70)
+        shown = terminal("top", process.pid, "--every", "200ms", rows=70)
         shown.wait_for("tiny")
     shown.wait_for("has ended", "b lists")
     shown.press("b")
@@ -159,7 +159,7 @@ def test_help(busy: subprocess.Popen[str], key: str) -> None:
 @pytest.mark.long("a second each; each width", keep=1)
 @pytest.mark.parametrize("columns", [100, 60, 40, 24])
 def test_all_gauges_and_keys_are_there(busy: subprocess.Popen[str], terminal: Open, columns: int) -> None:
-    shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
+    shown = terminal("top", busy.pid, "--every", "200ms", columns=columns, rows=40)
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
     text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "interval")
     assert len(re.findall(r"[\d.]+ (?:[KM]iB|B)\b", text)) >= 3
@@ -167,7 +167,7 @@ def test_all_gauges_and_keys_are_there(busy: subprocess.Popen[str], terminal: Op
 
 
 def test_wide_tables_scroll(busy: subprocess.Popen[str], terminal: Open) -> None:
-    shown = terminal("top", busy.pid, "--interval", "200ms", columns=60)
+    shown = terminal("top", busy.pid, "--every", "200ms", columns=60)
     assert "in use" not in shown.wait_for("tier", "fetched")
     shown.press(*["Right"] * 6)
     text = shown.wait_for("in use", "slabs")
@@ -209,7 +209,7 @@ def on_pty(
 @pytest.mark.parametrize("term", ["dumb", "", "unknown", "-"])
 def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: str) -> None:
     """ "-": TERM is not set at all."""
-    status, drawn = on_pty(["top", busy.pid, "--interval", "100ms"], {"TERM": term})
+    status, drawn = on_pty(["top", busy.pid, "--every", "100ms"], {"TERM": term})
     assert status == 0
     assert b"remote frees" in drawn
     assert b"\x1b[?" not in drawn
@@ -219,7 +219,7 @@ def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: st
 @pytest.mark.parametrize("plain", [0, 1, 2])
 def test_half_a_terminal_gets_plain_tables(busy: subprocess.Popen[str], plain: int) -> None:
     """Without this, `top 2>/dev/null` showed nothing, and `top < /dev/null` died."""
-    status, drawn = on_pty(["top", busy.pid, "--interval", "100ms"], {"TERM": "xterm"}, plain)
+    status, drawn = on_pty(["top", busy.pid, "--every", "100ms"], {"TERM": "xterm"}, plain)
     assert status == 0
     assert b"\x1b[?" not in drawn
     assert (b"remote frees" in drawn) == (plain != 1)

@@ -19,7 +19,7 @@ __all__ = ["terminal"]
 
 
 def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Open) -> None:
-    shown = terminal("top", busy.pid, "--interval", "200ms")
+    shown = terminal("top", busy.pid, "--every", "200ms")
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
     first = shown.wait_for("tiny", *gauges, "█", heading=f"{busy.pid} ")
     assert str(busy.pid) in first.splitlines()[0]
@@ -37,7 +37,7 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Open) -> None:
 def test_process_that_ends(lib: Path, busy_program: Path, terminal: Open) -> None:
     """A clear message, the last figures, and q still leaves."""
     with running([busy_program, "300"], lib) as process:
-        shown = terminal("top", process.pid, "--interval", "200ms")
+        shown = terminal("top", process.pid, "--every", "200ms")
         shown.wait_for("tiny")
     text = shown.wait_for(f"Process {process.pid} has ended")
     assert "the last figures stay. q quits" in text
@@ -154,7 +154,7 @@ def test_leaving_the_choice_leaves_top(busy: subprocess.Popen[str]) -> None:
 
 def test_plain_tables(busy: subprocess.Popen[str]) -> None:
     """Also without --once: standard output is a pipe."""
-    text = hakmem("top", busy.pid, "--interval", "200ms").stdout
+    text = hakmem("top", busy.pid, "--every", "200ms").stdout
     assert "RSS" in text
     assert "refills" in text
     assert "\x1b" not in text

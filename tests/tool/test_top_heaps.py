@@ -37,7 +37,7 @@ def cells(screen: str, name: str) -> list[str]:
 
 def test_the_table_comes_with_the_first_heap(with_heaps: Start, terminal: Open) -> None:
     program = with_heaps(step="begun")
-    shown = terminal("top", program.pid, "--interval", "200ms", columns=WIDE)
+    shown = terminal("top", program.pid, "--every", "200ms", columns=WIDE)
     assert "7 heaps" not in shown.wait_for("fetched▼", "6 sites", "Tab 1-6 tables")
     program.go_on("made")
     shown.wait_for("7 heaps", "Tab 1-7 tables")
@@ -158,8 +158,8 @@ def test_the_table_stays_when_the_last_heap_has_gone() -> None:
 
 
 def test_plain_tables(with_heaps: Start, busy: subprocess.Popen[str]) -> None:
-    text = hakmem("top", with_heaps(30).pid, "--once", "--interval", "100ms").stdout
+    text = hakmem("top", with_heaps(30).pid, "--every", "100ms").stdout
     assert "“cache”" in text
     assert ODD_TEXT in text
     assert "… and 14 more" in text
-    assert "“" not in hakmem("top", busy.pid, "--once", "--interval", "100ms").stdout
+    assert "“" not in hakmem("top", busy.pid, "--every", "100ms").stdout

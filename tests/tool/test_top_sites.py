@@ -47,7 +47,7 @@ def has_profile(pid: int) -> bool:
 @pytest.mark.long("a second of processor time each")
 @pytest.mark.parametrize("variable", ["A=1", "NO_COLOR=1"])
 def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: Open, variable: str) -> None:
-    shown = wide("top", sites.pid, "--interval", "200ms", variable=variable)
+    shown = wide("top", sites.pid, "--every", "200ms", variable=variable)
     shown.wait_for("tiny", f"{TAB} sites", "o profile")
     shown.press(TAB)
     shown.wait_for("No heap profile is on", "o switches one on", "off again when you leave top")
@@ -62,7 +62,7 @@ def test_switched_on_shown_and_switched_off(sites: subprocess.Popen[str], wide: 
 
 
 def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Open) -> None:
-    shown = wide("top", sites.pid, "--interval", "200ms")
+    shown = wide("top", sites.pid, "--every", "200ms")
     shown.wait_for("tiny")
     shown.press("o")  # from another table: only shows this one
     shown.wait_for("No heap profile is on")
@@ -75,7 +75,7 @@ def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Open) -> No
 
 def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Open) -> None:
     hakmem("profile", sites.pid, "--on")
-    shown = wide("top", sites.pid, "--interval", "200ms")
+    shown = wide("top", sites.pid, "--every", "200ms")
     shown.wait_for("tiny")
     shown.press(TAB)
     shown.wait_for(KEEPS, "It was on already, and stays on.")
@@ -87,7 +87,7 @@ def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Open
 def test_the_other_process_is_left_as_it_was(
     sites: subprocess.Popen[str], busy: subprocess.Popen[str], wide: Open
 ) -> None:
-    shown = wide("top", sites.pid, "--interval", "200ms", rows=70)
+    shown = wide("top", sites.pid, "--every", "200ms", rows=70)
     shown.wait_for("tiny")
     shown.press(TAB, "o")
     shown.wait_for(KEEPS)
@@ -104,7 +104,7 @@ def test_the_other_process_is_left_as_it_was(
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_whatever_ends_top_ends_the_profile(sites: subprocess.Popen[str], wide: Open, name: str) -> None:
     """Killed, it cannot; then the lease does."""
-    shown = wide("top", sites.pid, "--interval", "200ms")
+    shown = wide("top", sites.pid, "--every", "200ms")
     shown.wait_for("tiny")
     shown.press(TAB, "o")
     shown.wait_for(KEEPS)
@@ -119,7 +119,7 @@ def test_whatever_ends_top_ends_the_profile(sites: subprocess.Popen[str], wide: 
 
 def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
     with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
-        shown = wide("top", process.pid, "--interval", "200ms")
+        shown = wide("top", process.pid, "--every", "200ms")
         shown.wait_for("tiny")
         shown.press(TAB, "o")
         shown.wait_for("refuses heap profiles: it was started with HAKMEM_PROFILE=never")
@@ -130,7 +130,7 @@ def test_refusal(sites_program: Path, lib: Path, wide: Open) -> None:
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
 def test_narrow(sites: subprocess.Popen[str], wide: Open, columns: int) -> None:
     """What does not fit can be scrolled to; the bytes stay."""
-    shown = wide("top", sites.pid, "--interval", "200ms", columns=columns, rows=45)
+    shown = wide("top", sites.pid, "--every", "200ms", columns=columns, rows=45)
     shown.wait_for("tiny"[:2], str(sites.pid))
     shown.press(TAB, "o")
     shown.wait_for("A heap profile is on", "bytes", "MiB")
@@ -276,8 +276,8 @@ def test_the_table_does_not_wait_for_names(
 
 
 def test_plain_tables_have_the_profile_that_is_on(sites: subprocess.Popen[str]) -> None:
-    assert "by site" not in hakmem("top", sites.pid, "--once", "--interval", "100ms").stdout
+    assert "by site" not in hakmem("top", sites.pid, "--every", "100ms").stdout
     hakmem("profile", sites.pid, "--on")
     wait_until(lambda: open_process(sites.pid) and has_profile(sites.pid), "it does not go on")
-    wait_until(lambda: KEEPS in hakmem("top", sites.pid, "--once", "--interval", "100ms").stdout, "no site")
+    wait_until(lambda: KEEPS in hakmem("top", sites.pid, "--every", "100ms").stdout, "no site")
     assert has_profile(sites.pid)

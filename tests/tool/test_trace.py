@@ -61,7 +61,7 @@ def test_from_the_first_malloc_to_the_end(
 ) -> None:
     """Of the program that the child executes; each event, though it begins and ends at once."""
     path = tmp_path / "x.hkt"
-    words = [tool.path, "run", "--trace", path, "--", "sh", "-c", 'exec "$0"', compiled("traced", "-pthread")]
+    words = [tool.path, "run", "-o", path, "--", "sh", "-c", 'exec "$0"', compiled("traced", "-pthread")]
     program = stepper(words, "ready", preload=False, HAKMEM_LIBRARY=str(tool.library))
     program.go_on("done")
     program.go_on()
@@ -76,7 +76,7 @@ def test_from_the_first_malloc_to_the_end(
 
 
 def test_run_ends_as_the_program_does(tool: Tool, tmp_path: Path) -> None:
-    ended = tool("run", "--trace", tmp_path / "x.hkt", "--", "sh", "-c", "(exit 0); kill -9 $$")
+    ended = tool("run", "-o", tmp_path / "x.hkt", "--", "sh", "-c", "(exit 0); kill -9 $$")
     assert ended.status == -9
     assert "was killed by signal 9" in ended.stderr
     assert "1 other process on hakmem" in ended.stderr
@@ -95,12 +95,13 @@ def test_shown(traced: Path, tool: Tool) -> None:
 @pytest.mark.long("2 seconds of processor time")
 def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, tmp_path: Path) -> None:
     busy, path = compiled("busy", "-pthread"), tmp_path / "busy.hkt"
-    ended = tool("run", "--trace", path, "--", busy, "600", "500")  # threads, which are cancelled
+    ended = tool("run", "-o", path, "--", busy, "600", "500")  # threads, which are cancelled
     assert ended.status == 0
     figures = figures_of(read(path))
     assert (figures.threads, read(path).lost) == (501, 0), ended.stderr
     program = stepper([busy, "300"], "ready")
-    assert tool("trace", program.pid, "--for", "0.2s", "-o", path, "--anonymous").status == 0
+    assert tool("trace", program.pid, "--for", "0.2s", "-o", path).status == 0
+    assert tool("trace", "show", path, "--anonymous", "-o", path).status == 0
     assert read(path).head.keys() == {"hakmem_trace", "hakmem", "machine"}
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr

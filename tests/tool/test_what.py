@@ -29,7 +29,10 @@ from tool.dumps import dumped, needs_gcore
 from tool.fuzz_world import SECONDS, SEED
 from tool.processes import PROGRAMS, begun, hakmem, hakmem_json, running, runs, wait_until
 
-SCAN = ("--no-profile",)
+SCAN = (
+    "--for",
+    "0s",
+)
 COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"])
 
 # ---- contents --------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_untouched_memory_is_told_apart(lib: Path, compile_c: Compile) -> None:
         answer = hakmem_json("why", process.pid)
         assert 0.99 * HUGE_BYTES < answer["not_resident_live_bytes"] < 1.01 * HUGE_BYTES
         assert any("never touched, or swapped out" in note for note in answer["notes"])
-        once = " ".join(hakmem("top", "--once", process.pid, "--interval", "100ms").stdout.split())
+        once = " ".join(hakmem("top", process.pid, "--every", "100ms").stdout.split())
         assert re.search(r"live exceeds RSS: at least 200 GiB of it is not resident", once)
 
 

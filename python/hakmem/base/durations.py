@@ -11,7 +11,7 @@ LONGEST_S = 366 * SECONDS_BY_UNIT["d"]
 EXAMPLES = "60s, 5m, 500ms, 1h30m"
 
 
-def parse_duration_s(text: str, min_s: float = 0.0) -> float:
+def parse_duration_s(text: str, min_s: float = 0.001) -> float:
     """The duration in seconds, at least `min_s`; ValueError with a sentence for the user otherwise."""
     compact = text.strip().lower()
     if re.fullmatch(NUMBER, compact):
@@ -20,9 +20,8 @@ def parse_duration_s(text: str, min_s: float = 0.0) -> float:
     if not pieces or "".join(number + unit for number, unit in pieces) != compact:
         raise ValueError(f"{text!r} is not a duration; examples: {EXAMPLES}")
     seconds = sum(float(number) * SECONDS_BY_UNIT[unit] for number, unit in pieces)
-    if seconds < min_s or seconds <= 0:
-        least = f"at least {duration_text(min_s)}" if min_s else "longer than 0"
-        raise ValueError(f"{text!r} is too short; it must be {least}")
+    if seconds < min_s:
+        raise ValueError(f"{text!r} is too short; it must be at least {duration_text(min_s)}")
     if seconds > LONGEST_S:
         raise ValueError(f"{text!r} is too long; the maximum is one year")
     return seconds

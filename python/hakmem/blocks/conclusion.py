@@ -93,7 +93,7 @@ class Conclusion(Whose):
         needed_s = evidence.grown.seconds * max(2.0, seen_bytes / evidence.untold_bytes)
         cost = COST_PERCENT if needed_s <= LONGEST_WATCH_S else COST_PERCENT * DEARER
         minutes = math.ceil(min(needed_s * COST_PERCENT / cost, HOUR_S) / MINUTE_S)
-        option = f" --cost {cost}" if cost != COST_PERCENT else ""
+        option = f" --period {cost}%" if cost != COST_PERCENT else ""
         return f"hakmem leaks {self.pid} --for {minutes}m{option}"
 
     def _lost(self, told: list[Site]) -> str:

@@ -47,10 +47,11 @@ class Watched:
 
 @dataclass(frozen=True)
 class Watch:
-    for_s: float | None = None  # None: as long as a running profile has seen, else until is_told
+    for_s: float | None = (
+        None  # None: as long as a running profile has seen, else until is_told; 0: not at all
+    )
     settings: Settings = field(default_factory=Settings)
     is_told: Callable[[Watched], bool] = lambda _: True  # is it known whose growth it is?
-    may_switch: bool = True
 
     @property
     def seconds(self) -> float:
@@ -59,7 +60,7 @@ class Watch:
 
 def watch(target: Target, how: Watch, progress: Progress = lambda _: None) -> Watched:
     """Waits if it has to; a figure that cannot be known is a note, not an error."""
-    if target.process is None or not how.may_switch or (how.for_s is None and is_on(target)):
+    if target.process is None or how.for_s == 0 or (how.for_s is None and is_on(target)):
         return _so_far(target)
     try:
         return _for_a_while(target, how, progress)

@@ -9,7 +9,7 @@ import click
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted
-from hakmem.commands.arguments import JSON, open_target, options
+from hakmem.commands.arguments import JSON, PROCESS_ID, open_pid, options
 from hakmem.commands.arguments import argument as argument_of
 from hakmem.target.process import all_processes
 from hakmem.target.target import Target, making_sense
@@ -24,17 +24,20 @@ WAIT_S, GROWTH_S = 1.0, 3.0
 LINES_SHOWN = 5
 
 
-def process_named(word: str) -> list[int]:
-    """The processes that a word means: a PID, or the name of running ones."""
+def process_named(word: str) -> str:
+    """The PID that a word is, or of the one running process that it names; else ""."""
     if word.isdigit():
-        return [int(word)]
+        return word
     name = word[:15]  # the kernel keeps no more
-    return [one.pid for one in all_processes() if one.name == name and one.pid != os.getpid()]
+    found = [str(one.pid) for one in all_processes() if one.name == name and one.pid != os.getpid()]
+    if len(found) > 1:
+        raise click.UsageError(f"{len(found)} processes are named {word}: {', '.join(found)}")
+    return "".join(found)
 
 
 @click.command("PID")
 @options
-def command(target: str = argument_of(metavar="PID|NAME"), as_json: bool = JSON) -> None:
+def command(pid: int = argument_of(type=PROCESS_ID, metavar="PID|NAME"), as_json: bool = JSON) -> None:
     """The first answer about any process, by its PID or its program's name: on which malloc it is, where its
     memory is, whether it leaks, and the next command. It is neither stopped nor changed.
 
@@ -49,7 +52,7 @@ def command(target: str = argument_of(metavar="PID|NAME"), as_json: bool = JSON)
     from hakmem.doctor.runtimes import hidden_in
     from hakmem.views.screen import console, print_json
 
-    opened = open_target(str(the_one(target)))
+    opened = open_pid(pid)
     with making_sense(opened):
         explanation = explain(opened)
         explanation.notes += hidden_in(opened.process)
@@ -66,16 +69,6 @@ def command(target: str = argument_of(metavar="PID|NAME"), as_json: bool = JSON)
     for line in lines_of(opened, explanation, growth, leaks):
         out.print(line, markup=False)
     out.print(f"Next: {following}", style="bold", markup=False)
-
-
-def the_one(word: str) -> int:
-    found = process_named(word)
-    if len(found) > 1:
-        pids = ", ".join(map(str, found))
-        raise click.UsageError(f"{counted(len(found), 'process', 'processes')} are named {word}: {pids}")
-    if not found:
-        raise click.UsageError(f"no process is named {word}; `hakmem ps` lists them")
-    return found[0]
 
 
 def looked_for_leaks(opened: Target) -> tuple[SizeGrowth | None, Leaks]:

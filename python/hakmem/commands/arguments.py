@@ -6,10 +6,10 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,6 +17,9 @@ from click.shell_completion import CompletionItem
 from hakmem.base.durations import parse_duration_s
 from hakmem.base.sizes import parse_bytes
 from hakmem.target.target import Target, open_core, open_process
+
+if TYPE_CHECKING:
+    from hakmem.target.switch import Settings
 
 PID = re.compile("[0-9]{1,19}")
 Command = Callable[..., Any]
@@ -59,7 +62,19 @@ def parse_pid(word: str) -> int:
     return int(word)
 
 
-def duration(min_s: float = 0.0) -> Parsed:
+def parse_period(word: str) -> Settings:
+    """Bytes, or a percentage."""
+    from hakmem.target.switch import Settings
+
+    if not word.endswith("%"):
+        return Settings(period_bytes=parse_bytes(word))
+    percent = word[:-1]
+    if not percent.isdecimal() or not 1 <= int(percent) <= 100:
+        raise ValueError(f"{word!r} is not a share of processor time; it must be from 1% to 100%")
+    return Settings(cost_percent=int(percent))
+
+
+def duration(min_s: float = 0.001) -> Parsed:
     """At least `min_s` seconds."""
     return Parsed("duration", functools.partial(parse_duration_s, min_s=min_s))
 
@@ -99,43 +114,10 @@ def argument(**settings: Any) -> Any:  # noqa: ANN401 - of any type
     return Declared(click.argument, (), settings)
 
 
-def one_of(flags: Mapping[str, str]) -> Any:  # noqa: ANN401 - str | None
-    """A flag for each, with its help; the field is the one that was given, or None."""
-    return Declared(_exclusive, (), {"flags": flags})
-
-
-def _exclusive(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
-    """Two of them are an error: the last one would win silently."""
-
-    def choose(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-        if not value:
-            return
-        flag = str(parameter.name)
-        earlier = context.meta.setdefault(name, flag)
-        if earlier != flag:
-            raise click.UsageError(f"--{earlier} and --{flag} exclude each other; use one of them", context)
-
-    def decorate(command: Command) -> Command:
-        for flag, text in reversed([*flags.items()]):
-            added = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)
-            command = added(command)
-        return command
-
-    return decorate
-
-
 def options(command: Command, source: Command | None = None) -> Command:
     """The parameters of the command, or of `source`, are its arguments and options: each is Declared."""
-    declared = [*inspect.signature(source or command).parameters.values()]
-    chosen = [one.name for one in declared if one.default.of is _exclusive]
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:  # noqa: ANN401 - of many types
-        meta = click.get_current_context().meta
-        command(**values, **{name: meta.get(name) for name in chosen})
-
-    found: Command = with_options
-    for one in reversed(declared):
+    found: Command = functools.wraps(command)(lambda **values: command(**values))
+    for one in reversed([*inspect.signature(source or command).parameters.values()]):
         found = one.default.added(found, one.name, one.annotation)
     return found
 
@@ -206,15 +188,10 @@ DEPTH = option("--depth", type=click.IntRange(1, 64), default=3, help="Frames of
 SITES_MAX = option("--top", type=click.IntRange(1), default=20, help="Sites.")
 PERIOD = option(
     "--period",
-    type=click.IntRange(1),
-    metavar="BYTES",
-    help="Mean bytes between two samples; adapted if not given.",
-)
-COST = option(
-    "--cost",
-    type=click.IntRange(1, 100),
-    metavar="PERCENT",
-    help="Sampling's limit, in percent of the process's processor time.  [default: 5]",
+    type=Parsed("period", parse_period),
+    metavar="BYTES|PERCENT%",
+    help="Mean bytes between two samples, or sampling's limit in percent of the process's processor time.  "
+    "[default: 5%]",
 )
 JSON = option("--json", help="Print JSON instead of tables.")
 EVERY_FIGURE = option("--all", help="Also show zero counters, empty classes and all threads.")

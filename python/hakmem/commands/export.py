@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 import time
@@ -15,7 +14,7 @@ import click
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
-from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, duration, option, options_as, say
+from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, argument, duration, option, options_as, say
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,14 +24,18 @@ if TYPE_CHECKING:
 
 DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65535
-PORT = re.compile("[0-9]{1,5}")
+Address = tuple[str, int]
 
 
-def parse_address(word: str) -> tuple[str, int]:
-    """HOST:PORT, :PORT or [IPv6]:PORT."""
+def parse_destination(word: str) -> Address | str | Path:
+    """HOST:PORT, :PORT or [IPv6]:PORT; a URL; else a file."""
+    if "://" in word:
+        return parse_url(word)
     host, colon, port = word.rpartition(":")
-    if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
-        raise ValueError(f"{word!r} is not an address; examples: 127.0.0.1:19100, :19100")
+    if "/" in word or not port.isdecimal():
+        return Path(OUTPUT_OR_DASH.convert(word, None, None))
+    if not colon or int(port) > PORT_MAX:
+        raise ValueError(f"{word!r} is not an address; examples: 127.0.0.1:19100, :19100; a file is ./{word}")
     return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
@@ -50,25 +53,13 @@ def parse_url(word: str) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    listen: tuple[str, int] | None = option(
-        "--listen",
-        type=Parsed("address", parse_address),
-        help="Serve GET /metrics at HOST:PORT, until Ctrl-C.",
-    )
-    textfile: Path | None = option(
-        "--textfile",
-        type=OUTPUT_OR_DASH,
-        help="Write the metrics to this file, atomically; - is standard output.",
-    )
-    otlp_url: str | None = option(
-        "--otlp",
-        type=Parsed("url", parse_url),
-        help="Send the metrics to an OpenTelemetry collector: http://HOST:4318 (needs hakmem[otlp]).",
+    destination: Address | str | Path = argument(
+        type=Parsed("destination", parse_destination), metavar="HOST:PORT|FILE|URL"
     )
     every_s: float | None = option(
         "--every",
         type=duration(0.1),
-        help="With --textfile or --otlp: repeat at this interval, until Ctrl-C.",
+        help="With a file or URL: repeat at this interval, until Ctrl-C.",
     )
     by: By = option(
         "--by",
@@ -81,20 +72,19 @@ class Asked:
         type=click.IntRange(min=1),
         help="Series for the N with most RSS; all others are one sum, labelled (others).",
     )
-    quick: bool = option("--quick", help="Omit figures that need a walk of all slabs: for large heaps.")
-    sites_shown: int = option(
-        "--sites",
+    detail: str = option(
+        "--detail",
+        type=click.Choice(["counters", "full", "classes"]),
+        default="full",
+        help="counters: omit figures that need a walk of all slabs, for large heaps; classes: also series "
+        "for each size class, up to 500 for each process.",
+    )
+    shown: int = option(
+        "--each",
         type=click.IntRange(0, 100),
         default=20,
-        help="Call sites of each process whose heap profile is on; 0: none.",
+        help="Sites of each process whose heap profile is on, and heaps that it has made or named; 0: none.",
     )
-    heaps_shown: int = option(
-        "--heaps",
-        type=click.IntRange(0, 100),
-        default=20,
-        help="Heaps of each process that it has made or named, by name and tag; 0: none.",
-    )
-    classes: bool = option("--classes", help="Also series for each size class: up to 500 for each process.")
     switches_on: bool = option(
         "--profile", help="Switch heap profiles on in these processes, and off at the end."
     )
@@ -104,6 +94,9 @@ class Asked:
 @options_as(Asked)
 def command(asked: Asked) -> None:
     """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
+
+    HOST:PORT serves GET /metrics until Ctrl-C. FILE is written atomically, - is standard output. URL is that
+    of an OpenTelemetry collector, http://HOST:4318 (needs hakmem[otlp]).
 
     The processes need no preparation. Those of other users are visible only with sudo.
 
@@ -115,28 +108,29 @@ def command(asked: Asked) -> None:
 
     \b
     Examples:
-      hakmem export --listen 127.0.0.1:19100
-      hakmem export --listen 127.0.0.1:19100 --by command --top 50
-      hakmem export --listen 127.0.0.1:19100 --profile
-      hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
-      hakmem export --otlp http://127.0.0.1:4318 --every 15s
+      hakmem export 127.0.0.1:19100
+      hakmem export 127.0.0.1:19100 --by command --top 50
+      hakmem export 127.0.0.1:19100 --profile
+      hakmem export /var/lib/node_exporter/hakmem.prom --every 15s
+      hakmem export http://127.0.0.1:4318 --every 15s
     """
     from hakmem.views.metrics import HakmemCollector, registry
     from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
 
     check(asked)
-    sites = SiteMetrics(asked.sites_shown, switches_on=asked.switches_on, waits=asked.listen is None)
-    grouping = Grouping(asked.by, asked.top, asked.sites_shown)
-    detail: Detail = "counters" if asked.quick else "full"
-    metrics = registry(HakmemCollector(detail, sites, grouping, asked.heaps_shown, asked.classes))
+    destination = asked.destination
+    sites = SiteMetrics(asked.shown, switches_on=asked.switches_on, waits=not isinstance(destination, tuple))
+    grouping = Grouping(asked.by, asked.top, asked.shown)
+    detail: Detail = "counters" if asked.detail == "counters" else "full"
+    metrics = registry(HakmemCollector(detail, sites, grouping, asked.shown, asked.detail == "classes"))
     try:
-        if asked.listen is not None:
-            _listen(asked.listen, metrics)
-        elif asked.textfile is not None:
-            _write(asked.textfile, metrics, asked.every_s)
-        elif asked.otlp_url is not None:
-            _send(asked.otlp_url, metrics, asked.every_s)
+        if isinstance(destination, tuple):
+            _listen(destination, metrics)
+        elif isinstance(destination, Path):
+            _write(destination, metrics, asked.every_s)
+        else:
+            _send(destination, metrics, asked.every_s)
     except Stopped as stopped:
         if stopped.number != signal.SIGINT:
             raise
@@ -145,16 +139,13 @@ def command(asked: Asked) -> None:
 
 
 def check(asked: Asked) -> None:
-    if sum(where is not None for where in (asked.listen, asked.textfile, asked.otlp_url)) != 1:
-        raise click.UsageError("give one of --listen ADDRESS, --textfile FILE, --otlp URL")
-    if asked.every_s is not None and asked.listen is not None:
-        raise click.UsageError(
-            "--every needs --textfile or --otlp; with --listen Prometheus sets the interval"
-        )
-    if asked.switches_on and asked.listen is None and asked.every_s is None:
-        raise click.UsageError("--profile needs time to sample: give it with --listen, or with --every")
-    if asked.switches_on and not asked.sites_shown:
-        raise click.UsageError("--profile is for sites: leave out --sites 0")
+    is_served = isinstance(asked.destination, tuple)
+    if asked.every_s is not None and is_served:
+        raise click.UsageError("--every is for a file or URL; at HOST:PORT Prometheus sets the interval")
+    if asked.switches_on and not is_served and asked.every_s is None:
+        raise click.UsageError("--profile needs time to sample: give it with HOST:PORT, or with --every")
+    if asked.switches_on and not asked.shown:
+        raise click.UsageError("--profile is for sites: leave out --each 0")
 
 
 def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:

@@ -12,7 +12,6 @@ import click
 from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.signals import die_of
 from hakmem.commands.arguments import (
-    COST,
     DEPTH,
     EVERY_CONTENT,
     EXAMPLES,
@@ -32,6 +31,7 @@ from hakmem.target.target import Target
 if TYPE_CHECKING:
     from hakmem.blocks.conclusion import Conclusion
     from hakmem.blocks.growing import Watched
+    from hakmem.target.switch import Settings
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,11 @@ class Asked:
     target: str = TARGET
     for_s: float | None = option(
         "--for",
-        type=duration(),
-        help="How long to watch for growth.  [default: 10s to 60s, until the growing sites are known; a "
-        "profile that is on is read as it is]",
+        type=duration(0.0),
+        help="How long to watch for growth; 0s: switch no profile on.  [default: 10s to 60s, until the "
+        "growing sites are known; a profile that is on is read as it is]",
     )
-    no_profile: bool = option(
-        "--no-profile", help="Switch no profile on; growth is known only if one is on already."
-    )
-    period_bytes: int | None = PERIOD
-    cost_percent: int | None = COST
+    rate: Settings | None = PERIOD
     wait_s: float = option(
         "--wait", type=duration(), default="2s", help="Time between two scans for unreachable blocks."
     )
@@ -81,8 +77,8 @@ def command(asked: Asked) -> None:
     \b
     Examples:
       hakmem leaks 1234
-      hakmem leaks 1234 --for 5m --cost 20
-      hakmem leaks 1234 --no-profile --freeze
+      hakmem leaks 1234 --for 5m --period 20%
+      hakmem leaks 1234 --for 0s --freeze
       hakmem leaks 1234 --freeze --check || exit 1
       hakmem leaks core.1234 --json | jq -r .verdict
     """
@@ -104,12 +100,8 @@ def checked(asked: Asked) -> Target:
     opened = open_target(asked.target, asked.files)
     if asked.freeze and opened.process is None:
         raise click.UsageError("--freeze is for processes; a core dump does not change")
-    if asked.no_profile and (asked.for_s is not None or asked.period_bytes or asked.cost_percent):
-        raise click.UsageError(
-            "--no-profile samples nothing; leave out --for, --period and --cost, or --no-profile"
-        )
-    if asked.period_bytes and asked.cost_percent:
-        raise click.UsageError("--period fixes what --cost adapts; use one of them")
+    if asked.for_s == 0 and asked.rate:
+        raise click.UsageError("--for 0s samples nothing; leave out --period, or give a time")
     return opened
 
 
@@ -126,8 +118,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
     from hakmem.target.switch import Settings
     from hakmem.views.screen import progress_bar
 
-    settings = Settings(asked.period_bytes or 0, cost_percent=asked.cost_percent or 0)
-    how = Watch(asked.for_s, settings, may_switch=not asked.no_profile)
+    how = Watch(asked.for_s, asked.rate or Settings())
     sources = sources_of(opened, asked.files, warn)
     evidence_of = partial(
         gather_evidence, sources=sources, depth=asked.depth, with_internals=asked.with_internals
@@ -143,7 +134,7 @@ def conclude(opened: Target, asked: Asked) -> tuple[Conclusion, int | None]:
             watched = watch(opened, replace(how, is_told=is_told), seconds)
         else:
             watched = Watched(notes=[f"growth is known by size, not by call site: {opened.lacks}"])
-            if opened.process is not None and not asked.no_profile:
+            if opened.process is not None and asked.for_s != 0:
                 sizes = watch_sizes(opened, asked.for_s, seconds)
     reached, samples = None, watched.after.blocks if watched.after else []
     if not watched.is_gone and watched.stopped_by is None:

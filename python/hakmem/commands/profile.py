@@ -15,7 +15,6 @@ from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.files import check_writable
 from hakmem.base.signals import Stopped, die_of, stoppable
 from hakmem.commands.arguments import (
-    COST,
     DEPTH,
     FILES,
     INPUT,
@@ -28,7 +27,6 @@ from hakmem.commands.arguments import (
     argument,
     complete_pids,
     duration,
-    one_of,
     open_target,
     option,
     options_as,
@@ -44,16 +42,6 @@ if TYPE_CHECKING:
     from hakmem.profile.session import Gathered
     from hakmem.target.switch import Settings
 
-MODES = {
-    "live": "Blocks that the program holds now (the default).",
-    "new": "Live blocks allocated since the profile began.",
-    "allocated": "All blocks allocated since the profile began.",
-    "peak": "Live blocks at the peak (checked about once a second during --for).",
-}
-SWITCH = {
-    "on": "Switch sampling on and leave it on (--for: for that long).",
-    "off": "Switch sampling off.",
-}
 FOR_S = 10.0
 ADVICE = "use --for 1m or --period 4096"
 
@@ -62,8 +50,15 @@ ADVICE = "use --for 1m or --period 4096"
 class Asked:
     target: str = argument(metavar="PID|CORE|FILE", shell_complete=complete_pids)
     for_s: float | None = option("--for", type=duration(), help="How long to sample.  [default: 10s]")
-    mode: str | None = one_of(MODES)
-    switch: str | None = one_of(SWITCH)
+    mode: str | None = option(
+        "--of",
+        type=click.Choice(["live", "new", "allocated", "peak"]),
+        help="Live blocks; those allocated since the profile began; all allocated since, freed or not; or "
+        "live blocks at the peak (checked about once a second during --for).  [default: live]",
+    )
+    switch: bool | None = option(
+        "--on/--off", default=None, help="Switch sampling on and leave it on (--for: for that long), or off."
+    )
     outputs: tuple[Path, ...] = option(
         "-o",
         "--output",
@@ -71,8 +66,7 @@ class Asked:
         metavar="FILE",
         help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
     )
-    period_bytes: int | None = PERIOD
-    cost_percent: int | None = COST
+    rate: Settings | None = PERIOD
     depth: int = DEPTH
     rows_max: int = SITES_MAX
     with_internals: bool = INTERNALS
@@ -93,7 +87,7 @@ class Asked:
     def settings(self) -> Settings:
         from hakmem.target.switch import Settings
 
-        return Settings(self.period_bytes or 0, self.for_s or 0.0, self.cost_percent or 0)
+        return replace(self.rate or Settings(), lease_s=self.for_s or 0.0)
 
 
 @click.command("profile")
@@ -105,8 +99,8 @@ def command(asked: Asked) -> None:
     Sampling is switched on from outside: bytes are written into hakmem's own control record, with the same
     rights as reading. The process is not stopped, and no code is injected. Sampling ends with
     the command, and by itself if the command is killed. It takes at most 5 % of the process's processor time
-    (--cost), or 0.5 % with --on. Each figure comes with the interval that contains the true one in 95 of 100
-    profiles; what was allocated before is a row of its own.
+    (--period), or 0.5 % with --on. Each figure comes with the interval that contains the true one in 95 of
+    100 profiles; what was allocated before is a row of its own.
 
     A profile that is on (--on) and a core file show the samples so far. FILE is named from the program's
     files: build ids tell whether one is the right one.
@@ -118,9 +112,9 @@ def command(asked: Asked) -> None:
     \b
     Examples:
       hakmem profile $(pgrep -o redis-server)
-      hakmem profile 1234 --for 60s --allocated -o x.pb.gz
-      hakmem profile 1234 --cost 20 --for 5m
-      hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
+      hakmem profile 1234 --for 60s --of allocated -o x.pb.gz
+      hakmem profile 1234 --period 20% --for 5m
+      hakmem profile 1234 --on, later hakmem profile 1234, then --off
       hakmem profile server.pb.gz --files ./build -o server.html
       hakmem profile friday.pb.gz --against monday.pb.gz
     """
@@ -135,8 +129,8 @@ def command(asked: Asked) -> None:
     else:
         opened = open_target(asked.target, asked.files)
         require_profiles(opened)
-        if asked.switch:
-            click.echo(turn(opened, asked.settings if asked.switch == "on" else None))
+        if asked.switch is not None:
+            click.echo(turn(opened, asked.settings if asked.switch else None))
             return
         gathered = gathered_as(asked, opened)
         name_unless_stopped(opened, gathered, asked.files)
@@ -175,7 +169,7 @@ def load_named(asked: Asked) -> Profile:
     from hakmem.profile.files import load
     from hakmem.profile.names import Sources, name_addresses
 
-    if asked.mode or asked.switch or any(vars(asked.settings).values()):
+    if asked.mode or asked.switch is not None or any(vars(asked.settings).values()):
         raise click.UsageError("a file is shown as it is: leave out what is for sampling")
     profile = load(Path(asked.target))
     if asked.debuginfod and not servers():
@@ -191,15 +185,13 @@ def checked(asked: Asked) -> dict[Path, Write]:
     from hakmem.views.profile_file import writer
 
     settings = asked.settings
-    if asked.switch == "off" and any(vars(settings).values()):
+    if asked.switch is False and any(vars(settings).values()):
         raise click.UsageError(
             "--off ends a profile: it has no length and no rate; leave the other options out"
         )
-    if settings.period_bytes and settings.cost_percent:
-        raise click.UsageError("--period fixes what --cost adapts; use one of them")
-    if asked.switch and (asked.mode or asked.outputs):
+    if asked.switch is not None and (asked.mode or asked.outputs):
         raise click.UsageError(
-            f"--{asked.switch} shows nothing; ask for a table or a file afterwards, without it"
+            "--on and --off show nothing; ask for a table or a file afterwards, without them"
         )
     if asked.everything and not asked.against:
         raise click.UsageError("--all needs --against: a table has all sites up to --top")

@@ -14,7 +14,7 @@ from hakmem.commands.arguments import JSON, PROCESS, duration, open_pid, option,
 @options
 def command(
     pid: int = PROCESS,
-    wait_s: float = option("--wait", type=duration(), default="5s", help="How long to wait for it."),
+    wait_s: float = option("--for", type=duration(), default="5s", help="How long to wait for it."),
     as_json: bool = JSON,
 ) -> None:
     """Ask hakmem in process PID to give free memory back to the system, as malloc_trim does.

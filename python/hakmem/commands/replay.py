@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hakmem.trace.file import Trace
 
 DEFAULT_WITH = (HAKMEM, "glibc", "jemalloc", "mimalloc", "tcmalloc")
+SETTINGS = "settings"  # in the place of a malloc
 
 
 @click.command("replay")
@@ -27,13 +28,12 @@ def command(
     mallocs: str | None = option(
         "--with",
         metavar="NAME,…",
-        help="Mallocs by name, or libraries by their path; default: "
-        f"those of {', '.join(DEFAULT_WITH)} that are installed.",
+        help="Mallocs by name, libraries by path, settings: hakmem with each option that changes its memory "
+        f"or time; default: those of {', '.join(DEFAULT_WITH)} that are installed.",
     ),
-    settings: bool = option("--settings", help="hakmem with each option that changes its memory or time."),
     rounds: int = option("--rounds", type=click.IntRange(1), default=5, help="Replays of each, at most."),
     within_s: float = option(
-        "--within", type=duration(), default="1h", help="Time for all rounds: as many as fit, 2 at least."
+        "--for", type=duration(), default="1h", help="Time for all rounds: as many as fit, 2 at least."
     ),
     idle_s: float = option("--idle", type=duration(), default="3s", help="How long to idle at the end."),
     fast: bool = option(
@@ -45,14 +45,14 @@ def command(
     and times are the recorded ones.
 
     Each round replays it once on each; the table has medians, half the range, and ratios to hakmem. Time is
-    the processor time of malloc, free and the first touch of their memory. With --settings hakmem's defaults
+    the processor time of malloc, free and the first touch of their memory. With settings hakmem's defaults
     are there twice: ratios as close to 1 as theirs are chance.
 
     \b
     Examples:
       hakmem replay server.hkt
       hakmem replay server.hkt --with glibc,/opt/lib/libmymalloc.so --rounds 9
-      hakmem replay server.hkt --settings --within 2m
+      hakmem replay server.hkt --with settings --for 2m
     """
     from hakmem.launch.replaying import ROUNDS_MIN, How, compare, fidelity, fit_written, replayer
     from hakmem.views.replay_text import fidelity_text, print_results, results_json, written_notes
@@ -60,9 +60,10 @@ def command(
     from hakmem.views.trace_text import notes_of
 
     began_s = time.monotonic()
-    chosen, missing = chosen_of(HAKMEM if settings and mallocs is None else mallocs)
+    asked = [*DEFAULT_WITH] if mallocs is None else [word.strip() for word in mallocs.split(",")]
+    chosen, missing = chosen_of([word for word in asked if word != SETTINGS], is_default=mallocs is None)
     names = ", ".join(one.name for one in chosen)
-    if settings:
+    if SETTINGS in asked:
         tried = with_settings(chosen[0])
         names += f", and hakmem with {counted(len(tried) - 1, 'setting')}"
         chosen[1:1] = tried
@@ -74,7 +75,7 @@ def command(
         rounds = min(rounds, max(int(within_s / round_s), ROUNDS_MIN))
         needed = f"{counted(rounds, 'round')} of {names}: about {duration_text(rounds * round_s)}"
         if rounds * round_s > within_s:
-            raise HakmemError(f"{needed}, more than --within {duration_text(within_s)}; --fast does not wait")
+            raise HakmemError(f"{needed}, more than --for {duration_text(within_s)}; --fast does not wait")
         say(needed)
         with progress_bar("replaying") as advance:
             fit_written(trace, replays, chosen[0])
@@ -103,16 +104,15 @@ def whole_trace(path: Path) -> Trace:
     return read(path)
 
 
-def chosen_of(mallocs: str | None) -> tuple[list[Contender], list[str]]:
+def chosen_of(asked: list[str], *, is_default: bool) -> tuple[list[Contender], list[str]]:
     """hakmem first, since the trace was recorded on it; and a note on each malloc of the default list that is
     not installed.  HakmemError if one that was asked for cannot take part: a replay takes minutes."""
-    asked = DEFAULT_WITH if mallocs is None else [word.strip() for word in mallocs.split(",")]
     found, missing, program = [], [], find_replayer()
     for word in dict.fromkeys([HAKMEM, *filter(None, asked)]):
         try:
             found.append(contender(word, program))
         except Unusable as error:
             missing.append(str(error))
-            if word == HAKMEM or mallocs is not None:
+            if word == HAKMEM or not is_default:
                 raise
     return found, missing

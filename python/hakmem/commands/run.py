@@ -16,7 +16,7 @@ import click
 
 from hakmem.base.errors import DEBUG_VARIABLE, CommandError
 from hakmem.base.files import check_writable
-from hakmem.commands.arguments import OUTPUT, Parsed, argument, option, options_as, say, warn
+from hakmem.commands.arguments import OUTPUT, Parsed, argument, option, options_as, say, size, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -29,9 +29,10 @@ HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
 PYTHON = "--python"
 # Options whose value may be the next argument.
-WITH_VALUE = ("--env", "-o", "--output", "--when", "--period", "--trace")
+WITH_VALUE = ("--env", "-o", "--output", "--when", "--period", "--of")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_ADVICE = "use --period 4096"
+TRACE = ".hkt"
 
 
 def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -98,15 +99,17 @@ class Asked:
         help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
     )
     is_profiled: bool = option(
-        "--profile", help="Profile it from its first malloc on: -o, or a table on standard error."
+        "--profile",
+        help="Profile it from its first malloc on: -o, or tables on standard error.",
     )
     outputs: tuple[Path, ...] = option(
         "-o",
         "--output",
         type=OUTPUT,
         metavar="FILE",
-        help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak "
-        "when it held most; %p becomes the PID, files for each process.",
+        help="Profile it: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak when "
+        "it held most; %p becomes the PID, files for each process. Or record every allocation and free, from "
+        "its first malloc to its end, in FILE.hkt (hakmem trace show).",
     )
     conditions: tuple[Condition, ...] = option(
         "--when",
@@ -117,16 +120,15 @@ class Asked:
     )
     period_bytes: int | None = option(
         "--period",
-        type=click.IntRange(2),
+        type=size(2),
         metavar="BYTES",
         help="With --profile: mean bytes between two samples; adapted if not given.",
     )
-    is_allocated: bool = option("--allocated", help="With --profile: all allocated blocks, freed or not.")
-    trace: Path | None = option(
-        "--trace",
-        type=OUTPUT,
-        metavar="FILE",
-        help="Record every allocation and free, from its first malloc to its end (hakmem trace show FILE).",
+    mode: str = option(
+        "--of",
+        type=click.Choice(["live", "allocated"]),
+        default="live",
+        help="With --profile: live blocks, or all allocated ones, freed or not.",
     )
     library: bool = option(
         "--library",
@@ -139,6 +141,10 @@ class Asked:
         nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…"
     )
 
+    @property
+    def trace(self) -> Path | None:
+        return next((path for path in self.outputs if path.suffix == TRACE), None)
+
 
 @click.command("run", cls=Run, context_settings={"allow_interspersed_args": False})
 @options_as(Asked)
@@ -148,16 +154,17 @@ def command(asked: Asked) -> None:
     If the library cannot be preloaded into the program, the reason is printed and nothing is run. Otherwise
     the program replaces this process: signals and the exit status are its own.
 
-    With --profile the tool stays as the program's parent, forwards signals, and ends as the program did. The
-    program's last state is read however it ends; after the OOM killer only the last reading is left. See
-    docs/PROFILING.md.
+    With --profile or -o the tool stays as the program's parent, forwards signals, and ends as the program
+    did. The program's last state is read however it ends; after the OOM killer only the last reading is left.
+    See docs/PROFILING.md.
 
     \b
     Examples:
       hakmem run -- ./server --port 80
       hakmem run --harden -- ./server --port 80
-      hakmem run --python --profile -o x.html -- python3 app.py
-      hakmem run --profile -o x.pb.gz --when 'rss>80%' -- ./server
+      hakmem run --python -o x.html -- python3 app.py
+      hakmem run -o x.hkt -- ./server
+      hakmem run -o x.pb.gz --when 'rss>80%' -- ./server
       hakmem run --env HAKMEM_STATS=json:/tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
       LD_PRELOAD=$(hakmem run --library) gunicorn app:app
 
@@ -169,7 +176,7 @@ def command(asked: Asked) -> None:
     from hakmem.target.library import find_library
 
     check(asked)
-    watch = watcher(asked) if asked.is_profiled or asked.trace else None
+    watch = watcher(asked) if asked.is_profiled or asked.outputs else None
     library = find_library()
     examined = examine(asked.words, library)
     complain(examined)
@@ -187,17 +194,18 @@ def command(asked: Asked) -> None:
 
 def check(asked: Asked) -> None:
     """Refuses options that exclude each other."""
-    if asked.is_profiled and asked.trace:
-        raise click.UsageError("--profile and --trace exclude each other")
     of_profiles = {
-        "-o": asked.outputs,
+        "--profile": asked.is_profiled,
         "--when": asked.conditions,
         "--period": asked.period_bytes,
-        "--allocated": asked.is_allocated,
+        "--of allocated": asked.mode != "live",
+        "a second -o": asked.outputs[1:],
     }
     first = next((word for word, value in of_profiles.items() if value), None)
-    if first and not asked.is_profiled:
-        raise click.UsageError(f"{first} needs --profile")
+    if first and asked.trace:
+        raise click.UsageError(f"{asked.trace} is for a trace, {first} for a profile: leave out one of them")
+    if first and not (asked.is_profiled or asked.outputs):
+        raise click.UsageError(f"{first} needs --profile or -o FILE")
 
 
 def complain(examined: Examined) -> None:
@@ -225,7 +233,7 @@ def environment_of(asked: Asked, examined: Examined, library: Path) -> dict[str,
         environment[HARDEN_VARIABLE] = str(asked.harden)
         libraries = hardened(library, asked.harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
-    if asked.is_profiled or asked.trace:
+    if asked.is_profiled or asked.outputs:
         environment[PROFILE_VARIABLE] = "trace" if asked.trace else str(asked.period_bytes or 1)
     return environment
 
@@ -263,7 +271,7 @@ def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
     """Follows the program to its end.  Checks what can be checked before that is started."""
     if (value := asked.settings.get(PROFILE_VARIABLE)) is not None:
         raise click.UsageError(
-            f"{'--trace' if asked.trace else '--profile'} sets {PROFILE_VARIABLE} itself: leave out "
+            f"{'-o' if asked.outputs else '--profile'} sets {PROFILE_VARIABLE} itself: leave out "
             f"--env {PROFILE_VARIABLE}={value}"
         )
     if asked.trace is not None:
@@ -281,9 +289,7 @@ def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
     from hakmem.views.profile_file import ending, writer
     from hakmem.views.profile_text import show_profile
 
-    plan = Plan(
-        Mode.ALLOCATED if asked.is_allocated else Mode.LIVE, asked.period_bytes or 0, asked.conditions
-    )
+    plan = Plan(Mode(asked.mode), asked.period_bytes or 0, asked.conditions)
     show = partial(show_profile, stderr=True, advice=PROFILE_ADVICE)
     results = Results([checked(path, ending(path), writer(path)) for path in asked.outputs], say, show)
     return lambda child, listener: Profiling(child, listener, plan, results, say).run()

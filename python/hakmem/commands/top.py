@@ -22,18 +22,15 @@ ROWS_SHOWN = 20
 @options
 def command(
     pid: int | None = argument(type=PROCESS_ID, required=False, shell_complete=complete_pids),
-    interval_s: float = option(
-        "--interval", type=duration(0.1), default="1s", help="Time between two updates."
-    ),
-    once: bool = option("--once", help="Print the rates over one interval as plain tables, and exit."),
+    interval_s: float = option("--every", type=duration(0.1), default="1s", help="Time between two updates."),
 ) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads,
     sites of a heap profile, the program's own heaps.
 
     Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-7 or Tab switch
     tables, Left and Right scroll them, s sorts by the next column, r reverses the order, p pauses, + and -
-    change the interval, b chooses another process, q quits. Without a terminal, or on a dumb one, --once is
-    implied.
+    change the interval, b chooses another process, q quits. Without a terminal, as in a pipe, or on a dumb
+    one, it prints the rates over one interval as plain tables.
 
     Table 6 shows which call sites hold the memory, if a heap profile is on. There o switches one on, without
     stopping the process, and off again, as does leaving top. z counts growth from now.
@@ -47,17 +44,17 @@ def command(
     \b
     Examples:
       hakmem top
-      hakmem top 1234 --interval 500ms
-      hakmem top 1234 --once | head -20
+      hakmem top 1234 --every 500ms
+      hakmem top 1234 | head -20
     """
     fleet = Fleet()  # one for all choices: known processes are not examined again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
     if pid is not None and targets[0].malloc != HAKMEM:
         from hakmem.views.glibc_text import watch_glibc
 
-        watch_glibc(targets[0], interval_s, once=once or not has_terminal())
+        watch_glibc(targets[0], interval_s, once=not has_terminal())
         return
-    if once or not has_terminal():
+    if not has_terminal():
         for target in targets:
             try:
                 print_once(target, interval_s)

@@ -37,9 +37,6 @@ class TraceGroup(click.Group):
 
 
 TRACE = ".hkt"
-ANONYMOUS = option(
-    "--anonymous", help="Without command line, process number, date and addresses: to share it."
-)
 
 
 @click.group("trace", cls=TraceGroup)
@@ -65,7 +62,6 @@ def record(
     is_sampled: bool = option(
         "--sampled", is_flag=True, help="Sampled blocks only, with their call stacks: cheap enough for hours."
     ),
-    is_anonymous: bool = ANONYMOUS,
     max_bytes: int = option(
         "--max-size",
         type=size(1 << 20),
@@ -80,15 +76,11 @@ def record(
     they are read the missing ones are counted. The blocks that are live already come first.
     """
     from hakmem.profile.session import require_profiles
-    from hakmem.trace.anonymous import anonymized
-    from hakmem.trace.file import read, write
     from hakmem.trace.record import record as recorded
     from hakmem.trace.sampled import record_sampled
     from hakmem.views.screen import progress_bar
     from hakmem.views.trace_text import notes_of
 
-    if is_sampled and is_anonymous:
-        raise click.UsageError("--sampled and --anonymous exclude each other: samples have call stacks")
     path = output or Path(f"trace.{pid}{TRACE}")
     check_writable(path)
     target = open_pid(pid)
@@ -100,8 +92,6 @@ def record(
         what = counted(end["lives"], "sampled life", "sampled lives")
     else:
         end = recorded(target, path, for_s, progress_bar, max_bytes)
-        if is_anonymous:
-            write(path, anonymized(read(path)))
         what = f"{count_text(end['events'])} events"
     say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
@@ -113,7 +103,9 @@ def record(
 def show(
     path: Path = argument(type=INPUT),
     as_json: bool = JSON,
-    is_anonymous: bool = ANONYMOUS,
+    is_anonymous: bool = option(
+        "--anonymous", help="Without command line, process number, date and addresses: to share it."
+    ),
     output: Path | None = option(
         "-o", "--output", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it: a trace (.hkt), else a page."
     ),

@@ -1,4 +1,4 @@
-"""`hakmem run --trace`: records the program that was started, from its first malloc to its end.
+"""`hakmem run -o FILE.hkt`: records the program that was started, from its first malloc to its end.
 
     child ── starts with HAKMEM_PROFILE=trace ── its keeper reports ── rings are emptied ── ends ── files
 
@@ -32,7 +32,7 @@ GONE = "the process ended, its memory with it: its last events are missing"
 
 @dataclass
 class Tracing:
-    """The programs of one `hakmem run --trace`: one, unless it calls exec."""
+    """The programs of one `hakmem run -o FILE.hkt`: one, unless it calls exec."""
 
     child: Child
     listener: Listener

@@ -31,7 +31,7 @@ TOO_MANY = "there are too many different stacks; the process compiles ever more 
 STEP_S, NS_PER_S = 0.01, 1e9
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
-OWN_SETTINGS = "the profile was on already, with a --period and --cost of its own: they stay"
+OWN_SETTINGS = "the profile was on already, with a --period of its own, which stays"
 
 Progress = Callable[[float], None]  # seconds since it went on
 

@@ -164,7 +164,7 @@ def serve(host: str, port: int, metrics: CollectorRegistry) -> int:
     except (OSError, UnicodeError) as error:  # invalid host names: "..", "a" * 64
         reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
         raise HakmemError(
-            f"cannot listen on {host}:{port}: {reason}; choose another address with --listen"
+            f"cannot listen on {host}:{port}: {reason}; choose another address; a collector's is http://{host}:{port}"
         ) from None
     # Before 0.19 (Debian 12) it does not say which port the system chose for 0.
     return int(started[0].server_port) if started else port

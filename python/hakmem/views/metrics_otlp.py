@@ -43,7 +43,9 @@ class OtlpSender:
         try:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         except ModuleNotFoundError:
-            raise HakmemError("--otlp needs OpenTelemetry's libraries: pip install 'hakmem[otlp]'") from None
+            raise HakmemError(
+                "a collector needs OpenTelemetry's libraries: pip install 'hakmem[otlp]'"
+            ) from None
         self.url = metrics_url(url)
         self._complaints = _FirstComplaint()
         logger = logging.getLogger(LIBRARY)

@@ -109,7 +109,7 @@ def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
         to_do = f"; {advice}"
     said += f"{to_do if advice else ''}."
     if advice and profile.header.mode is not Mode.ALLOCATED:
-        said += " A program that keeps little of what it allocates has more samples with --allocated."
+        said += " A program that keeps little of what it allocates has more samples with --of allocated."
     yield said
 
 
@@ -221,7 +221,7 @@ def show_difference(
 def unseen_growth(before: Header, after: Header) -> str:
     """A hint for profiles that each began when most blocks were there already."""
     if not after.pid or before.pid != after.pid:
-        how = "sample both programs from their start: hakmem run --profile -o FILE -- PROGRAM"
+        how = "sample both programs from their start: hakmem run -o FILE -- PROGRAM"
     else:
         do = f"hakmem profile {after.pid}"
         how = f"leave a profile on between the two: {do} --on, then {do} -o FILE twice, and {do} --off"
