@@ -13,7 +13,7 @@ from hakmem.base.sizes import counted
 from hakmem.target import access
 from hakmem.target.process import Process
 from hakmem.views.recording import Recording
-from hakmem.views.screen import one_line, table
+from hakmem.views.screen import Sheet, one_line
 from results import Compile
 from rich.cells import cell_len
 from rich.console import Console
@@ -83,7 +83,7 @@ def test_processes_and_findings(still: subprocess.Popen[str], columns: int) -> N
 def rendered(columns: int, *words: str, key: int = 0) -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
-        console.print(table("Title", ["n", "<name", "value", "<text"], [words], key))
+        console.print(Sheet("Title", ["n", "<name", "value", "<text"], [words], key))
     return capture.get()
 
 

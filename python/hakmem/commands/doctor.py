@@ -63,7 +63,7 @@ def command(
 def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from hakmem.views.screen import console, table
+    from hakmem.views.screen import Sheet, console
 
     rows = [
         (
@@ -74,7 +74,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
         for finding in findings
     ]
     out = console()
-    out.print(table("", ["<verdict", "<check", "<found"], rows))
+    out.print(Sheet("", ["<verdict", "<check", "<found"], rows))
     counts = {name: sum(finding.verdict == name for finding in findings) for name in STYLES}
     problems = counted(counts["problem"], "problem")
     out.print(Text(f"\n{counts['ok']} ok, {counts['advice']} advice, {problems}", "dim"))

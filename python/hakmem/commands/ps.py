@@ -177,7 +177,7 @@ def _heap_of(process: Process, allocator: Allocator) -> dict[str, Any]:
 
 def print_listing(lines: Sequence[Line], everything: bool) -> None:
     from hakmem.census.limits import limit_mark
-    from hakmem.views.screen import console, one_line, table
+    from hakmem.views.screen import Sheet, console, one_line
 
     ours = [line for line in lines if line.allocator == HAKMEM]
     others = [line for line in lines if line.allocator != HAKMEM]
@@ -197,7 +197,7 @@ def print_listing(lines: Sequence[Line], everything: bool) -> None:
     ]
     out = console()
     columns = ["PID", "<malloc", "RSS", "PSS", "live", "free", *(["<limit"] if has_marks else []), "<command"]
-    out.print(table("", columns, rows))
+    out.print(Sheet("", columns, rows))
     if len(shown) < len(others):
         counts = Counter(line.allocator for line in others[len(shown) :])
         more = ", ".join(f"{count} on {name}" for name, count in counts.most_common())
@@ -229,7 +229,7 @@ def grouped(lines: Sequence[Line], by: By) -> list[Group]:
 
 
 def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
-    from hakmem.views.screen import console, one_line, table
+    from hakmem.views.screen import Sheet, console, one_line
 
     shown = groups if everything else groups[:OTHERS_SHOWN]
     rows = [
@@ -243,7 +243,7 @@ def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
         for group in shown
     ]
     out = console()
-    out.print(table("", [f"<{by}", "processes", "RSS", "PSS", "<malloc"], rows))
+    out.print(Sheet("", [f"<{by}", "processes", "RSS", "PSS", "<malloc"], rows))
     if len(shown) < len(groups):
         out.print(f"… and {len(groups) - len(shown)} more (--all)", style="dim")
 

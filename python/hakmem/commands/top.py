@@ -96,7 +96,7 @@ def print_once(target: Target, interval_s: float) -> None:
     """The gauges and two tables, over one interval; a third one if there are heaps."""
     from rich.markup import escape
 
-    from hakmem.views.screen import console, one_line, table
+    from hakmem.views.screen import Sheet, console, one_line
     from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, HEAPS, Watch, beyond_rss
 
     watch = Watch(target)
@@ -106,12 +106,12 @@ def print_once(target: Target, interval_s: float) -> None:
         moment = watch.poll()
     out = console()
     out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
-    out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
+    out.print(Sheet("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
     if said := beyond_rss(moment):
         out.print(said)
     for view in (CLASSES, COUNTERS, *([HEAPS] if moment.snapshot.heaps else [])):
         rows = view.sorted_rows(moment)
-        out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))
+        out.print(Sheet(view.name, view.columns, rows[:ROWS_SHOWN]))
         if rows[ROWS_SHOWN:]:
             out.print(f"… and {len(rows) - ROWS_SHOWN} more", style="dim")
     print_sites(target)

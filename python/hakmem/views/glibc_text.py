@@ -15,7 +15,7 @@ from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.target.glibc import HEADER_BYTES, Arena, GlibcHeap, walk
 from hakmem.target.target import Target, making_sense
-from hakmem.views.screen import console, one_line, print_json, table
+from hakmem.views.screen import Sheet, console, one_line, print_json
 
 ROWS_SHOWN, GROWN_SHOWN = 12, 5
 
@@ -53,7 +53,7 @@ def growth_table(first: GlibcHeap, now: GlibcHeap, seconds: float) -> Renderable
     grown = [(size, live - before.get(size, 0)) for size, live in now.live_blocks.items()]
     rows = sorted((one for one in grown if one[1] > 0), key=lambda one: -one[0] * one[1])[:GROWN_SHOWN]
     cells = [[bytes_text(size), f"+{count:,}", bytes_text(size * count)] for size, count in rows]
-    return table(f"Growth in {duration_text(seconds)}", ["block", "live", "bytes"], cells)
+    return Sheet(f"Growth in {duration_text(seconds)}", ["block", "live", "bytes"], cells)
 
 
 def glibc_parts(
@@ -62,17 +62,17 @@ def glibc_parts(
     command = one_line([shlex.join(target.command)])
     yield Text.assemble((f"PID {target.pid}", "bold"), f"  {command}  ", (target.version, "cyan"))
     yield Text("")
-    yield table("", ["<memory", "bytes", "chunks"], sums(heap, rss_bytes))
+    yield Sheet("", ["<memory", "bytes", "chunks"], sums(heap, rss_bytes))
     yield Text("")
     shown = heap.arenas if everything else sorted(heap.arenas, key=lambda one: -one.system_bytes)[:ROWS_SHOWN]
     columns = ["<arena", "threads", "size", "live", "free", "cached", "top", "resident"]
-    yield table(f"{counted(len(heap.arenas), 'arena')}", columns, [arena_row(one) for one in shown])
+    yield Sheet(f"{counted(len(heap.arenas), 'arena')}", columns, [arena_row(one) for one in shown])
     yield from more(len(heap.arenas) - len(shown), "arena")
     yield Text("")
     sizes = sorted(heap.sizes, key=lambda one: -one[0] * one[1])
     chosen = sizes if everything else sizes[:ROWS_SHOWN]
     columns = ["block", "live", "bytes", "cached", "free"]
-    yield table("Blocks by size", columns, [size_row(*one) for one in chosen])
+    yield Sheet("Blocks by size", columns, [size_row(*one) for one in chosen])
     yield from more(len(sizes) - len(chosen), "size")
 
 

@@ -16,7 +16,7 @@ from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.profile.growth import Grown
 from hakmem.profile.session import Spent
 from hakmem.views.profile_text import site_text, span_text
-from hakmem.views.screen import one_line, table
+from hakmem.views.screen import Sheet, one_line
 from hakmem.views.what_text import COMMAND_SHOWN, hidden, print_contents
 
 SITES_SHOWN = 10
@@ -72,13 +72,13 @@ def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
         rate = "an hour" if is_by_hour else "a second"
         columns = ["growth", "95 % interval", rate, "for certain", "unreachable", "<site"]
         rows = [growth_row(one, grown, HOUR_S if is_by_hour else 1) for one in shown_sites]
-        console.print(table(f"Growth by site, in {length}", columns, rows))
+        console.print(Sheet(f"Growth by site, in {length}", columns, rows))
         hidden(console, len(chosen) - len(shown_sites), "site")
         ages = ages_of(shown_sites)
         columns = [*(duration_text(age / MS_PER_S) for age in ages), "freed", "live", "<site"]
         rows = [survival_row(one, ages) for one in shown_sites]
         title = "Blocks that live longer than …, and the lower end of the interval"
-        console.print(table(title, columns, rows))
+        console.print(Sheet(title, columns, rows))
         console.print()
     console.print(Text(" ".join(sites_notes(evidence)), style="dim"))
     console.print()
@@ -136,7 +136,7 @@ def sites_notes(evidence: Evidence) -> Iterator[str]:
 
 def print_reached(console: Console, found: Leaks, everything: bool) -> None:
     """The sums, then what the lost blocks are."""
-    console.print(table("Unreachable blocks", ["<", "bytes", "blocks", "<what it means"], sum_rows(found)))
+    console.print(Sheet("Unreachable blocks", ["<", "bytes", "blocks", "<what it means"], sum_rows(found)))
     console.print()
     lost = found.definite if found.definite.blocks else found.perhaps
     if not lost.blocks:

@@ -20,7 +20,7 @@ from hakmem.profile.json_format import sites_to_json, with_ends
 from hakmem.profile.labels import DEPTH, Labels, caller_text, frame_text
 from hakmem.profile.model import Frame, Header, Mode, Profile
 from hakmem.profile.sites import Site, SiteTable, site_table
-from hakmem.views.screen import console, one_line, print_json, table
+from hakmem.views.screen import Sheet, console, one_line, print_json
 
 SITES_SHOWN = 20
 CALLER = " ← "
@@ -55,7 +55,7 @@ def show_profile(
     sites = site_table(profile, labels.key(depth))
     lines = [*(Text(line) for line in heading(profile)), Text("")]
     rows = site_rows(sites, labels, depth, rows_max)
-    shown = table(TITLES[profile.header.mode], COLUMNS, rows)
+    shown = Sheet(TITLES[profile.header.mode], COLUMNS, rows)
     parts: list[RenderableType] = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
     console(stderr).print(Group(*parts))
 
@@ -210,7 +210,7 @@ def show_difference(
     rows.append([Text(signed_bytes(total), "bold"), "", *ends, "", Text("total", "bold")])
     columns = ["change", "95 % interval", "before", "after", "blocks", "<site"]
     title = "Sites that changed" if everything else "Sites that changed by more than chance (|z| > 3)"
-    parts: list[RenderableType] = [table(title, columns, rows)]
+    parts: list[RenderableType] = [Sheet(title, columns, rows)]
     if not found.significant:
         parts.insert(0, Text("No site changed by more than chance."))
     if old > total / 2 > 0:

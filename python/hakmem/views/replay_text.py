@@ -11,7 +11,7 @@ from rich.console import Console
 from hakmem.base.sizes import bytes_text, count_text
 from hakmem.launch.replaying import ALL_BYTES, Fidelity, Result
 from hakmem.trace.figures import NS_PER_S
-from hakmem.views.screen import table
+from hakmem.views.screen import Sheet
 from hakmem.views.trace_text import time_text
 
 NO_SAMPLES = "the trace has no samples of the process's memory: how close the replay is cannot be told"
@@ -56,7 +56,7 @@ def print_results(console: Console, results: Sequence[Result]) -> None:
     rows = [
         (result.contender.name, *(_cell(result, results[0], name) for name in FIGURES)) for result in results
     ]
-    console.print(table("", ("<malloc", *(title for title, _ in FIGURES.values())), rows))
+    console.print(Sheet("", ("<malloc", *(title for title, _ in FIGURES.values())), rows))
 
 
 def results_json(results: Sequence[Result], found: Fidelity | None, notes: Sequence[str]) -> dict[str, Any]:

@@ -52,10 +52,11 @@ def columns_of(stream: TextIO) -> int:
 
 class Sheet:
     """A table without frames that never truncates a figure: if it is wider than the terminal, it continues
-    below, each part starting with the column `key`."""
+    below, each part starting with the column `key`, which identifies rows.  A column "<name" is text, others
+    are figures, aligned right."""
 
     def __init__(
-        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int
+        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int = 0
     ) -> None:
         self._title = title
         self._columns = columns
@@ -111,11 +112,6 @@ class Sheet:
     def _width(self, place: int) -> int:
         lines = (line for row in self._rows for line in row[place].plain.splitlines())
         return max(map(cell_len, [self._columns[place].removeprefix("<"), *lines]))
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int = 0) -> Sheet:
-    """A column "<name" is text, others are figures, aligned right; `key` identifies rows."""
-    return Sheet(title, columns, rows, key)
 
 
 def one_line(words: Sequence[str], columns_max: int | None = None) -> str:

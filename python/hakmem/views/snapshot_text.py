@@ -21,7 +21,7 @@ from hakmem.layout.schema import FieldMeta
 from hakmem.target.process import ProcessFigures
 from hakmem.views.glibc_text import show_glibc
 from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
-from hakmem.views.screen import console, one_line, print_json, progress_bar, table
+from hakmem.views.screen import Sheet, console, one_line, print_json, progress_bar
 
 THREADS_SHOWN = 20
 NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: not parts of RSS"
@@ -83,7 +83,7 @@ def _memory(snapshot: Snapshot) -> RenderableType:
         if value is not None and (value or figure is not QUARANTINE):
             rows.append((int(value), f"{figure.label}: {figure.meaning}"))
     parts: list[RenderableType] = [
-        table("Memory", ["bytes", "<where"], [(bytes_text(value), where) for value, where in rows]),
+        Sheet("Memory", ["bytes", "<where"], [(bytes_text(value), where) for value, where in rows]),
         Text(f"{NOT_RSS} (hakmem why shows those)", "dim"),
     ]
     if any(snapshot.memory.superslabs_by_fill):
@@ -104,7 +104,7 @@ def _by_fill(counts: list[int]) -> Text:
 def _limits(limits: LimitFigures) -> RenderableType:
     parts: list[RenderableType] = []
     if rows := limit_rows(limits):
-        parts.append(table("Limits", ["<limit", "bytes", "used", "<effect"], rows))
+        parts.append(Sheet("Limits", ["<limit", "bytes", "used", "<effect"], rows))
     parts += [Text(note, "yellow") for note in limit_notes(limits)]
     return Group(*parts)
 
@@ -114,7 +114,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
         (item.variable, str(item.value), item.default or "none", WHERE[item.source])
         for item in snapshot.options_changed
     ]
-    return table("Options changed from the default", ["<option", "value", "default", "<from"], rows)
+    return Sheet("Options changed from the default", ["<option", "value", "default", "<from"], rows)
 
 
 # ---- heaps -------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
     shown = heaps if everything else heaps[:HEAPS_SHOWN]
     rows = ([cell.text for cell in heap_row(heap, snapshot.memory.live_bytes)] for heap in shown)
     title = "Heaps of the program: live bytes, and their share of all"
-    parts: list[RenderableType] = [table(title, HEAP_COLUMNS, rows)]
+    parts: list[RenderableType] = [Sheet(title, HEAP_COLUMNS, rows)]
     if rest := heaps[len(shown) :]:
         live = bytes_text(sum(heap.live_bytes for heap in rest))
         parts.append(Text(f"… and {counted(len(rest), 'more heap')} with {live} (--all shows them)", "dim"))
@@ -151,7 +151,7 @@ def _tiers(snapshot: Snapshot) -> RenderableType:
             count_text(counters.get("big_frees", 0)),
         )
     )
-    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "fetched", "flushed"], rows)
+    return Sheet("Tiers", ["<tier", "live", "blocks", "cached", "free", "fetched", "flushed"], rows)
 
 
 def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
     ]
     shown = [c for c in classes if everything or c.capacity_blocks or c.refilled_blocks]
     title = "Classes, in blocks (fetched, flushed: between magazines and slabs or ranges)"
-    return table(title, columns, (_class_row(c) for c in shown))
+    return Sheet(title, columns, (_class_row(c) for c in shown))
 
 
 def _class_row(figures: ClassFigures) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     counts = Counter(thread.state for thread in threads)
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     parts: list[RenderableType] = [
-        table(f"Threads ({states}): cached bytes", columns, map(_thread_row, shown))
+        Sheet(f"Threads ({states}): cached bytes", columns, map(_thread_row, shown))
     ]
     if rest := by_size[len(shown) :]:
         more, cached = counted(len(rest), "more heap"), bytes_text(sum(one.cached_bytes for one in rest))
@@ -252,7 +252,7 @@ def _counters(
             if everything or counters[name]
         ]
         if rows:
-            yield table(group, ["count", "<counter", "<what it counts"], rows, key=1)
+            yield Sheet(group, ["count", "<counter", "<what it counts"], rows, key=1)
 
 
 def _os_calls(totals: Mapping[str, int]) -> RenderableType:
@@ -265,7 +265,7 @@ def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     line = f"purged {bytes_text(purged)}, of which {bytes_text(refaulted)} were used again"
     if totals.get("os_failures"):
         line += f"; the system refused {counted(totals['os_failures'], 'call')}"
-    return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
+    return Group(Sheet("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
 
 
 def _ms(time_ns: int, calls: int) -> str:

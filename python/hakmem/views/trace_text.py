@@ -13,7 +13,7 @@ from hakmem.base.sizes import bytes_text, count_text, counted, share_text, spark
 from hakmem.trace.figures import NS_PER_S, SizeRow, TraceFigures
 from hakmem.views.cells import rate_text
 from hakmem.views.profile_text import SITES_SHOWN, site_text
-from hakmem.views.screen import Sheet, one_line, table
+from hakmem.views.screen import Sheet, one_line
 
 if TYPE_CHECKING:
     from hakmem.trace.sampled_figures import SampledFigures, SiteRow
@@ -76,7 +76,7 @@ def notes_of(end: dict[str, Any] | None, lost: int) -> list[str]:
 
 def _sizes(rows: list[SizeRow]) -> Sheet:
     names = ("requested", "blocks", "bytes", "median lifetime", "live at the end")
-    return table(
+    return Sheet(
         "Sizes",
         names,
         [
@@ -94,7 +94,7 @@ def _sizes(rows: list[SizeRow]) -> Sheet:
 
 def _sites(rows: list[SiteRow]) -> Sheet:
     names = ("allocated", "blocks", "median lifetime", "freed by another thread", "live", "samples", "<site")
-    return table(
+    return Sheet(
         "Sites",
         names,
         [

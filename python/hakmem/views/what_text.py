@@ -21,7 +21,7 @@ from hakmem.census.figures import TIERS
 from hakmem.census.heap_figures import heap_text as named_text
 from hakmem.census.heap_figures import quoted
 from hakmem.views.profile_text import CALLER
-from hakmem.views.screen import Sheet, one_line, table
+from hakmem.views.screen import Sheet, one_line
 
 TIERS_OF_SLABS = TIERS[:2]
 COMMAND_SHOWN = 60
@@ -87,7 +87,7 @@ def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, who
         ]
         for row in rows
     ]
-    return table(title, columns, cells)
+    return Sheet(title, columns, cells)
 
 
 def name_of(row: ContentRow) -> str:
@@ -120,7 +120,7 @@ def classes_table(classes: Sequence[SizeClass], everything: bool) -> Sheet:
         ]
         for item in classes
     ]
-    return table("By size class", ["class", "bytes", "blocks", "<what prevails, of the bytes"], cells)
+    return Sheet("By size class", ["class", "bytes", "blocks", "<what prevails, of the bytes"], cells)
 
 
 # ---- one block -------------------------------------------------------------------------------------
