@@ -49,7 +49,7 @@ def test_growth_that_no_profile_saw_is_said_to_be(tool: Tool, files: tuple[Path,
     assert f"hakmem profile {after.header.pid} --on" in said
     after.header.pid += 1
     save(after, files[1], writer_of(files[1]))
-    assert "hakmem run --profile" in tool("profile", files[1], "--against", files[0]).stdout
+    assert "hakmem run -o" in tool("profile", files[1], "--against", files[0]).stdout
 
 
 def test_new_blocks_are_not_compared_with_all(tool: Tool, files: tuple[Path, Path]) -> None:

@@ -210,7 +210,7 @@ def test_rows_without_members_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_sites_of_all_others_are_one_sum() -> None:
-    grouping, totals = Grouping(top=1, sites_shown=1), Totals()
+    grouping, totals = Grouping(top=1, shown=1), Totals()
     members = [Member(target(1), "1", "large", 9), Member(target(2), "2", "small", 1)]
     sums = Sums(grouping, members, rows_of(members, grouping), totals)
     for one in members:

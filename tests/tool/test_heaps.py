@@ -285,8 +285,8 @@ def test_series_of_a_process(with_heaps: Start, monkeypatch: pytest.MonkeyPatch)
     targets = [open_process(program.pid)]
     monkeypatch.setattr(Fleet, "targets", lambda _self: targets)
     command = Path(f"/proc/{program.pid}/comm").read_text().strip()
-    for grouping in (Grouping(), Grouping("command")):
-        collector = HakmemCollector("counters", grouping=grouping, heaps_shown=3)
+    for grouping in (Grouping(shown=3), Grouping("command", shown=3)):
+        collector = HakmemCollector("counters", grouping=grouping)
         found = {family.name: family for family in collector.collect()}
         wanted = {"command": command} | ({"pid": str(program.pid)} if grouping.is_plain else {})
         values, refused = (

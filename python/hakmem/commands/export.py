@@ -123,7 +123,7 @@ def command(asked: Asked) -> None:
     sites = SiteMetrics(asked.shown, switches_on=asked.switches_on, waits=not isinstance(destination, tuple))
     grouping = Grouping(asked.by, asked.top, asked.shown)
     detail: Detail = "counters" if asked.detail == "counters" else "full"
-    metrics = registry(HakmemCollector(detail, sites, grouping, asked.shown, asked.detail == "classes"))
+    metrics = registry(HakmemCollector(detail, sites, grouping, asked.detail == "classes"))
     try:
         if isinstance(destination, tuple):
             _listen(destination, metrics)

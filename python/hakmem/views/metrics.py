@@ -28,7 +28,7 @@ from hakmem.layout.schema import FieldMeta
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target
 from hakmem.views.metrics_families import PREFIX, Families
-from hakmem.views.metrics_heaps import HEAPS_SHOWN, HeapMetrics
+from hakmem.views.metrics_heaps import HeapMetrics
 from hakmem.views.metrics_rows import Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SiteMetrics
 
@@ -40,11 +40,10 @@ class HakmemCollector(Collector):
     detail: Detail = "full"
     sites: SiteMetrics | None = None
     grouping: Grouping = field(default_factory=Grouping)
-    heaps_shown: int = HEAPS_SHOWN
     has_classes: bool = False
 
     def __post_init__(self) -> None:
-        self._heaps = HeapMetrics(self.heaps_shown)
+        self._heaps = HeapMetrics(self.grouping.shown)
         self._totals = Totals()
         self._fleet = Fleet()
         self._lock = threading.Lock()  # scrapes may overlap
@@ -163,9 +162,7 @@ def serve(host: str, port: int, metrics: CollectorRegistry) -> int:
         started = start_http_server(port, host, metrics)
     except (OSError, UnicodeError) as error:  # invalid host names: "..", "a" * 64
         reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
-        raise HakmemError(
-            f"cannot listen on {host}:{port}: {reason}; choose another address; a collector's is http://{host}:{port}"
-        ) from None
+        raise HakmemError(f"cannot listen on {host}:{port}: {reason}; choose another address") from None
     # Before 0.19 (Debian 12) it does not say which port the system chose for 0.
     return int(started[0].server_port) if started else port
 

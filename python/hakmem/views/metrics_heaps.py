@@ -19,7 +19,6 @@ from hakmem.census.heap_figures import NamedHeapFigures, Series
 from hakmem.target.target import Target
 from hakmem.views.metrics_families import Families
 
-HEAPS_SHOWN = 20  # of each row
 SERIES_KEPT_MAX = 1000  # of one process, with what they have counted
 OTHERS = ("(others)", "", "")
 Row = tuple[str, ...]

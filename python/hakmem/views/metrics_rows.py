@@ -42,11 +42,11 @@ ROWS_KEPT_MAX = 10_000  # of those without members: the oldest is forgotten
 
 @dataclass(frozen=True)
 class Grouping:
-    """The requested grouping.  `sites_shown`: of each row."""
+    """The requested grouping.  `shown`: sites, and heaps, of each row."""
 
     by: By = "process"
     top: int | None = None
-    sites_shown: int = SITES_SHOWN
+    shown: int = SITES_SHOWN
 
     @property
     def is_plain(self) -> bool:
@@ -225,7 +225,7 @@ class Sums(Families):
             sites[row][site] = value
         others = self._values[SITES_OTHER.name]
         for row, sizes in sites.items():
-            shown = 0 if row == self._grouping.others else self._grouping.sites_shown
+            shown = 0 if row == self._grouping.others else self._grouping.shown
             for site in sorted(sizes, key=lambda one: (-sizes[one], one))[shown:]:
                 others[row, ()] = others.get((row, ()), 0) + sizes[site]
                 for figure in SITES:
