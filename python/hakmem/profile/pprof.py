@@ -141,7 +141,7 @@ class _Writer:
         table = site_table(self._profile)
         for name, count in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
             if round(count):
-                place = bytes(Message().packed(1, [self._named_location(name)]))
+                place = bytes(Message().packed(1, [self._location(name)]))
                 self._sample(prefix, place, [0, round(count), round(count), 0], b"")
 
     def _sample(self, prefix: str, places: bytes, values: list[int], labels: bytes) -> None:
@@ -164,31 +164,27 @@ class _Writer:
         if known is None:
             numbers = [self._location(address) for address in stack]
             if not is_complete:
-                numbers.append(self._named_location(INCOMPLETE_NAME))
+                numbers.append(self._location(INCOMPLETE_NAME))
             known = self._stacks[stack, is_complete] = bytes(Message().packed(1, numbers))
         return known
 
     # ---- places ------------------------------------------------------------------------------------
 
-    def _location(self, address: int) -> int:
-        if address in self._locations:
-            return self._locations[address]
-        number = self._locations[address] = len(self._locations) + 1
+    def _location(self, place: int | str) -> int:
+        """Of an address, or of a name without one."""
+        if place in self._locations:
+            return self._locations[place]
+        number = self._locations[place] = len(self._locations) + 1
+        address, frames = (
+            (0, (Frame(place),)) if isinstance(place, str) else (place, self._profile.names.get(place, ()))
+        )
         mapping = self._mappings.at(address)
         message = Message().number(1, number).number(2, self._numbers[mapping] if mapping else 0)
         message.number(3, address)
-        for frame in self._profile.names.get(address, ()):
+        for frame in frames:
             message.nested(4, Message().number(1, self._function(frame)).number(2, frame.line))
         self._out.nested(4, message)
         return number
-
-    def _named_location(self, name: str) -> int:
-        """A place without an address."""
-        if name not in self._locations:
-            self._locations[name] = len(self._locations) + 1
-            line = Message().number(1, self._function(Frame(name)))
-            self._out.nested(4, Message().number(1, self._locations[name]).nested(4, line))
-        return self._locations[name]
 
     def _function(self, frame: Frame) -> int:
         key = (frame.function, frame.file)
