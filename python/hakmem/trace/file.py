@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +26,7 @@ from hakmem.trace.words import Events, Op
 VERSION = 1
 EVENTS_AT_ONCE = 1 << 16
 LINE_BYTES_MAX = 1 << 20
+LINES_KEPT = {"sites", "memory", "end"}  # a recording has millions of others
 COLUMNS = {
     "op": "<u1",  # Op
     "thread": "<u4",
@@ -227,11 +228,12 @@ def is_sampled(path: Path) -> bool:
 
 @dataclass
 class Contents:
-    """The parts of a file of sampled lives."""
+    """The parts of a file, without its events."""
 
     head: dict[str, Any]
-    columns: dict[str, Records]
+    columns: dict[str, Records]  # of sampled lives
     lines: list[dict[str, Any]]
+    has_words: bool
 
     def all(self, kind: str) -> list[Any]:
         return [what[kind] for what in self.lines if kind in what]
@@ -242,49 +244,29 @@ class Contents:
 
 
 def contents(path: Path, kinds: dict[str, str]) -> Contents:
-    """HakmemError if it is not a trace.  `kinds`: its columns."""
+    """HakmemError if it is not a trace.  `kinds`: its columns of sampled lives."""
     tables: dict[str, list[Records]] = {name: [np.empty(0, kind)] for name, kind in kinds.items()}
-    lines = []
+    lines, has_words = [], False
     with path.open("rb") as file, _undamaged(path):
         head = _head_of(file, path)
         for what, parts in _blocks(file):
-            lines.append(what)
-            for name, column in _columns(what, parts, kinds).items() if "columns" in what else ():
+            has_words |= "words32" in what
+            lines += [what] if what.keys() & LINES_KEPT else []
+            for name, column in _columns(what, parts, kinds).items() if "lives" in what else ():
                 tables[name].append(column)
-    return Contents(head, {name: np.concatenate(found) for name, found in tables.items()}, lines)
-
-
-@dataclass
-class _Lines:
-    """A file's lines but for those of events."""
-
-    head: dict[str, Any]
-    memory: list[Memory] = field(default_factory=list)
-    end: dict[str, Any] | None = None
-    has_words: bool = False
-
-
-def _lines_of(path: Path) -> _Lines:
-    with path.open("rb") as file:
-        found = _Lines(_head_of(file, path))
-        for what, _ in _blocks(file):
-            found.has_words |= "words32" in what
-            found.end = what if "end" in what else found.end
-            if "memory" in what:
-                found.memory.append(Memory.of_line(what["memory"]))
-    return found
+    return Contents(head, {name: np.concatenate(found) for name, found in tables.items()}, lines, has_words)
 
 
 def read(path: Path) -> Trace:
     """HakmemError if it is not a trace.  A file of words lacks the blocks that were live at its start."""
+    found = contents(path, {})
     with _undamaged(path):
-        lines = _lines_of(path)
-        end = lines.end or {}
+        end = found.end or {}
         # All must be numbers.
-        sum([*dict(lines.head.get("libraries", {})).values(), *(end.get(name, 0) for name in COUNTERS)])
-        lost, memory = int(end.get("lost", 0)), Memory.joined(lines.memory)
-    trace = Trace(lines.head, lambda: _lives_of(path), lost, lines.end, memory)
-    if lines.has_words:
+        sum([*dict(found.head.get("libraries", {})).values(), *(end.get(name, 0) for name in COUNTERS)])
+        lost, memory = int(end.get("lost", 0)), Memory.joined(list(map(Memory.of_line, found.all("memory"))))
+    trace = Trace(found.head, lambda: _lives_of(path), lost, found.end, memory)
+    if found.has_words:
         resolver = Resolver(lambda: pieces_of(path))
 
         def resolved() -> Iterator[Lives]:
