@@ -38,7 +38,6 @@ REPLACED = {
     "library": "run --library",
     "report": "record RECORDING -o FILE.html",
     "tune": "replay FILE --with settings",
-    "trace show --html": "trace show -o FILE.html",
     "symbolize --executable": "symbolize --files",
     "symbolize --library": "symbolize --files",
     "symbolize -o": "profile FILE -o FILE",
@@ -68,7 +67,8 @@ REPLACED = {
     "run --trace": "run -o FILE.hkt",
     "top --interval": "top --every",
     "top --once": "top PID | cat",
-    "trace record --anonymous": "trace show FILE --anonymous -o FILE",
+    "trace record": "trace PID",
+    "trace show": "trace FILE",
 }
 
 EPILOG = """\b
@@ -116,14 +116,15 @@ class LazyGroup(click.Group):
             answer = importlib.import_module("hakmem.commands.answer")
             if pid := answer.process_named(args[0]):
                 return args[0], answer.command, [pid, *args[1:]]
+        for former in (args[0], " ".join(args[:2])):
+            if former in REPLACED:
+                raise click.UsageError(f"there is no {former}; use hakmem {REPLACED[former]}", ctx)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
             hint = "; hakmem --help lists the commands"
-            if args[0] in REPLACED:
-                hint = f"; use hakmem {REPLACED[args[0]]}"
-            elif close:
+            if close:
                 hint = f"; did you mean {close[0]}?"
             elif not args[0].startswith("-"):
                 hint = f", and no process has that name{hint}"
@@ -137,8 +138,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            command = error.ctx.command_path if error.ctx else ""
-            successor = REPLACED.get(f"{command.partition(' ')[2]} {error.option_name}")
+            successor = REPLACED.get(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")
             if successor is None:
                 raise
             raise click.UsageError(

@@ -39,13 +39,13 @@ def test_what_the_program_did(lives: tuple[Path, SampledLives, dict[str, Any]], 
     handed = next(site for site in figures.sites if site.frames[0].function == "take")
     assert handed.freed_elsewhere == 1
     assert figures.freed_elsewhere > 0.9
-    shown = tool("trace", "show", path).stdout
+    shown = tool("trace", path).stdout
     assert "take (traced.c:" in shown
-    assert tool.json("trace", "show", path)["figures"]["sites"]
+    assert tool.json("trace", path)["figures"]["sites"]
     whole = path.read_bytes()
     for length in range(whole.index(b"\n") + 1, len(whole), len(whole) // 7):
         path.write_bytes(whole[:length])
-        assert "the file was cut off" in tool("trace", "show", path).stdout
+        assert "the file was cut off" in tool("trace", path).stdout
 
 
 @pytest.mark.parametrize("lives", [64], indirect=True)

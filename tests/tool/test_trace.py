@@ -84,10 +84,10 @@ def test_run_ends_as_the_program_does(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_shown(traced: Path, tool: Tool) -> None:
-    shown = tool("trace", "show", traced).stdout
+    shown = tool("trace", traced).stdout
     assert "≤ 4.00 KiB" in shown
     assert f"{HANDED / 1000:.1f} k" in shown
-    told = tool.json("trace", "show", traced)
+    told = tool.json("trace", traced)
     assert told["figures"]["sizes"]
     assert told["head"]["hakmem_trace"] == 1
 
@@ -101,12 +101,12 @@ def test_recorded_by_the_command(tool: Tool, stepper: Start, compiled: Compile, 
     assert (figures.threads, read(path).lost) == (501, 0), ended.stderr
     program = stepper([busy, "300"], "ready")
     assert tool("trace", program.pid, "--for", "0.2s", "-o", path).status == 0
-    assert tool("trace", "show", path, "--anonymous", "-o", path).status == 0
+    assert tool("trace", path, "--anonymous", "-o", path).status == 0
     assert read(path).head.keys() == {"hakmem_trace", "hakmem", "machine"}
     ended = tool("trace", program.pid, "--for", "0.5s", "-o", path)
     assert ended.status == 0, ended.stderr
     assert figures_of(read(path)).allocated_blocks > 1000
-    shown = tool("trace", "show", path).stdout
+    shown = tool("trace", path).stdout
     counts = (
         re.search(r" ([0-9.]+ ?[kM]?) events,", ended.stderr),
         re.search(r"^Events +(.*) in ", shown, re.MULTILINE),
@@ -154,7 +154,7 @@ def test_a_recorder_that_dies(busy: subprocess.Popen[str], tmp_path: Path, end: 
 @pytest.mark.long("3 seconds; starts a browser")
 def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
-    assert str(page) in tool("trace", "show", traced, "-o", page).stdout
+    assert str(page) in tool("trace", traced, "-o", page).stdout
     text = page.read_text()
     assert Elements(text).loaded == []
     assert Elements(text).ids[1:6] == ["memory", "events", "elsewhere", "lifetimes", "sizes"]
@@ -168,9 +168,9 @@ def test_page(traced: Path, tool: Tool, program: Find, tmp_path: Path) -> None:
 def test_anonymized(traced: Path, tool: Tool, tmp_path: Path) -> None:
     once, twice = tmp_path / "once.hkt", tmp_path / "twice.hkt"
     for trace, output in ((traced, once), (once, twice)):
-        ended = tool("trace", "show", trace, "--anonymous", "-o", output)
+        ended = tool("trace", trace, "--anonymous", "-o", output)
         assert ended.status == 0, ended.stderr
-    assert ", anonymous\n" in tool("trace", "show", traced, "--anonymous").stdout
+    assert ", anonymous\n" in tool("trace", traced, "--anonymous").stdout
     assert once.read_bytes() == twice.read_bytes()
     before, after = read(traced), read(once)
     assert set(after.head) == {"hakmem_trace", "hakmem", "machine"}
@@ -207,13 +207,13 @@ def test_files_that_are_refused(tmp_path: Path, tool: Tool) -> None:
     """One of a newer version; one that frees a block that is still to come."""
     path = tmp_path / "x.hkt"
     path.write_text(json.dumps({"hakmem_trace": 2}) + "\n")
-    newer = tool("trace", "show", path)
+    newer = tool("trace", path)
     path.write_text(json.dumps({"hakmem_trace": 1, "libraries": {"libc.so": "big"}}) + "\n")
-    assert "is damaged" in tool("trace", "show", path).stderr
+    assert "is damaged" in tool("trace", path).stderr
     writer = Writer(path, {})
     writer.table("events", {name: np.full(1, name == "op", dtype) for name, dtype in COLUMNS.items()})
     writer.close()
-    damaged = tool("trace", "show", path)
+    damaged = tool("trace", path)
     assert (newer.status, "version 2" in newer.stderr) == (1, True)
     assert (damaged.status, "is damaged" in damaged.stderr) == (1, True)
 

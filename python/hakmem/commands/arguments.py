@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hakmem.target.switch import Settings
 
 PID = re.compile("[0-9]{1,19}")
+TRACE = ".hkt"  # ends the name of a recording of all events
 Command = Callable[..., Any]
 Kind = TypeVar("Kind")
 

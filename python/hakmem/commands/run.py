@@ -16,7 +16,7 @@ import click
 
 from hakmem.base.errors import DEBUG_VARIABLE, CommandError
 from hakmem.base.files import check_writable
-from hakmem.commands.arguments import OUTPUT, Parsed, argument, option, options_as, say, size, warn
+from hakmem.commands.arguments import OUTPUT, TRACE, Parsed, argument, option, options_as, say, size, warn
 
 if TYPE_CHECKING:
     from hakmem.doctor.runtimes import Runtime
@@ -32,7 +32,6 @@ PYTHON = "--python"
 WITH_VALUE = ("--env", "-o", "--output", "--when", "--period", "--of")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_ADVICE = "use --period 4096"
-TRACE = ".hkt"
 
 
 def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -109,7 +108,7 @@ class Asked:
         metavar="FILE",
         help="Profile it: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak when "
         "it held most; %p becomes the PID, files for each process. Or record every allocation and free, from "
-        "its first malloc to its end, in FILE.hkt (hakmem trace show).",
+        "its first malloc to its end, in FILE.hkt (hakmem trace FILE).",
     )
     conditions: tuple[Condition, ...] = option(
         "--when",

@@ -14,74 +14,79 @@ from hakmem.commands.arguments import (
     INPUT,
     JSON,
     OUTPUT_OR_DASH,
-    PROCESS,
+    PID,
+    TRACE,
     argument,
+    complete_pids,
     duration,
     open_pid,
     option,
     options,
+    parse_pid,
     say,
     size,
 )
 
 
-class TraceGroup(click.Group):
-    """`hakmem trace PID …` is `hakmem trace record PID …`."""
+@click.command("trace")
+@options
+def command(
+    source: str = argument(metavar="PID|FILE", shell_complete=complete_pids),
+    for_s: float | None = option(
+        "--for", type=duration(0.1), help="Of a process: how long to record.  [default: 10s]"
+    ),
+    is_sampled: bool = option(
+        "--sampled", help="Of a process: sampled blocks only, with call stacks: cheap enough for hours."
+    ),
+    max_bytes: int | None = option(
+        "--max-size",
+        type=size(1 << 20),
+        metavar="BYTES",
+        help="The recording ends before it takes more disk space: 5 bytes an event.  [default: 1G]",
+    ),
+    output: Path | None = option(
+        "-o",
+        "--output",
+        type=OUTPUT_OR_DASH,
+        metavar="FILE",
+        help="The recording, trace.PID.hkt if not given; of a FILE a trace (.hkt), else a page.",
+    ),
+    is_anonymous: bool = option(
+        "--anonymous",
+        help="Of a FILE: without command line, process number, date and addresses, to share it.",
+    ),
+    as_json: bool = JSON,
+) -> None:
+    """Record every allocation and free of process PID into a file; or show a FILE: rates, sizes, lifetimes,
+    threads, live bytes.
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            args = ["record", *args]
-        return super().resolve_command(ctx, args)
-
-
-TRACE = ".hkt"
-
-
-@click.group("trace", cls=TraceGroup)
-def command() -> None:
-    """Record every allocation and free of a running process, and show them.
-
-    `hakmem trace PID` is `hakmem trace record PID`.
+    Each call of malloc and free takes some 20 ns more meanwhile. No call waits: where events come faster than
+    they are read the missing ones are counted. The blocks that are live already come first.
 
     \b
     Examples:
       hakmem trace $(pgrep -o server) --for 30s -o server.hkt
-      hakmem trace show server.hkt
-      hakmem trace show server.hkt --anonymous -o sent.hkt
+      hakmem trace server.hkt
+      hakmem trace server.hkt --anonymous -o sent.hkt
     """
+    if not PID.fullmatch(source):
+        if for_s or is_sampled or max_bytes:
+            raise click.UsageError("--for, --sampled and --max-size are for a process; a file has its own")
+        show(Path(INPUT.convert(source, None, None)), output, is_anonymous=is_anonymous, as_json=as_json)
+        return
+    if is_anonymous or as_json:
+        raise click.UsageError("--anonymous and --json are for a file: hakmem trace FILE --anonymous -o FILE")
+    record(parse_pid(source), output or Path(f"trace.{source}{TRACE}"), for_s or 10.0, is_sampled, max_bytes)
 
 
-@command.command("record")
-@options
-def record(
-    pid: int = PROCESS,
-    for_s: float = option("--for", type=duration(0.1), default="10s", help="How long to record."),
-    output: Path | None = option("--output", "-o", type=Path, help="The file; default trace.PID.hkt."),
-    is_sampled: bool = option(
-        "--sampled", is_flag=True, help="Sampled blocks only, with their call stacks: cheap enough for hours."
-    ),
-    max_bytes: int = option(
-        "--max-size",
-        type=size(1 << 20),
-        default="1G",
-        metavar="BYTES",
-        help="The recording ends before it takes more disk space than this: 5 bytes an event.",
-    ),
-) -> None:
-    """Record every allocation and free of process PID into a file.
-
-    Each call of malloc and free takes some 20 ns more meanwhile. No call waits: where events come faster than
-    they are read the missing ones are counted. The blocks that are live already come first.
-    """
+def record(pid: int, path: Path, for_s: float, is_sampled: bool, max_bytes: int | None) -> None:
     from hakmem.profile.session import require_profiles
+    from hakmem.trace.record import MAX_BYTES
     from hakmem.trace.record import record as recorded
     from hakmem.trace.sampled import record_sampled
     from hakmem.views.screen import progress_bar
     from hakmem.views.trace_text import notes_of
 
-    path = output or Path(f"trace.{pid}{TRACE}")
     check_writable(path)
     target = open_pid(pid)
     require_profiles(target)
@@ -91,26 +96,14 @@ def record(
             end = record_sampled(target, path, for_s, told)
         what = counted(end["lives"], "sampled life", "sampled lives")
     else:
-        end = recorded(target, path, for_s, progress_bar, max_bytes)
+        end = recorded(target, path, for_s, progress_bar, max_bytes or MAX_BYTES)
         what = f"{count_text(end['events'])} events"
     say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
         say(note)
 
 
-@command.command("show")
-@options
-def show(
-    path: Path = argument(type=INPUT),
-    as_json: bool = JSON,
-    is_anonymous: bool = option(
-        "--anonymous", help="Without command line, process number, date and addresses: to share it."
-    ),
-    output: Path | None = option(
-        "-o", "--output", type=OUTPUT_OR_DASH, metavar="FILE", help="Write it: a trace (.hkt), else a page."
-    ),
-) -> None:
-    """Show a trace: rates, sizes, lifetimes, threads, live bytes."""
+def show(path: Path, output: Path | None, *, is_anonymous: bool, as_json: bool) -> None:
     from hakmem.trace.anonymous import anonymized
     from hakmem.trace.figures import figures_of
     from hakmem.trace.file import Trace, is_sampled, read, write
