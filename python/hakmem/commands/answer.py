@@ -31,7 +31,8 @@ def process_named(word: str) -> str:
     name = word[:15]  # the kernel keeps no more
     found = [str(one.pid) for one in all_processes() if one.name == name and one.pid != os.getpid()]
     if len(found) > 1:
-        raise click.UsageError(f"{len(found)} processes are named {word}: {', '.join(found)}")
+        count = counted(len(found), "process", "processes")
+        raise click.UsageError(f"{count} are named {word}: {', '.join(found)}")
     return "".join(found)
 
 

@@ -117,10 +117,9 @@ def argument(**settings: Any) -> Any:  # noqa: ANN401 - of any type
 
 def options(command: Command, source: Command | None = None) -> Command:
     """The parameters of the command, or of `source`, are its arguments and options: each is Declared."""
-    found: Command = functools.wraps(command)(lambda **values: command(**values))
     for one in reversed([*inspect.signature(source or command).parameters.values()]):
-        found = one.default.added(found, one.name, one.annotation)
-    return found
+        command = one.default.added(command, one.name, one.annotation)
+    return command
 
 
 def options_as(kind: type[Kind]) -> Callable[[Callable[[Kind], None]], Command]:

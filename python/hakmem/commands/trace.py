@@ -33,10 +33,10 @@ from hakmem.commands.arguments import (
 def command(
     source: str = argument(metavar="PID|FILE", shell_complete=complete_pids),
     for_s: float | None = option(
-        "--for", type=duration(0.1), help="Of a process: how long to record.  [default: 10s]"
+        "--for", type=duration(0.1), help="How long to record a process.  [default: 10s]"
     ),
     is_sampled: bool = option(
-        "--sampled", help="Of a process: sampled blocks only, with call stacks: cheap enough for hours."
+        "--sampled", help="Record sampled blocks only, with their call stacks: cheap enough for hours."
     ),
     max_bytes: int | None = option(
         "--max-size",
@@ -53,7 +53,7 @@ def command(
     ),
     is_anonymous: bool = option(
         "--anonymous",
-        help="Of a FILE: without command line, process number, date and addresses, to share it.",
+        help="Leave out command line, process number, date and addresses of a FILE, to share it.",
     ),
     as_json: bool = JSON,
 ) -> None:

@@ -171,7 +171,7 @@ class _Writer:
     # ---- places ------------------------------------------------------------------------------------
 
     def _location(self, place: int | str) -> int:
-        """Of an address, or of a name without one."""
+        """The number of an address, or of a name without one."""
         if place in self._locations:
             return self._locations[place]
         number = self._locations[place] = len(self._locations) + 1
