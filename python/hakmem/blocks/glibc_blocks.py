@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,14 +9,13 @@ import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import CHUNK, NONE, BlockMap, Details, State
-from hakmem.layout.memory import Addresses, Bytes, Integers, Records
+from hakmem.census.on_hakmem import STATE_BITS, chunk_words
+from hakmem.layout.memory import Addresses, Bytes, Integers
 from hakmem.target.glibc import GlibcHeap, block_file, walk
 from hakmem.target.pages import Interval
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
-STATE_BITS = 3
-LIVE, FREE, CACHED = range(3)  # as the walker writes them; other states have no block
 STATES = np.array([State.LIVE, State.FREE, State.MAGAZINE, NONE, NONE], np.int8)
 TEXTS = {
     State.LIVE: "live",
@@ -92,7 +89,7 @@ class GlibcBlocks(BlockMap):
 def read(target: Target, progress: Progress = no_progress) -> GlibcBlocks:
     with block_file() as file:
         heap = walk(target, file)
-        words = _words(file)
+        words = chunk_words(file)
     progress(1.0)
     starts, coded = words[:, 0], words[:, 1]
     states = STATES[np.minimum(coded & np.uint64((1 << STATE_BITS) - 1), len(STATES) - 1).astype(np.int64)]
@@ -100,14 +97,6 @@ def read(target: Target, progress: Progress = no_progress) -> GlibcBlocks:
     order = rows[np.argsort(starts[rows], kind="stable")]
     sizes = (coded[order] >> np.uint64(STATE_BITS)).astype(np.int64)
     return GlibcBlocks(target, heap, starts[order], sizes, states[order].astype(np.uint8), _class_bytes())
-
-
-def _words(file: int) -> Records:
-    """Pairs: a block's address, its usable bytes and state."""
-    if not os.fstat(file).st_size:
-        return np.empty((0, 2), np.uint64)
-    with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:
-        return np.frombuffer(data, np.uint64).reshape(-1, 2).copy()
 
 
 def _class_bytes() -> Integers:

@@ -8,11 +8,11 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.catalogue import LINES
 from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
-from hakmem.census.on_hakmem import ACCURACY, on_hakmem_bytes
+from hakmem.census.on_hakmem import ACCURACY_SHARE, chunk_words, on_hakmem_bytes
 from hakmem.census.scan import data_end, is_library, steadiest
-from hakmem.target.glibc import HEADER_BYTES, MEAN_ROUNDING_BYTES, GlibcHeap, walk
+from hakmem.target.glibc import HEADER_BYTES, MEAN_ROUNDING_BYTES, GlibcHeap, block_file, walk
 from hakmem.target.mappings import Outside, classify
-from hakmem.target.process import DetailedMapping, Process
+from hakmem.target.process import DetailedMapping, Process, kib
 from hakmem.target.target import Target, making_sense
 
 MENTION_SHARE, MOSTLY_SHARE, PINNED_SHARE = 0.1, 0.75, 0.25
@@ -47,11 +47,16 @@ def explained(target: Target, process: Process | None) -> Explanation:
     """One reading."""
     with making_sense(target):
         mappings = process.smaps() if process else []
-        heap = walk(target)
+        with block_file() as file:
+            heap, words = walk(target, file), chunk_words(file)
         later_bytes = process.smaps_rollup().get("Rss", 0) if process else 0
     rss_bytes = sum(one.rss_bytes for one in mappings)
     own = own_lines(heap)
-    lines = sorted_lines([*own, *other_lines(target, heap, mappings, sum(one.bytes for one in own))])
+    others = other_lines(target, heap, mappings, sum(one.bytes for one in own))
+    lines = sorted_lines([*own, *others])
+    with making_sense(target):
+        bounds = on_hakmem_bytes(heap, words, target.memory, risen_bytes(heap, process, rss_bytes))
+    other_bytes = sum(line.bytes for line in others)
     if process is None:
         rss_bytes = sum(line.bytes for line in lines)
     made = Explanation(
@@ -60,7 +65,7 @@ def explained(target: Target, process: Process | None) -> Explanation:
         version=target.version,
         rss_bytes=rss_bytes,
         lines=lines,
-        verdict=verdict(heap, lines, rss_bytes),
+        verdict=verdict(heap, lines, rss_bytes, hakmem_text(*(other_bytes + one for one in bounds))),
         swap_bytes=sum(one.figures.get("Swap", 0) for one in mappings),
         huge_bytes=sum(one.figures.get("AnonHugePages", 0) for one in mappings),
         purgeable_bytes=heap.resident("free_whole"),
@@ -145,7 +150,7 @@ def other_lines(
 # ---- verdict ---------------------------------------------------------------------------------------
 
 
-def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int) -> str:
+def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int, on_hakmem: str) -> str:
     """Leak, fragmentation or arenas, and the remedy."""
     if heap.broken:
         return heap.damage_text
@@ -157,7 +162,7 @@ def verdict(heap: GlibcHeap, lines: list[Line], rss_bytes: int) -> str:
         others = [line for line in lines if line.name not in ADVICE and line.bytes >= rss_bytes / 2]
         beside = "".join(f" {share_text(line.bytes, rss_bytes)} is {line.name}, and" for line in others)
         said = [f"{first};{beside} malloc's overhead is small"]
-    return ". ".join([*said, hakmem_text(heap, lines)]) + "."
+    return ". ".join([*said, on_hakmem]) + "."
 
 
 def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
@@ -184,10 +189,21 @@ def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
     return said
 
 
-def hakmem_text(heap: GlibcHeap, lines: list[Line]) -> str:
-    others = sum(line.bytes for line in lines if line.name not in ADVICE)
-    whole = others + on_hakmem_bytes(heap)
-    return f"On hakmem RSS would be about {bytes_text(whole)} ({ACCURACY})"
+def risen_bytes(heap: GlibcHeap, process: Process | None, rss_bytes: int) -> int | None:
+    """RSS at its peak, above RSS now; None where hakmem's helper thread would give free memory back."""
+    if process is None or len(heap.arenas) > 1 or process.figures().threads > 1:
+        return None
+    return max(0, kib(process.status().get("VmHWM")) - rss_bytes)
+
+
+def hakmem_text(least: int, most: int) -> str:
+    said = f"On hakmem RSS would be about {bytes_text(least)} (±{100 * ACCURACY_SHARE:.0f} %)"
+    if most > least * (1 + ACCURACY_SHARE):
+        said += (
+            f", and up to {bytes_text(most)} for as long as the process sleeps after it has freed: free "
+            "memory goes back by age, in calls of malloc"
+        )
+    return said
 
 
 def notes(heap: GlibcHeap) -> list[str]:
