@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,22 +168,35 @@ static enum outcome examine(struct way *way, const struct stop_seen *seen) {
   return retrace(way, ANCHORS + 1, seen); /* an anchor may lie in a larger chunk by now */
 }
 
+enum blamed { THE_BROKEN, THE_BEFORE, EITHER };
+
 /* Which of two chunks is damaged: the one where the chain breaks, or the one before, whose size led
  * there?  `next` is where a chain of chunks begins again. */
-static bool is_before_damaged(const struct way *way, uint64_t before, uint64_t broken,
-                              uint64_t next) {
+static enum blamed blamed_of(const struct way *way, uint64_t before, uint64_t broken,
+                             uint64_t next) {
   uint64_t here[2], there[2], follower[2];
   const struct heap *heap = way->walk->heap;
-  if (!before || !next || next >= way->walk->region->end) return false;
-  if (next < broken) return true;
+  if (!before || !next || next >= way->walk->region->end) return THE_BROKEN;
+  if (next < broken) return THE_BEFORE;
   memory_read(heap->target, before, here, sizeof here);
   memory_read(heap->target, broken, there, sizeof there);
   memory_read(heap->target, next, follower, sizeof follower);
-  if (!(follower[1] & WAS_IN_USE)) return follower[0] == next - before;
-  /* One byte too many, which repeats the last one of the block before, led too short. */
+  if (!(follower[1] & WAS_IN_USE)) return follower[0] == next - before ? THE_BEFORE : THE_BROKEN;
+  /* One byte too many led too short; often it repeats the last one of the block before. */
   bool is_one_byte_there = there[1] >> 8 == (next - broken) >> 8;
-  bool is_one_byte_here = here[1] >> 8 == (next - before) >> 8 && here[0] >> 56 == (here[1] & 0xff);
-  return is_one_byte_here && !is_one_byte_there;
+  if (is_one_byte_there || here[1] >> 8 != (next - before) >> 8) return THE_BROKEN;
+  return here[0] >> 56 == (here[1] & 0xff) ? THE_BEFORE : EITHER;
+}
+
+static const char *either_detail(const struct chunk *earlier) {
+  enum { DETAIL_BYTES = 160 };
+  char *text = allocated(NULL, DETAIL_BYTES);
+  snprintf(
+      text, DETAIL_BYTES,
+      "its size does not lead to the next chunk, unless one byte beyond the block at %#llx has "
+      "made the chunk before it smaller",
+      (unsigned long long)(earlier->address + HEADER_BYTES));
+  return text;
 }
 
 /* Returns the place where the chain goes on; 0: nowhere. */
@@ -198,14 +212,17 @@ static uint64_t blame(struct way *way, struct finding *finding) {
   uint64_t broken = chain->next, next = broken;
   if (is_size)
     next = chain_find(walk, before.address ? before.address + MINIMUM_BYTES : broken + 16);
-  bool is_before = is_size && is_before_damaged(way, before.address, broken, next);
+  enum blamed blamed = is_size ? blamed_of(way, before.address, broken, next) : THE_BROKEN;
+  bool is_before = blamed == THE_BEFORE;
   finding->what = is_size ? DAMAGED_SIZE : DAMAGED_PREV_SIZE;
   finding->arena = walk->heap->arenas[walk->region->arena].address;
   finding->word = chain->header[1];
   finding->chunk = is_before ? before.address : broken;
   finding_before(finding, is_before ? &earlier : &before);
   finding->detail = !is_size ? "it says that the chunk before it is free and has another size"
-                             : "its size does not lead to the next chunk";
+                    : blamed == EITHER && earlier.address
+                        ? either_detail(&earlier)
+                        : "its size does not lead to the next chunk";
   return next;
 }
 

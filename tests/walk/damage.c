@@ -39,6 +39,10 @@ static char *damage(void) {
   if (is("overflow-1")) return memset(blocks[COUNT / 2 - 1], 'A', SIZE + 1), at;
   if (is("overflow-0")) return blocks[COUNT / 2 - 1][SIZE] = 0, at; /* an off-by-one zero */
   if (is("overflow-16")) return memset(blocks[COUNT / 2 - 1], 'A', SIZE + 16), at;
+  if (is("shrunk")) { /* from 0x191 to 0x141, into the block */
+    for (int i = 0; i < 3; ++i) last[i] = take(0x188);
+    return last[0][0x188] = 'A', last[1];
+  }
   if (is("overflow-top")) return memset(last[15], 'A', SIZE + 16), last[15] + SIZE + 8;
   if (is("free-links")) {
     char *large = take(LARGE);

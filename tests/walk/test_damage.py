@@ -37,6 +37,16 @@ def test_damage(kind: str, arena: list[str], walker: Path, compile_c: Compile) -
     assert walked.told["explained_share"] >= 0.99
 
 
+@pytest.mark.parametrize("arena", [[], ["thread"]], ids=["main", "thread"])
+def test_a_chunk_that_became_smaller(arena: list[str], walker: Path, compile_c: Compile) -> None:
+    """The chain breaks in the middle of its block: both blocks that may have been overrun are named."""
+    with waiting(compile_c(HERE / "damage.c"), "shrunk", *arena) as process:
+        block = said(process)
+        (found,) = walk(walker, process.pid).told["broken"]
+    assert (found["what"], found["before"]["address"]) == ("size", block)
+    assert f"unless one byte beyond the block at {block - 0x190:#x}" in found["detail"]
+
+
 def test_no_damage(walker: Path, compile_c: Compile) -> None:
     with waiting(compile_c(HERE / "damage.c"), "healthy") as process:
         said(process)
