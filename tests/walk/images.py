@@ -1,4 +1,5 @@
-"""A core of a process that waits, as the kernel writes it: its writable segments, and the names of files."""
+"""A core of a process that waits, as the kernel writes it: its writable segments, and the names of files; and
+a 32-bit program."""
 
 import struct
 from contextlib import suppress
@@ -36,4 +37,16 @@ def core_of(pid: int, path: Path) -> Path:
         table += SEGMENT.pack(LOAD, READ_WRITE, at + len(content), begin, 0, *sizes)
         content += part
     path.write_bytes(head + table + content)
+    return path
+
+
+def program_of_32_bits(path: Path) -> Path:
+    """It calls pause() for ever: written by hand, as few machines have a compiler for it."""
+    base, code = 0x8048000, bytes.fromhex("b81d000000 cd80 ebf7")  # mov $29, %eax; int $0x80; jmp
+    size = 84 + len(code)
+    head = struct.pack(
+        "<16sHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0
+    )
+    path.write_bytes(head + struct.pack("<8I", 1, 0, base, base, size, size, 5, 4096) + code)
+    path.chmod(0o755)
     return path
