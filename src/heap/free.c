@@ -173,7 +173,7 @@ INLINE void free_as(enum kind kind, void *block, uint32_t entry, enum maker make
 }
 
 RESIDENT NOINLINE static void free_elsewhere(void *block, uint32_t entry, enum maker maker) {
-  if (block) free_as(kind_elsewhere((uintptr_t)block), block, entry, maker);
+  free_as(kind_elsewhere((uintptr_t)block), block, entry, maker);
 }
 
 /* Calls nothing but as its last step, so that the most frequent frees save no registers. */
@@ -197,11 +197,12 @@ static bool is_traced(void) {
 }
 
 NOINLINE static void free_traced(void *block, enum maker maker) {
-  bool is_noted = block && (tracing_is_plain(heap_of_thread) || is_traced());
+  bool is_noted = tracing_is_plain(heap_of_thread) || is_traced();
   if (!is_noted || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
 }
 
 RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) {
+  if (!block) return;
   if (UNLIKELY(load_relaxed(&profile_control.trace_lease_ms)))
     free_traced(block, maker);
   else

@@ -218,24 +218,27 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
   const uint64_t inverse = shape->inverse;
   const unsigned shift = shape->shift, capacity = shape->capacity;
   uint64_t *const local = slab->local, nowhere = 0, *open = &nowhere, bits = 0;
-  unsigned set = 0, twice = 0;
-  for (; set < block_count; set++) {
-    uint64_t index = divide_exactly((uintptr_t)blocks[set] - base, inverse, shift);
-    if (index >= capacity) break;
-    if (open != &local[index / 64]) {
+  void *const *at = blocks, *const *const end = blocks + block_count;
+  size_t open_word = SIZE_MAX;
+  unsigned twice = 0;
+  for (; at != end; at++) {
+    uint64_t index = divide_exactly((uintptr_t)*at - base, inverse, shift);
+    if (UNLIKELY(index >= capacity)) break;
+    if (UNLIKELY(index / 64 != open_word)) {
       *open = bits;
-      open = &local[index / 64];
+      open_word = index / 64;
+      open = &local[open_word];
       bits = *open;
-      slab_note_word(slab, (unsigned)index / 64);
+      slab_note_word(slab, (unsigned)open_word);
     }
-    uint64_t bit = UINT64_C(1) << index % 64;
-    if (UNLIKELY(bits & bit)) {
-      slab_fail_double_free(slab, (unsigned)index / 64, bit);
+    if (UNLIKELY(bits >> index % 64 & 1)) {
+      slab_fail_double_free(slab, (unsigned)open_word, UINT64_C(1) << index % 64);
       twice++;
     }
-    bits |= bit;
+    bits |= UINT64_C(1) << index % 64;
   }
   *open = bits;
+  unsigned set = (unsigned)(at - blocks);
   slab_note_freed(slab, owner, set - twice, shape->block_bytes);
   return set;
 }
