@@ -46,7 +46,7 @@ static bool are_scattered(void *const *blocks) {
   enum { CHECKED = GROUP_BLOCKS / 2 };
   unsigned changes = 0;
   for (unsigned at = 0; at < CHECKED; at++)
-    changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at + 1]);
+    changes += ((uintptr_t)blocks[at] ^ (uintptr_t)blocks[at + 1]) >> GRANULE_SHIFT != 0;
   return changes >= CHECKED / 4;
 }
 
