@@ -36,9 +36,9 @@ static NOINLINE void touch_all_slots(struct superslab *superslab) {
   purge_want();
 }
 
-/* A process that holds 64 MiB will use up another SuperSlab: then a huge page is less work, and
- * wastes 3 % at most. */
-#define HUGE_FROM_BYTES ((uint64_t)64 << 20)
+/* A process that holds 32 MiB will use up another SuperSlab: then a huge page is less work, and
+ * wastes 6 % at most. */
+#define HUGE_FROM_BYTES ((uint64_t)32 << 20)
 
 ATOMIC(bool) superslab_is_wanted;
 
