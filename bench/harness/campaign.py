@@ -1,108 +1,248 @@
-"""The whole campaign: proofs and hakmem's counters first, then interleaved rounds of timed runs."""
+"""The whole campaign: proofs and hakmem's counters first, then pairs of timed runs until the ratios are known.
+
+The two runs of a pair are made at the same time, on one processor drawn at random if the program has one thread: they
+alternate every few milliseconds, so whatever slows the machine slows both.  Where that would change what is measured
+(`sharing` of workload.py) they follow each other, in an order drawn at random, and one run on hakmem is paired with a
+run on each peer.  The next pairs are those of one of the rows that need the least time to become known; real programs
+count as REAL_WEIGHT times nearer to it."""
 
 from __future__ import annotations
 
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from .allocators import Allocator
 from .budget import Budget
+from .estimate import PAIRS_MIN, Estimate, estimate
 from .execute import RunError, Sample
+from .kept import Kept
+from .noise import disturbance, watched
 from .progress import Step
-from .workload import Length, Workload
+from .workload import NONE, ONE, Length, Workload
+
+REAL_WEIGHT = 4.0
+CHOICE = 4  # rows that the next block is drawn from, so that no row has all its runs at one time
+NOISE = "noise_"  # before the figures of noise in a sample
+
+Block = dict[str, Sample]  # runs that belong together, by allocator
 
 
 @dataclass
 class Plan:
-    """The runs to make."""
+    """The runs to make.  The first allocator is the one that the others are compared with."""
 
     workloads: list[Workload]
     allocators: list[Allocator]
-    rounds: int
     minutes: float
     length: Length
 
-    def in_round(self, number: int) -> list[Workload]:
-        """Those that take part in round `number`, counted from 0: real programs first, so that they are
-        never those for which there was no time."""
-        part = [each for each in self.workloads if each.rounds_max is None or number < each.rounds_max]
-        return sorted(part, key=lambda each: not each.is_real)
+    @property
+    def reference(self) -> str:
+        return self.allocators[0].name
 
-    def expected_seconds(self) -> float:
-        """About how long all rounds take, from what the workloads expect of themselves."""
-        runs = [each for number in range(self.rounds) for each in self.in_round(number)]
-        count = len(self.allocators)
-        return sum(each.expected_seconds(self.length) * (1 if each.together else count) for each in runs)
+    def length_of(self, workload: Workload) -> Length:
+        """Real programs always do their short job: many pairs of short runs tell more than few long ones."""
+        return Length(self.length.seconds, quick=True) if workload.is_real else self.length
+
+    def pair_seconds(self, workload: Workload) -> float:
+        """About how long a pair takes, from what the workload expects of itself."""
+        return workload.expected_seconds(self.length_of(workload)) * (1 if workload.together else 2)
+
+    def turn_seconds(self, workload: Workload) -> float:
+        """About how long a pair with each other allocator takes."""
+        return self.pair_seconds(workload) * (1 if workload.together else max(1, len(self.allocators) - 1))
+
+
+def cpu_ns_per_op(sample: Sample) -> float:
+    """At least a microsecond a run: the kernel's count of a very short run may be 0, and ratios are made."""
+    return max(sample["user_s"] + sample["sys_s"], 1e-6) * 1e9 / sample["ops"]
 
 
 @dataclass
 class Outcome:
     """The results, by the names of workload and allocator."""
 
-    samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
+    reference: str = "hakmem"
+    blocks: dict[str, list[Block]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     reports: dict[str, dict[str, Any]] = field(default_factory=dict)
     report_failures: dict[str, str] = field(default_factory=dict)
-    rounds: int = 0  # whole ones
-    left_out: list[str] = field(default_factory=list)  # workloads for which even one round had no time
     seconds: float = 0.0
-    costs: dict[str, float] = field(default_factory=dict)  # seconds of a workload's latest round
+    costs: dict[str, float] = field(default_factory=dict)  # seconds of a pair, by workload
+    interrupted: bool = False
+    _estimates: dict[str, tuple[int, dict[str, Estimate]]] = field(default_factory=dict)
+
+    def samples(self, row: str, allocator: str) -> list[Sample]:
+        return [block[allocator] for block in self.blocks.get(row, []) if allocator in block]
+
+    def estimates(self, row: str) -> dict[str, Estimate]:
+        """Each other allocator's processor time over the reference's."""
+        blocks = self.blocks.get(row, [])
+        count, found = self._estimates.get(row, (0, {}))
+        if count != len(blocks):
+            found = {
+                name: _estimate(blocks, self.reference, name) for name in _compared(blocks, self.reference)
+            }
+            self._estimates[row] = len(blocks), found
+        return found
 
 
-def rotated(of: list[Any], by: int) -> list[Any]:
-    """The list, begun elsewhere: the first allocator changes from round to round."""
-    by %= len(of)
-    return of[by:] + of[:by]
+def _compared(blocks: list[Block], reference: str) -> list[str]:
+    return list(
+        dict.fromkeys(name for block in blocks if reference in block for name in block if name != reference)
+    )
 
 
-def _run(plan: Plan, workload: Workload, allocators: list[Allocator], outcome: Outcome) -> None:
-    """One timed run on each of the allocators, at the same time if there are several."""
+def _estimate(blocks: list[Block], reference: str, other: str) -> Estimate:
+    pairs = [(block[reference], block[other]) for block in blocks if reference in block and other in block]
+    figures = [list(map(cpu_ns_per_op, samples)) for samples in zip(*pairs, strict=True)]
+    return estimate(*figures)
 
-    def run(allocator: Allocator) -> None:
-        key = (workload.name, allocator.name)
-        if key in outcome.failures:
-            return
+
+def open_allocators(plan: Plan, workload: Workload, outcome: Outcome) -> list[Allocator]:
+    """Those of the row's next block: none when all is known, or no more blocks are worth their time."""
+    done = len(outcome.blocks.get(workload.name, []))
+    if workload.runs_max is not None and done >= workload.runs_max:
+        return []
+    known = {name for name, each in outcome.estimates(workload.name).items() if each.is_known}
+    left = [
+        a for a in plan.allocators if a.name not in known and (workload.name, a.name) not in outcome.failures
+    ]
+    others = [a for a in left if a.name != plan.reference]
+    alone = len(plan.allocators) == 1 and done < PAIRS_MIN
+    return left if others or alone else []
+
+
+def seconds_left(plan: Plan, workload: Workload, outcome: Outcome) -> float:
+    """About how long the row's further pairs take; 0: it is done."""
+    allocators = open_allocators(plan, workload, outcome)
+    if not allocators:
+        return 0.0
+    estimates = outcome.estimates(workload.name)
+    others = [a.name for a in allocators if a.name != plan.reference] or [plan.reference]
+    needed = {name: PAIRS_MIN for name in others}
+    needed |= {
+        name: max(1, each.pairs_needed - each.pairs) for name, each in estimates.items() if name in needed
+    }
+    pairs = max(needed.values()) if workload.together else sum(needed.values())
+    if workload.runs_max is not None:
+        pairs = workload.runs_max * len(others)
+    return pairs * outcome.costs.get(workload.name, plan.pair_seconds(workload))
+
+
+def _nearest(plan: Plan, outcome: Outcome, draw: random.Random) -> Workload | None:
+    """The row of the next pairs: each row gets its first ones before any other gets more."""
+    left = {each.name: seconds_left(plan, each, outcome) for each in plan.workloads}
+    rows = [each for each in plan.workloads if left[each.name] > 0]
+    new = [each for each in rows if not outcome.blocks.get(each.name)]
+    if new:
+        return min(new, key=lambda each: not each.is_real)
+    rows.sort(key=lambda each: left[each.name] / (REAL_WEIGHT if each.is_real else 1))
+    return draw.choice(rows[:CHOICE]) if rows else None
+
+
+class _Runs:
+    """Makes the blocks of one row after the other."""
+
+    def __init__(self, plan: Plan, outcome: Outcome, step: Step, draw: random.Random) -> None:
+        self._plan, self._outcome, self._step, self._draw = plan, outcome, step, draw
+
+    def turn(self, workload: Workload) -> Iterator[tuple[Block, dict[str, str]]]:
+        """Blocks with each allocator that is not known yet, and why an allocator has no sample."""
+        allocators = open_allocators(self._plan, workload, self._outcome)
+        self._draw.shuffle(allocators)
+        others = [each for each in allocators if each.name != self._plan.reference]
+        if workload.together:
+            yield self._at_once(workload, allocators)
+        elif workload.sharing == NONE or not others:
+            yield self._in_turn(workload, allocators)
+        else:
+            for other in others:
+                pair = [each for each in allocators if each.name in (self._plan.reference, other.name)]
+                with _processors(workload, self._draw):
+                    yield self._repeated(workload, pair, self._at_once)
+
+    def _timed(
+        self, workload: Workload, allocator: Allocator, block: Block, failures: dict[str, str]
+    ) -> None:
+        self._step(f"{workload.name}: {allocator.name}")
         try:
-            outcome.samples.setdefault(key, []).append(workload.timed(allocator, plan.length))
+            block[allocator.name] = workload.timed(allocator, self._plan.length_of(workload))
         except RunError as error:
-            outcome.failures[key] = str(error)
+            failures[allocator.name] = str(error)
 
-    if len(allocators) > 1:
+    def _at_once(self, workload: Workload, allocators: Sequence[Allocator]) -> tuple[Block, dict[str, str]]:
+        block, failures = Block(), dict[str, str]()
         with ThreadPoolExecutor(len(allocators)) as runs:
-            list(runs.map(run, allocators))  # raises what a run raised
-    else:
+            made = [runs.submit(self._timed, workload, each, block, failures) for each in allocators]
+            for each in made:
+                each.result()  # raises what a run raised
+        return block, failures
+
+    def _in_turn(self, workload: Workload, allocators: Sequence[Allocator]) -> tuple[Block, dict[str, str]]:
+        block, failures = Block(), dict[str, str]()
         for allocator in allocators:
-            run(allocator)
+            run, failed = self._repeated(workload, [allocator], self._at_once)
+            block |= run
+            failures |= failed
+        return block, failures
+
+    def _repeated(
+        self,
+        workload: Workload,
+        allocators: list[Allocator],
+        make: Callable[..., tuple[Block, dict[str, str]]],
+    ) -> tuple[Block, dict[str, str]]:
+        """Makes disturbed runs once more, and notes in each sample what there was of disturbances."""
+        least = min(
+            allocators, key=lambda each: each.name == self._plan.reference
+        )  # the other one, of a pair
+        history = [_noise_of(each) for each in self._outcome.samples(workload.name, least.name)]
+        for again in (0.0, 1.0):
+            (block, failures), noise = watched(lambda: make(workload, allocators))
+            if workload.runs_max is not None or not disturbance(noise, history):
+                break
+        noted = {**{f"{NOISE}{key}": value for key, value in noise.items()}, "repeated": again}
+        return {name: {**sample, **noted} for name, sample in block.items()}, failures
 
 
-def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: Step) -> None:
-    """Every workload on every allocator, one after the other; who comes first changes each time."""
-    for index, workload in enumerate(plan.in_round(number)):
-        if number == 0 and budget.over():
-            outcome.left_out.append(workload.name)
-            continue
-        start = budget.elapsed()
-        allocators = rotated(plan.allocators, number + index)
-        for group in [allocators] if workload.together else [[each] for each in allocators]:
-            for allocator in group:
-                step(f"round {number + 1}: {workload.name} on {allocator.name}")
-            _run(plan, workload, group, outcome)
-        budget.note(workload.name, budget.elapsed() - start)
+@contextmanager
+def _processors(workload: Workload, draw: random.Random) -> Iterator[None]:
+    """The processors of the runs within: one of ours, for programs of one thread."""
+    ours = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {draw.choice(sorted(ours))} if workload.sharing == ONE else ours)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ours)
 
 
-def _proofs(plan: Plan, outcome: Outcome, step: Step) -> None:
+def _noise_of(sample: Sample) -> Sample:
+    return {key.removeprefix(NOISE): value for key, value in sample.items() if key.startswith(NOISE)}
+
+
+def _proofs(plan: Plan, outcome: Outcome, step: Step, kept: Kept) -> None:
     for workload in (each for each in plan.workloads if each.is_real):
         for allocator in plan.allocators:
+            if outcome.samples(workload.name, allocator.name):
+                continue  # proven before it was timed
             step(f"serving library: {workload.name} on {allocator.name}")
             try:
                 workload.prove(allocator)
             except RunError as error:
                 outcome.failures[workload.name, allocator.name] = str(error)
+                kept.add_failure(workload.name, allocator.name, str(error))
 
 
-def _reports(plan: Plan, hakmem: Allocator, outcome: Outcome, step: Step) -> None:
+def _reports(plan: Plan, hakmem: Allocator, outcome: Outcome, step: Step, kept: Kept) -> None:
     for workload in (each for each in plan.workloads if not each.is_real):
+        if workload.name in outcome.reports:
+            continue
         step(f"hakmem's counters: {workload.name}")
         try:
             report = workload.report(hakmem, plan.length)
@@ -111,29 +251,55 @@ def _reports(plan: Plan, hakmem: Allocator, outcome: Outcome, step: Step) -> Non
             continue
         if report is not None:
             outcome.reports[workload.name] = report
+            kept.add_report(workload.name, report)
 
 
-def step_count(plan: Plan) -> int:
-    """How often run_campaign will call `step`, if there is time for all rounds."""
-    real = sum(each.is_real for each in plan.workloads)
-    runs = real + sum(len(plan.in_round(number)) for number in range(plan.rounds))
-    reports = (len(plan.workloads) - real) * any(a.name == "hakmem" for a in plan.allocators)
-    return runs * len(plan.allocators) + reports
+def _pairs(plan: Plan, outcome: Outcome, step: Step, budget: Budget, kept: Kept, draw: random.Random) -> None:
+    runs = _Runs(plan, outcome, step, draw)
+    while not budget.over() and (workload := _nearest(plan, outcome, draw)) is not None:
+        start, pairs = budget.elapsed(), 0
+        done = outcome.blocks.setdefault(workload.name, [])
+        for block, failures in runs.turn(workload):
+            for name, why in failures.items():
+                outcome.failures[workload.name, name] = why
+                kept.add_failure(workload.name, name, why)
+            done.append(block)
+            kept.add_block(workload.name, block)
+            pairs += 1 if workload.together else max(1, len(block) - 1)
+        outcome.costs[workload.name] = (budget.elapsed() - start) / pairs
 
 
-def run_campaign(plan: Plan, step: Step, budget: Budget | None = None) -> Outcome:
-    """Runs the plan.  Calls `step` with a line of text before each run.  Raises BuildError."""
-    budget = budget or Budget(plan.minutes)
-    outcome = Outcome()
+def uncertain(plan: Plan, outcome: Outcome) -> str:
+    """A sentence about what is not known yet."""
+    found = {each.name: outcome.estimates(each.name) for each in plan.workloads}
+    ratios = [(row, name, each) for row, some in found.items() for name, each in some.items()]
+    open_rows = [each.name for each in plan.workloads if seconds_left(plan, each, outcome) > 0]
+    known = sum(each.is_known for _, _, each in ratios)
+    if not open_rows:
+        return f"{known} of {len(ratios)} ratios are known; no further block would tell more"
+    minutes = sum(seconds_left(plan, each, outcome) for each in plan.workloads) / 60
+    return (
+        f"{known} of {len(ratios)} ratios are known. The same command goes on, for about {minutes:.0f} minutes "
+        f"until all are; still uncertain: {', '.join(open_rows)}"
+    )
+
+
+def run_campaign(
+    plan: Plan, step: Step, budget: Budget | None = None, kept: Kept | None = None, seed: int | None = None
+) -> Outcome:
+    """Runs the plan, going on from what was kept, until all is known, the time is over, or Ctrl-C.  Calls
+    `step` with a line of text before each run.  Raises BuildError."""
+    budget, kept = budget or Budget(plan.minutes), kept or Kept()
+    outcome = Outcome(plan.reference)
+    kept.read_into(outcome, {each.name for each in plan.workloads})
     for workload in plan.workloads:
-        workload.prepare(plan.length)
-    _proofs(plan, outcome, step)
-    for hakmem in (a for a in plan.allocators if a.name == "hakmem"):
-        _reports(plan, hakmem, outcome, step)
-    for number in range(plan.rounds):
-        if number > 0 and not budget.fits(each.name for each in plan.in_round(number)):
-            break
-        _one_round(plan, number, budget, outcome, step)
-        outcome.rounds = number + 1
-    outcome.seconds, outcome.costs = budget.elapsed(), budget.costs
+        workload.prepare(plan.length_of(workload))
+    try:
+        _proofs(plan, outcome, step, kept)
+        for hakmem in (a for a in plan.allocators if a.name == "hakmem"):
+            _reports(plan, hakmem, outcome, step, kept)
+        _pairs(plan, outcome, step, budget, kept, random.Random(seed))
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+    outcome.seconds = budget.elapsed()
     return outcome

@@ -31,7 +31,7 @@ def _case(
     args: str = "",
     work: Work | None = None,
     *,
-    rounds_max: int | None = None,
+    runs_max: int | None = None,
     together: bool = False,
     beyond_seconds: float = 0.1,
 ) -> Case:
@@ -40,7 +40,7 @@ def _case(
         program,
         args,
         work,
-        rounds_max=rounds_max,
+        runs_max=runs_max,
         together=together,
         beyond_seconds=beyond_seconds,
     )
@@ -48,9 +48,7 @@ def _case(
 
 def _sleeps(name: str, args: str, work: Work, beyond_seconds: float, *, together: bool = False) -> Case:
     """After a burst the program sleeps: once is enough."""
-    return _case(
-        name, "burst_idle", args, work, rounds_max=1, together=together, beyond_seconds=beyond_seconds
-    )
+    return _case(name, "burst_idle", args, work, runs_max=1, together=together, beyond_seconds=beyond_seconds)
 
 
 CASES = (
@@ -60,7 +58,7 @@ CASES = (
             "worst_call",
             f"--freed-by {who}",
             Work("--seconds", 3, 2),
-            rounds_max=2,
+            runs_max=2,
             beyond_seconds=2.0,
         )
         for who in ("own", "other")
@@ -84,20 +82,20 @@ CASES = (
     ),
     _sleeps("burst-again", "--burst 100M --threads 1 --survives 0 --idle 1.5", Work("--bursts", 4, 2), 4.0),
     _case("growth-1000t", "growth", "--threads 1000 --holes 200", Work("--count", 1000, 300)),
-    _case("growth-8000t", "growth", "--threads 8000 --holes 200", Work("--count", 1000, 300), rounds_max=3),
+    _case("growth-8000t", "growth", "--threads 8000 --holes 200", Work("--count", 1000, 300), runs_max=3),
     _case(
         "growth-after-peak",
         "growth",
         "--peak-size 1K --survives 1024 --size 4K --count 20K --unit 64K",
         Work("--peak", 3 << 30, 512 << 20),
-        rounds_max=1,
+        runs_max=1,
         beyond_seconds=5.0,
     ),
     _case(
         "fork-3000t",
         "fork_heavy",
         "--threads 3000 --child 600 --blocks 200 --max 256K",
-        rounds_max=2,
+        runs_max=2,
         beyond_seconds=0.6,
     ),
     _case("aligned-2m", "aligned", "--alignment 2M --slots 1 --min 2M --max 2M"),
@@ -113,14 +111,14 @@ CASES = (
         "malloc_large",
         "--min 500G --max 500G --slots 1 --touch 16K",
         Work("--ops", 2, 1),
-        rounds_max=2,
+        runs_max=2,
     ),
     _case(
         "60k-then-33k",
         "growth",
         "--peak 127M --peak-size 60K --wait 0 --size 33K --write 1",
         Work("--count", 4000, 2000),
-        rounds_max=3,
+        runs_max=3,
     ),
     _case("3m", "malloc_large", "--min 2800K --max 3300K", Work("--ops", 5000, 1000)),
     _case("33k-64k", "malloc_large", "--min 33K --max 64K --slots 2000", Work("--ops", 300_000, 50_000)),

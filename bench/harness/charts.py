@@ -163,7 +163,7 @@ def _labelled_bars(
 def means_chart(document: Document) -> Figure | None:
     """The geometric means of time, CPU time and peak memory."""
     means = document["geometric_means"]
-    if not means["benchmarks"]:
+    if not any(means["benchmarks"].values()):
         return None
     names = list(document["allocators"])
     figure, panels = plt.subplots(1, len(TITLES), figsize=(WIDTH, 2.6), layout="constrained")
@@ -172,7 +172,7 @@ def means_chart(document: Document) -> Figure | None:
         axes.axvline(1, color="#777777", linewidth=1)
         axes.set_title(title.split(",")[0], fontsize=10)
     figure.suptitle(
-        f"Geometric mean of the ratios to the best peer, {means['benchmarks']} benchmarks",
+        f"Geometric mean of the ratios to the best peer, {means['rows']} benchmarks",
         x=0.01,
         ha="left",
         fontsize=11,
@@ -286,7 +286,7 @@ def scaling_chart(document: Document) -> Figure | None:
 
 MAKERS: tuple[tuple[str, str, Callable[[Document], Figure | None]], ...] = (
     ("means", "Geometric means", means_chart),
-    ("time", "Time against the best peer", lambda document: ratio_chart(document, "ns_per_op")),
+    ("time", "Time against the best peer", lambda document: ratio_chart(document, "cpu_ns_per_op")),
     ("memory", "Peak memory against the best peer", lambda document: ratio_chart(document, "peak_rss_kib")),
     ("scaling", "Throughput by threads (dashed: the machine's processors)", scaling_chart),
     ("latency", LATENCY, latency_chart),

@@ -12,17 +12,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import instructions, tlb
+from . import instructions, tlb, versus
 from .allocators import DEBIAN, GLIBC, PEER_KINDS, Allocator, find_allocators, peer_names
-from .arguments import IS_QUICK, positive, positive_number
+from .arguments import IS_QUICK, positive_number
 from .build import BuildError
-from .campaign import Plan, run_campaign, step_count
+from .campaign import Outcome, Plan, run_campaign, uncertain
 from .counting import Count, Row, to_table
 from .counting import to_tsv as counts_to_tsv
 from .execute import RunError
 from .files import read_json, write_csv, write_json
+from .kept import Kept, place_of
 from .machine import describe_machine
-from .markdown import ROUNDS_TO_PUBLISH, to_markdown, to_tsv, unpublishable
+from .markdown import to_markdown, to_tsv
 from .paths import LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
 from .progress import steps
 from .real_program import CommandProgram
@@ -34,9 +35,10 @@ from .tables import output_console, show
 from .workload import Length
 
 EPILOGUE = """\
-Each benchmark runs on every allocator in turn, in interleaved rounds whose order rotates, as many whole
-rounds as there is time for.  Tables go to standard output, progress to standard error; the whole result,
-with charts and a page, is kept in build/bench.
+Each block runs a benchmark once on hakmem and each peer, in an order drawn at random, until the 95 % interval of
+each ratio of processor times is narrower than 3 %, or the time is over.  Ctrl-C stops it; the same command goes
+on.  Tables go to standard output, progress to standard error; the whole result, with charts and a page, is kept
+in build/bench.
 Exit status: 0, or 1 when a run failed, or 2 when the command line is wrong.
 """
 
@@ -45,13 +47,12 @@ Exit status: 0, or 1 when a run failed, or 2 when the command line is wrong.
 class Pace:
     """How much is done when nothing else is said."""
 
-    rounds: int
     seconds: float
     minutes: float
 
 
-FULL = Pace(rounds=5, seconds=0.4, minutes=28)
-QUICK = Pace(rounds=2, seconds=0.15, minutes=2.8)
+FULL = Pace(seconds=0.25, minutes=28)
+QUICK = Pace(seconds=0.15, minutes=2.8)
 
 
 def _named_library(text: str) -> tuple[str, Path]:
@@ -59,6 +60,12 @@ def _named_library(text: str) -> tuple[str, Path]:
     if not name or not Path(path).is_file():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FILE with a file that exists")
     return name, Path(path).resolve()
+
+
+def _library(text: str) -> Path:
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a file: name two builds of libhakmem.so")
+    return Path(text).resolve()
 
 
 def _peer_kind(text: str) -> str:
@@ -82,11 +89,13 @@ def _parser() -> argparse.ArgumentParser:
         "PEERS=new in the environment")  # fmt: skip
     add("--alloc", action="append", default=[], type=_named_library, metavar="NAME=FILE",
         help="also this library (a NAME that begins with hakmem is not counted as a peer)")  # fmt: skip
-    add("--rounds", type=positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
+    add("--pairs", nargs=2, type=_library, metavar=("A.so", "B.so"),
+        help="only these two builds: time and peak memory of B / A, with intervals")  # fmt: skip
     add("--seconds", type=positive_number("seconds", 60), metavar="S",
         help=f"length of a timed run ({FULL.seconds:g}; quick {QUICK.seconds:g})")  # fmt: skip
     add("--minutes", type=positive_number("minutes"), metavar="N",
-        help=f"no new round that would end later ({FULL.minutes:g}; quick {QUICK.minutes:g})")  # fmt: skip
+        default=os.environ.get("BUDGET") or None,
+        help=f"time for all runs ({FULL.minutes:g}; quick {QUICK.minutes:g}); also BUDGET=N in the environment")  # fmt: skip
     add("--quick", action="store_true", default=IS_QUICK,
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
     add("--scaling", action="store_true",
@@ -99,8 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
     add("--markdown", action="store_true", help="print Markdown instead of tables")
-    add("--tsv", action="store_true", help="print the tables as docs/performance/campaign.tsv has them: "
-        f"of {ROUNDS_TO_PUBLISH} rounds or more")  # fmt: skip
+    add("--tsv", action="store_true", help="print the tables as docs/performance/campaign.tsv has them")
     add("--from", dest="saved", type=Path, metavar="FILE", help="run nothing, show a result of --json")
     add("--list", action="store_true", help="list the benchmarks and allocators, run nothing")
     return parser
@@ -135,12 +143,14 @@ def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple
         unknown = [] if workloads else options.only
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
-    allocators, missing = _choose_allocators(parser, options)
+    if options.pairs:
+        allocators, missing = versus.sides(options.pairs), []
+    else:
+        allocators, missing = _choose_allocators(parser, options)
     pace = QUICK if options.quick else FULL
     plan = Plan(
         [each for each in workloads if not each.missing()],
         allocators,
-        rounds=options.rounds or pace.rounds,
         minutes=options.minutes or pace.minutes,
         length=Length(options.seconds or pace.seconds, options.quick),
     )
@@ -148,10 +158,10 @@ def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple
 
 
 def _estimate(plan: Plan) -> str:
-    minutes = plan.expected_seconds() / 60
+    minutes = sum(map(plan.turn_seconds, plan.workloads)) / 60
     return (
-        f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators, {plan.rounds} rounds: "
-        f"about {minutes:.0f} minutes, at most {plan.minutes:g}"
+        f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators: about {minutes:.0f} minutes for one "
+        f"pair of each, {plan.minutes:g} for all"
     )
 
 
@@ -219,9 +229,6 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
     good = _written(document, targets)
     if options.markdown:
         print(to_markdown(document))
-    elif options.tsv and (sentence := unpublishable(document)):
-        _tell(sentence)
-        return 1
     elif options.tsv:
         print(to_tsv(document), end="")
     else:
@@ -229,6 +236,23 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
         for path in (options.report / "index.html", *(path for _, path in kept)):
             print(path)
     return 1 if document["failures"] or not good else 0
+
+
+def _measured(plan: Plan) -> Outcome:
+    """Says what is still uncertain.  Raises BuildError."""
+    kept = Kept(place_of(plan.allocators, plan.length))
+    with steps() as step:
+        outcome = run_campaign(plan, step, kept=kept)
+    _tell(uncertain(plan, outcome))
+    return outcome
+
+
+def _versus(plan: Plan) -> int:
+    outcome = _measured(plan)
+    output_console().print(versus.to_table(plan, outcome))
+    for (row, side), why in outcome.failures.items():
+        _tell(f"{row} on {side}: {why}")
+    return 1 if outcome.failures else 0
 
 
 def main(arguments: list[str]) -> int:
@@ -247,9 +271,10 @@ def main(arguments: list[str]) -> int:
     try:
         if options.instructions or options.tlb:
             return _count(plan, options, tlb.COUNT if options.tlb else instructions.COUNT)
+        if options.pairs:
+            return _versus(plan)
         machine = describe_machine()  # first: later the load would be our own
-        with steps(step_count(plan)) as step:
-            outcome = run_campaign(plan, step)
+        outcome = _measured(plan)
     except BuildError as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         return 1

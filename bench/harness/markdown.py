@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .text import (
+    PAIRS,
     TITLES,
     Document,
     allocators_sentence,
@@ -16,25 +17,26 @@ from .text import (
     machine_sentence,
     mean_rows,
     method_sentence,
+    noise_sentence,
+    pair_rows,
     row_unit,
 )
 
-ROUNDS_TO_PUBLISH = 5
 FIGURE_COLUMNS = 4  # of a table of figures beside their targets, which are texts
 
 Lines = list[list[str]]  # a table: its head, then its rows
 
 
 def _cell_text(cell: dict[str, Any] | None, measure: str, divisor: float) -> str:
-    return "failed" if cell is None else _spread_text(cell[measure], divisor)
+    return "failed" if cell is None else digits(cell[measure]["median"] / divisor)
 
 
-def _spread_text(figures: dict[str, float] | None, divisor: float = 1.0) -> str:
+def _spread_text(figures: dict[str, float] | None) -> str:
     """The median and half the distance from the least to the most, in percent of it."""
     if figures is None:
         return "failed"
     deviation = 50 * (figures["max"] - figures["min"]) / figures["median"] if figures["median"] else 0
-    return f"{digits(figures['median'] / divisor)} ±{deviation:.0f} %"
+    return f"{digits(figures['median'])} ±{deviation:.0f} %"
 
 
 def _compared(document: Document, measure: str) -> Lines:
@@ -44,10 +46,13 @@ def _compared(document: Document, measure: str) -> Lines:
         unit, divisor = row_unit(row, measure)
         cells = [_cell_text(row["cells"].get(name), measure, divisor) for name in names]
         lines.append([f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure)])
-    for label, means in mean_rows(document):
-        texts = [f"{means[measure][name]:.2f}" if name in means[measure] else "" for name in names]
-        lines.append([label, *texts, ""])
+    lines += [[label, *texts, ""] for label, texts in mean_rows(document, measure)]
     return lines
+
+
+def _pairs(document: Document) -> Lines:
+    head = [PAIRS, *(name for name in document["allocators"] if name != document["reference"])]
+    return [head, *([name, *texts] for name, texts in pair_rows(document))]
 
 
 def _extra(document: Document, extra: dict[str, Any]) -> Lines:
@@ -66,7 +71,7 @@ def _figures(title: str, figures: list[dict[str, Any]]) -> Lines:
 
 def _tables(document: Document) -> list[Lines]:
     """Time and memory, then the mission's figures."""
-    found = [_compared(document, measure) for measure in ("ns_per_op", "peak_rss_kib")]
+    found = [*(_compared(document, measure) for measure in TITLES), _pairs(document)]
     found += [_extra(document, extra) for extra in document["extras"]]
     found += [_figures("Target", document["targets"]), _figures("Counted by hakmem", document["figures"])]
     return [lines for lines in found if lines]
@@ -74,7 +79,8 @@ def _tables(document: Document) -> list[Lines]:
 
 def _notes(document: Document) -> list[str]:
     """Where and how all this was measured."""
-    sentences = [method_sentence(document), f"Machine: {machine_sentence(document)}."]
+    machine = f"Machine: {machine_sentence(document)}; {noise_sentence(document)}."
+    sentences = [method_sentence(document), machine]
     return [*sentences, f"Allocators: {allocators_sentence(document)}.", *footnotes(document)]
 
 
@@ -93,16 +99,6 @@ def to_markdown(document: Document) -> str:
     """Tables of time and memory, the mission's figures, and where all this was measured."""
     lines = [line for table in _tables(document) for line in _markdown_table(table)]
     return "\n".join([*lines, *_notes(document)])
-
-
-def unpublishable(document: Document) -> str:
-    """Why the result is not for docs/performance: fewer rounds have no spread.  "" if it is."""
-    if document["rounds"] >= ROUNDS_TO_PUBLISH:
-        return ""
-    return (
-        f"campaign.tsv needs {ROUNDS_TO_PUBLISH} rounds or more, as their spread is published too; "
-        f"this result has {document['rounds']}: measure with --rounds and --minutes for more"
-    )
 
 
 def to_tsv(document: Document) -> str:

@@ -1,4 +1,4 @@
-"""How far a campaign has come, on standard error: a bar on a terminal, in logs a line for each round."""
+"""How far a campaign has come, on standard error: a bar on a terminal, in logs a line for each phase."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _line_steps() -> Step:
 
 
 @contextmanager
-def steps(total: int) -> Iterator[Step]:
-    """The function to call `total` times, each time before something is begun."""
+def steps(total: int | None = None) -> Iterator[Step]:
+    """The function to call each time before something is begun, `total` times if that is known."""
     if not sys.stderr.isatty():
         yield _line_steps()
         return

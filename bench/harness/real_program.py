@@ -20,7 +20,7 @@ from .bindings import check_bindings, proof_variables
 from .build import build_launcher
 from .execute import Sample, numbers_of, run_for_result, user_environment
 from .paths import OUTPUT, REPOSITORY
-from .workload import Length
+from .workload import ONE, Length
 
 SHARED_VARIABLES = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 INPUTS_WRITER = Path(__file__).with_name("real_inputs.py")
@@ -52,9 +52,10 @@ class RealProgram(ABC):
     full: int
     quick: int
     seconds: float = 1.0  # of one full run, about; a quick one takes about a third
+    sharing: str = ONE
 
     @property
-    def rounds_max(self) -> int | None:
+    def runs_max(self) -> int | None:
         return None
 
     @property
@@ -122,7 +123,7 @@ class Job:
     command: list[str]
     variables: dict[str, str] = field(default_factory=dict)
     input: Path | None = None
-    before: Callable[[], None] | None = None  # untimed, before every run
+    before: Callable[[Path], None] | None = None  # untimed, before every run, with its folder
 
 
 @dataclass(frozen=True)
@@ -142,16 +143,20 @@ class CommandProgram(RealProgram):
         self, allocator: Allocator, size: int, more_variables: dict[str, str], wrapper: tuple[str, ...] = ()
     ) -> Sample:
         """`wrapper`: the words before the command's, of a program that runs it."""
-        job = _job(self, size)
-        if job.before is not None:
-            job.before()
-        variables = SHARED_VARIABLES | job.variables | preload_variables(allocator) | more_variables
-        words = [str(build_launcher()), "-C", str(_folder(self, size))]
-        words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
-        words += ["-i", str(job.input)] if job.input is not None else []
-        return numbers_of(
-            run_for_result([*words, *allocator.wrapper, *wrapper, *job.command], user_environment())
-        )
+        job, inputs = _job(self, size), _folder(self, size)
+        with tempfile.TemporaryDirectory(
+            prefix="run-", dir=inputs.parent
+        ) as folder:  # its outputs are its own
+            for each in inputs.iterdir():
+                (Path(folder) / each.name).symlink_to(each)
+            if job.before is not None:
+                job.before(Path(folder))
+            variables = SHARED_VARIABLES | job.variables | preload_variables(allocator) | more_variables
+            words = [str(build_launcher()), "-C", folder]
+            words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+            words += ["-i", str(job.input)] if job.input is not None else []
+            words += [*allocator.wrapper, *wrapper, *job.command]
+            return numbers_of(run_for_result(words, user_environment()))
 
 
 def _folder(program: RealProgram, size: int) -> Path:

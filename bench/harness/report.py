@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from .charts import Chart, charts, write_charts
 from .text import (
     FAULTS_WORTH_SHOWING,
+    PAIRS,
     TITLES,
     allocators_sentence,
     digits,
@@ -20,6 +21,8 @@ from .text import (
     machine_sentence,
     mean_rows,
     method_sentence,
+    noise_sentence,
+    pair_rows,
     row_unit,
 )
 
@@ -51,10 +54,7 @@ def _compared_table(document: Document, measure: str) -> dict[str, Any]:
         rows.append(
             _row(f"{row['name']} {unit}".strip(), figures, names, divisor, hakmem_ratio(row, measure))
         )
-    means = [
-        {"head": label, "cells": [f"{means[measure][n]:.3f}" if n in means[measure] else "" for n in names]}
-        for label, means in mean_rows(document)
-    ]
+    means = [{"head": label, "cells": texts} for label, texts in mean_rows(document, measure)]
     return {"title": TITLES[measure], "rows": rows, "means": means}
 
 
@@ -84,12 +84,14 @@ def page(document: Document, made: list[Chart]) -> str:
     tables = [_compared_table(document, measure) for measure in TITLES]
     tables += [_extra_table(document, extra) for extra in document["extras"]]
     tables.append(_faults_table(document))
+    others = [name for name in document["allocators"] if name != document["reference"]]
     return environment.get_template("page.html.j2").render(
         document=document,
         charts=made,
         tables=[table for table in tables if table["rows"]],
         method=method_sentence(document),
-        machine=machine_sentence(document),
+        machine=f"{machine_sentence(document)}; {noise_sentence(document)}",
+        pairs={"title": PAIRS, "names": others, "rows": pair_rows(document)},
         allocators=allocators_sentence(document),
         notes=footnotes(document),
         met=sum(figure["met"] for figure in document["targets"]),

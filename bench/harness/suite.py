@@ -9,8 +9,19 @@ from .allocators import Allocator
 from .build import build_program
 from .execute import Sample, reported_run, timed_run
 from .figures import COUNTED
-from .workload import Length
+from .workload import NONE, ONE, Length
 
+# Programs that have several threads without being told, or print wall times.
+ALONE = {
+    "producer_consumer",
+    "batch_transfer",
+    "churn",
+    "false_sharing",
+    "idle_threads",
+    "oversubscription",
+    "server",
+}
+ALONE |= {"tail_latency", "worst_call"}
 QUICK_REPORT_SECONDS = 2.0
 WORK_SECONDS = {False: 1.5, True: 0.5}  # of a fixed amount of work, about; the key is `quick`
 
@@ -28,7 +39,7 @@ class Work:
 class Benchmark:
     """One row of the tables.  Without `work` the program runs for the seconds that the harness says.
 
-    `rounds_max` is for benchmarks that mostly sleep: more rounds of them would tell nothing.  `together`
+    `runs_max` is for benchmarks that mostly sleep: more rounds of them would tell nothing.  `together`
     is for those whose only figure is memory after seconds of sleep: all allocators run at the same time."""
 
     name: str
@@ -36,7 +47,7 @@ class Benchmark:
     args: str = ""
     work: Work | None = None
     report_seconds: float | None = None  # length of hakmem's extra run; default: as the timed runs
-    rounds_max: int | None = None
+    runs_max: int | None = None
     together: bool = False
     beyond_seconds: float = 0.1  # of a run besides the measured time: set-up, idle time
 
@@ -47,6 +58,11 @@ class Benchmark:
         return [*self.args.split(), self.work.flag, str(self.work.quick if quick else self.work.full)]
 
     # The interface of workload.py.
+
+    @property
+    def sharing(self) -> str:
+        is_alone = self.program in ALONE or "--threads" in self.args.split() or self.runs_max is not None
+        return NONE if is_alone and not self.args.endswith("--threads 1") else ONE
 
     @property
     def is_real(self) -> bool:
@@ -134,7 +150,7 @@ SUITE = (
     Benchmark("phases", "phases", work=Work("--live", 64 << 20, 16 << 20)),
     Benchmark("fragmentation", "fragmentation", work=Work("--ops", 8 << 20, 2 << 20)),
     *(
-        Benchmark(name, "burst_idle", args, work=Work("--idle", 5, 2), rounds_max=3, beyond_seconds=4.0)
+        Benchmark(name, "burst_idle", args, work=Work("--idle", 5, 2), runs_max=3, beyond_seconds=4.0)
         for name, args in (("burst_idle", ""), ("burst_idle-trickle", "--trickle 1"))
     ),
     Benchmark("idle_threads", "idle_threads"),

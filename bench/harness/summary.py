@@ -6,12 +6,13 @@ made from it alone, so that a saved run can be shown again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from math import exp, inf, log, sqrt
 from statistics import geometric_mean, median
 from typing import Any
 
 from .allocators import Allocator
-from .campaign import Outcome, Plan
+from .campaign import NOISE, Outcome, Plan, cpu_ns_per_op, uncertain
+from .estimate import Estimate
 from .execute import Sample, tuning_variables
 from .extras import extra_tables
 from .figures import mission_figures
@@ -20,13 +21,8 @@ from .targets import targets
 
 Document = dict[str, Any]
 
-# The compared figures; lower is better in all of them.
-COMPARED = ("ns_per_op", "cpu_ns_per_op", "peak_rss_kib")
-
-
-def _cpu_ns_per_op(sample: Sample) -> float:
-    """At least a microsecond a run: the kernel's count of a very short run may be 0, and ratios are made."""
-    return max(sample["user_s"] + sample["sys_s"], 1e-6) * 1e9 / sample["ops"]
+# The compared figures; lower is better in all of them.  Wall time stands beside them where threads wait.
+TIME, PEAK, WALL = "cpu_ns_per_op", "peak_rss_kib", "ns_per_op"
 
 
 def _spread(values: list[float]) -> dict[str, float]:
@@ -35,64 +31,105 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 def _cell(samples: list[Sample]) -> dict[str, Any]:
     """One allocator's figures in one benchmark."""
-    samples = [{**sample, "cpu_ns_per_op": _cpu_ns_per_op(sample)} for sample in samples]
-    cell: dict[str, Any] = {name: _spread([s[name] for s in samples]) for name in COMPARED}
+    samples = [{**sample, TIME: cpu_ns_per_op(sample)} for sample in samples]
+    cell: dict[str, Any] = {name: _spread([s[name] for s in samples]) for name in (TIME, PEAK, WALL)}
     cell["faults_per_op"] = median(s["minor_faults"] / s["ops"] for s in samples)
     cell["samples"] = samples
     return cell
 
 
-def _add_ratios(cells: dict[str, dict[str, Any]], peers: Iterable[str]) -> dict[str, str]:
-    """Adds each allocator's ratio to the best peer; returns the best peers' names."""
-    present = [name for name in peers if name in cells]
-    best: dict[str, str] = {}
-    for measure in COMPARED if present else ():
-        best[measure] = min(present, key=lambda name: cells[name][measure]["median"])
-        reference = cells[best[measure]][measure]["median"]
-        for cell in cells.values():
-            cell[measure]["ratio"] = cell[measure]["median"] / reference
+def _add_times(cells: dict[str, dict[str, Any]], peers: list[str], estimates: dict[str, Estimate]) -> str:
+    """Adds `pair`, the first allocator's ratio to each other, with its interval, and each allocator's ratio to the
+    best peer; returns that one's name.  A median becomes the first allocator's times the ratio of the pairs."""
+    first = next(cell for name, cell in cells.items() if name not in estimates)
+    for name, each in estimates.items():
+        cells[name][TIME]["median"] = first[TIME]["median"] * each.ratio
+        cells[name][TIME]["pair"] = {
+            "ratio": 1 / each.ratio,
+            "low": 1 / each.high,
+            "high": 1 / each.low if each.low else inf,
+            "pairs": each.pairs,
+            "known": each.is_known,
+        }
+    relative = {name: estimates[name].ratio if name in estimates else 1.0 for name in cells}
+    best = min(peers, key=lambda name: relative[name])
+    for name, cell in cells.items():
+        cell[TIME]["ratio"] = relative[name] / relative[best]
+    return best
+
+
+def _add_peaks(cells: dict[str, dict[str, Any]], peers: list[str]) -> str:
+    """Adds each allocator's ratio to the leanest peer; returns that one's name."""
+    best = min(peers, key=lambda name: cells[name][PEAK]["median"])
+    for cell in cells.values():
+        cell[PEAK]["ratio"] = cell[PEAK]["median"] / cells[best][PEAK]["median"]
     return best
 
 
 def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
     rows = []
     for bench in plan.workloads:
-        if bench.name in outcome.left_out:
+        if not outcome.blocks.get(bench.name):
             continue
         cells = {
-            a.name: _cell(outcome.samples[bench.name, a.name])
+            a.name: _cell(samples)
             for a in plan.allocators
-            if (bench.name, a.name) in outcome.samples and (bench.name, a.name) not in outcome.failures
+            if (samples := outcome.samples(bench.name, a.name))
+            and (bench.name, a.name) not in outcome.failures
         }
-        best = _add_ratios(cells, [a.name for a in plan.allocators if a.is_peer])
-        command = bench.command_text(plan.length)
+        peers = [a.name for a in plan.allocators if a.is_peer and a.name in cells]
+        estimates = {name: each for name, each in outcome.estimates(bench.name).items() if name in cells}
+        best = {}
+        if peers and plan.reference in cells:
+            best = {TIME: _add_times(cells, peers, estimates), PEAK: _add_peaks(cells, peers)}
         rows.append(
             {
                 "name": bench.name,
-                "command": command,
+                "command": bench.command_text(plan.length_of(bench)),
                 "real": bench.is_real,
                 "case": bench.is_case,
-                "round_seconds": outcome.costs.get(bench.name),
                 "cells": cells,
                 "best_peer": best,
+                "known": bool(estimates) and all(each.is_known for each in estimates.values()),
             }
         )
     return rows
 
 
 def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
-    """Means of the ratios, over the benchmarks that every allocator finished: the same set for all.  An
-    allocator that finished none does not count."""
+    """Means of the ratios, over the benchmarks that every allocator finished, of times over those of which all
+    ratios are known: the same set for all.  An allocator that finished none does not count."""
     names = [a.name for a in allocators if any(a.name in row["cells"] for row in rows)]
     common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]
+    of = {TIME: [row for row in common if row["known"]], PEAK: common}
     return {
         measure: {
-            name: geometric_mean(row["cells"][name][measure]["ratio"] for row in common)
+            name: geometric_mean(row["cells"][name][measure]["ratio"] for row in counted)
             for name in names
-            if common
+            if counted
         }
-        for measure in COMPARED
-    } | {"benchmarks": len(common)}
+        for measure, counted in of.items()
+    } | {
+        "benchmarks": {measure: len(counted) for measure, counted in of.items()},
+        "rows": len(common),
+        "interval": _mean_interval(of[TIME]),
+    }
+
+
+def _mean_interval(rows: list[dict[str, Any]]) -> list[float]:
+    """The factors from the first allocator's mean to the ends of its 95 % interval: the rows' errors are independent."""
+    found = [row["cells"][row["best_peer"][TIME]][TIME].get("pair") for row in rows]
+    halves = [log(each["high"] / each["low"]) / 2 for each in found if each]
+    spread = exp(sqrt(sum(half * half for half in halves)) / len(halves)) if halves else 1.0
+    return [1 / spread, spread]
+
+
+def _noise(outcome: Outcome) -> dict[str, float]:
+    """What disturbed the runs, in the median, and how many there were and were repeated."""
+    samples = [sample for blocks in outcome.blocks.values() for block in blocks for sample in block.values()]
+    figures = sorted({key for sample in samples for key in sample if key.startswith(NOISE)})
+    found = {key.removeprefix(NOISE): median(s[key] for s in samples if key in s) for key in figures}
+    return {**found, "runs": len(samples), "repeated": sum(sample.get("repeated", 0) for sample in samples)}
 
 
 def _failures(outcome: Outcome) -> list[str]:
@@ -106,8 +143,9 @@ def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: li
     document = {
         "machine": machine,
         "allocators": describe_allocators(plan.allocators),
-        "rounds": outcome.rounds,
-        "rounds_planned": plan.rounds,
+        "reference": plan.reference,
+        "blocks": sum(map(len, outcome.blocks.values())),
+        "noise": _noise(outcome),
         "seconds": plan.length.seconds,
         "quick": plan.length.quick,
         "minutes_allowed": plan.minutes,
@@ -124,7 +162,8 @@ def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: li
         "hakmem_reports": outcome.reports,
         "figures": mission_figures(outcome.reports),
         "missing": missing,
-        "left_out": outcome.left_out,
+        "left_out": [each.name for each in plan.workloads if not outcome.blocks.get(each.name)],
+        "uncertain": uncertain(plan, outcome),
         "failures": _failures(outcome),
     }
     return document | {"targets": targets(document)}

@@ -10,6 +10,7 @@ from rich.table import Table
 from .figures import locks_per_million, magazine_hit_rate, page_reuse
 from .text import (
     FAULTS_WORTH_SHOWING,
+    PAIRS,
     TITLES,
     Document,
     allocators_sentence,
@@ -21,6 +22,8 @@ from .text import (
     machine_sentence,
     mean_rows,
     method_sentence,
+    noise_sentence,
+    pair_rows,
     row_unit,
 )
 
@@ -75,10 +78,20 @@ def compared_table(document: Document, measure: str) -> Table:
         ]
         table.add_row(f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure))
     table.add_section()
-    for label, means in mean_rows(document):
-        cells = (f"{means[measure][n]:.3f}" if n in means[measure] else "" for n in document["allocators"])
-        table.add_row(label, *cells, "")
+    for label, texts in mean_rows(document, measure):
+        table.add_row(label, *texts, "")
     return table
+
+
+def pairs_table(document: Document) -> Table | None:
+    """The intervals of all ratios of times."""
+    others = [name for name in document["allocators"] if name != document["reference"]]
+    table = Table(title=PAIRS, title_justify="left", header_style="bold")
+    for name in ("benchmark", *others):
+        table.add_column(name, no_wrap=True)
+    for name, texts in pair_rows(document):
+        table.add_row(name, *texts)
+    return table if others else None
 
 
 def extra_table(document: Document, extra: dict[str, Any]) -> Table:
@@ -146,6 +159,7 @@ def show(document: Document, console: Console) -> None:
     """Everything, the footer last."""
     tables = [
         *(compared_table(document, measure) for measure in TITLES),
+        pairs_table(document),
         *(extra_table(document, extra) for extra in document["extras"]),
         faults_table(document),
         counters_table(document),
@@ -155,7 +169,12 @@ def show(document: Document, console: Console) -> None:
     for table in tables:
         if table is not None:
             console.print(table)
-    for sentence in (method_sentence(document), machine_sentence(document), allocators_sentence(document)):
+    for sentence in (
+        method_sentence(document),
+        noise_sentence(document),
+        machine_sentence(document),
+        allocators_sentence(document),
+    ):
         console.print(sentence, style="dim", highlight=False)
     for note in footnotes(document):
         console.print(note, style="yellow", highlight=False, markup=False)

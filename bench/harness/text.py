@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from .estimate import PAIRS_MIN
+
 Document = dict[str, Any]
 
 TITLES = {
-    "ns_per_op": "Time per operation",
-    "cpu_ns_per_op": "CPU time per operation, all threads",
+    "cpu_ns_per_op": "Processor time per operation, all threads",
     "peak_rss_kib": "Peak resident memory, MiB",
 }
+PAIRS = "hakmem's time over the other's, 95 % interval"
 FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
 
 
@@ -31,11 +33,24 @@ def row_unit(row: dict[str, Any], measure: str) -> tuple[str, float]:
     return ("µs", 1e3) if slowest >= 10_000 else ("ns", 1.0)
 
 
+def interval(pair: dict[str, Any]) -> str:
+    """A ratio of times with its interval, or the interval alone when it is wide; of too few pairs their number."""
+    if pair["pairs"] < PAIRS_MIN:
+        return f"not known ({pair['pairs']} pairs)"
+    ends = f"{pair['low']:.3f} to {pair['high']:.3f}"
+    return f"{pair['ratio']:.3f} ({ends})" if pair["known"] else f"not known ({ends})"
+
+
 def hakmem_ratio(row: dict[str, Any], measure: str) -> str:
-    """hakmem's ratio to the best peer and that peer's name; empty when there is none."""
+    """hakmem's ratio to the best peer and that peer's name, of times with the interval; empty when there is none."""
     if "hakmem" not in row["cells"] or measure not in row["best_peer"]:
         return ""
-    return f"{row['cells']['hakmem'][measure]['ratio']:.2f} {row['best_peer'][measure]}"
+    best = row["best_peer"][measure]
+    pair = row["cells"][best][measure].get("pair")
+    if pair is not None:
+        ratio, _, ends = interval(pair).rpartition(" (")
+        return f"{ratio} {best} ({ends}"
+    return f"{row['cells']['hakmem'][measure]['ratio']:.2f} {best}"
 
 
 def machine_sentence(document: Document) -> str:
@@ -53,20 +68,50 @@ def allocators_sentence(document: Document) -> str:
     return ", ".join(f"{name} ({what})" for name, what in document["allocators"].items())
 
 
-def mean_rows(document: Document) -> list[tuple[str, dict[str, Any]]]:
-    """The geometric means with their labels: of all loads and, where there are such, of real programs, of
-    loads that are not, and of cases."""
-    rows = [
-        ("all loads", document["geometric_means"]),
-        ("real programs", document["geometric_means_real"]),
-        ("made-up loads", document["geometric_means_made_up"]),
-        ("cases", document["geometric_means_cases"]),
-    ]
+def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
+    """Each row's name with the intervals of the ratios of times, for each allocator but the first."""
+    others = [name for name in document["allocators"] if name != document["reference"]]
     return [
-        (f"geometric mean of {means['benchmarks']} ratios, {which}", means)
-        for which, means in rows
-        if means["benchmarks"]
+        (row["name"], [_pair_text(row["cells"].get(name)) for name in others])
+        for row in document["benchmarks"]
     ]
+
+
+def _pair_text(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "failed"
+    pair = cell["cpu_ns_per_op"].get("pair")
+    return interval(pair) if pair else ""
+
+
+MEANS = {
+    "geometric_means": "all loads",
+    "geometric_means_real": "real programs",
+    "geometric_means_made_up": "made-up loads",
+    "geometric_means_cases": "cases",
+}
+
+
+def mean_rows(document: Document, measure: str) -> list[tuple[str, list[str]]]:
+    """The geometric means with their labels, a text for each allocator: of all loads and, where there are such, of
+    real programs, of loads that are not, and of cases."""
+    found = []
+    for key, which in MEANS.items():
+        means = document[key]
+        if count := means["benchmarks"][measure]:
+            texts = [_mean_text(means, measure, name) for name in document["allocators"]]
+            found.append((f"geometric mean of {count} of {means['rows']} ratios, {which}", texts))
+    return found
+
+
+def _mean_text(means: dict[str, Any], measure: str, name: str) -> str:
+    if name not in means[measure]:
+        return ""
+    mean = means[measure][name]
+    if name != "hakmem" or measure != "cpu_ns_per_op":
+        return f"{mean:.2f}"
+    low, high = (mean * factor for factor in means["interval"])
+    return f"{mean:.2f} ({low:.3f} to {high:.3f})"
 
 
 def extra_name(row: dict[str, Any]) -> str:
@@ -82,13 +127,21 @@ def extra_ratio(row: dict[str, Any]) -> str:
 
 def method_sentence(document: Document) -> str:
     """How the figures came about."""
-    length = f"{document['seconds']:g} s a run where the program runs for a time"
-    rounds = f"{document['rounds']} interleaved round{'s' if document['rounds'] != 1 else ''}"
-    if document["rounds"] < document["rounds_planned"]:
-        rounds += f" (of {document['rounds_planned']}: no time for more)"
+    noise = document["noise"]
     return (
-        f"Median of {rounds} in {document['minutes_taken']:.1f} minutes, {length}; lower is better; "
-        "who served each run was checked."
+        f"{noise['runs']:,} runs of {document['seconds']:g} s where the program runs for a time, "
+        f"{noise['repeated']:.0f} of them repeated after a disturbance; lower is better; time is processor time, the "
+        "ratios of times those of pairs of runs; who served each run was checked."
+    )
+
+
+def noise_sentence(document: Document) -> str:
+    """The disturbances in the median of the runs."""
+    noise = document["noise"]
+    pressure = f"{noise['pressure']:.0%}" if "pressure" in noise else "unknown"
+    return (
+        f"waiting for a processor {pressure} of the time, stolen {noise.get('steal', 0):.1%} of a processor, "
+        f"{noise.get('switches', 0):.0f} involuntary switches a second"
     )
 
 
@@ -96,6 +149,7 @@ def footnotes(document: Document) -> list[str]:
     """Notes for the reader: missing peers, failures, tuning."""
     notes = [f"missing: {sentence}" for sentence in document["missing"]]
     notes += [f"left out for want of time: {', '.join(document['left_out'])}"] if document["left_out"] else []
+    notes.append(f"uncertain: {document['uncertain']}")
     notes += [f"failed: {sentence}" for sentence in document["failures"]]
     notes += [f"environment: {name}={value}" for name, value in document["environment"].items()]
     return notes

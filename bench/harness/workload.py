@@ -8,6 +8,10 @@ from typing import Any, Protocol
 from .allocators import Allocator
 from .execute import Sample
 
+# The processors that two runs of a pair share.  NONE: they follow each other, as threads that wait for each other, or a
+# figure of wall time, need the machine for themselves.
+ONE, ALL, NONE = "one", "all", "none"
+
 
 @dataclass(frozen=True)
 class Length:
@@ -24,12 +28,16 @@ class Workload(Protocol):
     def name(self) -> str: ...
 
     @property
-    def rounds_max(self) -> int | None:
+    def runs_max(self) -> int | None:
         """The most rounds that are worth their time."""
 
     @property
     def together(self) -> bool:
         """All allocators may run at the same time: no reported figure depends on the processor."""
+
+    @property
+    def sharing(self) -> str:
+        """The processors that the runs of a pair share: ONE, ALL or NONE."""
 
     @property
     def is_real(self) -> bool:

@@ -17,9 +17,10 @@ with warnings.catch_warnings():
 
 from harness.allocators import Allocator
 from harness.campaign import Outcome, Plan
+from harness.estimate import PAIRS_MIN
 from harness.execute import RunError, Sample
 from harness.summary import summarise
-from harness.workload import Length
+from harness.workload import NONE, Length
 
 Document = dict[str, Any]
 MACHINE = dict.fromkeys(
@@ -44,11 +45,13 @@ class Fake:
 
     name: str
     samples: dict[str, Sample]
-    rounds_max: int | None = None
+    runs_max: int | None = None
     is_real: bool = False
     is_case: bool = False
     together: bool = False
+    sharing: str = NONE
     spend: Callable[[], None] = lambda: None
+    noise: Callable[[], float] = lambda: 1.0  # factor of each run's processor time
     runs: list[str] = field(default_factory=list)
 
     def command_text(self, _length: Length) -> str:
@@ -72,31 +75,37 @@ class Fake:
         self.runs.append(allocator.name)
         if allocator.name not in self.samples:
             raise RunError("crashed")
-        return self.samples[allocator.name]
+        found = self.samples[allocator.name]
+        return {**found, "user_s": found["user_s"] * self.noise()}
 
     def report(self, _hakmem: Allocator, _length: Length) -> dict[str, Any] | None:
         return None
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No load of the machine disturbs a fake run."""
+    monkeypatch.setattr("harness.campaign.watched", lambda run: (run(), {"loop": 1.0}))
+
+
 @pytest.fixture
 def plan_of() -> Callable[..., Plan]:
-    """plan_of(workload, ..., rounds=2) -> Plan on hakmem, glibc and mimalloc."""
+    """plan_of(workload, ...) -> Plan on hakmem, glibc and mimalloc."""
 
-    def make(*workloads: Fake, rounds: int = 2) -> Plan:
-        return Plan(list(workloads), ALLOCATORS, rounds, minutes=1, length=Length(0.1, quick=False))
+    def make(*workloads: Fake) -> Plan:
+        return Plan(list(workloads), ALLOCATORS, minutes=1, length=Length(0.1, quick=False))
 
     return make
 
 
 @pytest.fixture
 def document_of(plan_of: Callable[..., Plan]) -> Callable[..., Document]:
-    """document_of(workload, ...) -> the document of two rounds; what has no sample failed."""
+    """document_of(workload, ..., blocks=PAIRS_MIN) -> the document of equal blocks; what has no sample failed."""
 
-    def make(*workloads: Fake) -> Document:
-        outcome = Outcome(rounds=2, seconds=3.0)
+    def make(*workloads: Fake, blocks: int = PAIRS_MIN) -> Document:
+        outcome = Outcome(seconds=3.0)
         for each in workloads:
-            for name, run in each.samples.items():
-                outcome.samples[each.name, name] = [run, run]
+            outcome.blocks[each.name] = [dict(each.samples)] * blocks
         return summarise(plan_of(*workloads), outcome, MACHINE, [])
 
     return make
@@ -106,8 +115,15 @@ def document_of(plan_of: Callable[..., Plan]) -> Callable[..., Document]:
 def fake() -> Callable[..., Fake]:
     """fake("json", hakmem=sample(...), glibc=sample(...)) -> a workload."""
 
-    def make(name: str, /, rounds_max: int | None = None, is_real: bool = False, **samples: Sample) -> Fake:
-        return Fake(name, samples, rounds_max, is_real)
+    def make(
+        name: str,
+        /,
+        runs_max: int | None = None,
+        is_real: bool = False,
+        sharing: str = NONE,
+        **samples: Sample,
+    ) -> Fake:
+        return Fake(name, samples, runs_max, is_real, sharing=sharing)
 
     return make
 

@@ -1,10 +1,17 @@
-"""Rounds: their order, their number, and the time they may take."""
+"""Blocks: their order, their number, the time they may take, and going on from what was kept."""
 
+import os
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from harness.budget import AFTERWARDS_SECONDS, Budget
-from harness.campaign import run_campaign, step_count
+from harness.campaign import run_campaign, uncertain
+from harness.estimate import PAIRS_MIN
+from harness.kept import Kept
+from harness.workload import ALL, ONE
 
 Make = Callable[..., Any]
 NAMES = ("hakmem", "glibc", "mimalloc")
@@ -14,28 +21,64 @@ def ignore(_line: str) -> None:
     """Shows no progress."""
 
 
-def test_the_order_rotates(plan_of: Make, fake: Make, sample: Make) -> None:
-    first, second = (fake(name, **{who: sample(1) for who in NAMES}) for name in ("a", "b"))
-    outcome = run_campaign(plan_of(first, second, rounds=2), ignore)
-    assert first.runs == ["hakmem", "glibc", "mimalloc", "glibc", "mimalloc", "hakmem"]
-    assert second.runs == ["glibc", "mimalloc", "hakmem", "mimalloc", "hakmem", "glibc"]
-    assert outcome.rounds == 2
+@pytest.fixture
+def even(fake: Make, sample: Make) -> Make:
+    """even(name) -> a workload that takes the same time on all allocators."""
+    return lambda name, **more: fake(name, **{who: sample(1) for who in NAMES}, **more)
 
 
-def test_rounds_max(plan_of: Make, fake: Make, sample: Make) -> None:
-    often = fake("often", **{who: sample(1) for who in NAMES})
-    once = fake("once", rounds_max=1, **{who: sample(1) for who in NAMES})
-    steps: list[str] = []
-    plan = plan_of(often, once, rounds=3)
-    run_campaign(plan, steps.append)
-    assert (len(often.runs), len(once.runs)) == (9, 3)
-    assert len(steps) == step_count(plan)
+def in_blocks(runs: list[str]) -> list[list[str]]:
+    return [runs[at : at + len(NAMES)] for at in range(0, len(runs), len(NAMES))]
+
+
+def test_blocks_have_each_allocator_once_in_a_drawn_order(plan_of: Make, even: Make) -> None:
+    row = even("a")
+    outcome = run_campaign(plan_of(row), ignore, seed=1)
+    blocks = in_blocks(row.runs)
+    assert len(blocks) == PAIRS_MIN, "equal times are known as soon as intervals are trusted"
+    assert all(sorted(block) == sorted(NAMES) for block in blocks)
+    assert len({block[0] for block in blocks}) == len(NAMES)
+    assert all(each.is_known and each.ratio == pytest.approx(1) for each in outcome.estimates("a").values())
+
+
+@pytest.mark.parametrize("sharing", [ONE, ALL])
+def test_the_runs_of_a_pair_are_made_at_the_same_time(plan_of: Make, even: Make, sharing: str) -> None:
+    """Each waits for the other; on one processor if the row says so."""
+    row, meeting, found = even("a", sharing=sharing), threading.Barrier(2, timeout=30), set[frozenset[int]]()
+
+    def meet() -> None:
+        found.add(frozenset(os.sched_getaffinity(0)))
+        meeting.wait()
+
+    row.spend, ours = meet, os.sched_getaffinity(0)
+    outcome = run_campaign(plan_of(row), ignore, seed=1)
+    assert os.sched_getaffinity(0) == ours
+    assert all(len(each) == 1 for each in found) if sharing == ONE else found == {frozenset(ours)}
+    assert [sorted(block) for block in outcome.blocks["a"]].count(["hakmem", "mimalloc"]) == PAIRS_MIN
+    assert row.runs.count("hakmem") == 2 * PAIRS_MIN
+
+
+def test_further_blocks_have_only_what_is_uncertain(plan_of: Make, even: Make) -> None:
+    row = even("a")
+    disturbed = iter(range(10**6))
+    row.noise = lambda: 1.5 if row.runs[-1] == "glibc" and next(disturbed) % 2 else 1.0
+    passed = lambda: 0.1 * len(row.runs)  # noqa: E731
+    run_campaign(plan_of(row), ignore, Budget((30 + AFTERWARDS_SECONDS) / 60, passed), seed=1)
+    assert row.runs.count("mimalloc") == PAIRS_MIN
+    assert row.runs.count("glibc") == row.runs.count("hakmem") > 10 * PAIRS_MIN
+
+
+def test_runs_max(plan_of: Make, even: Make) -> None:
+    often, once = even("often"), even("once", runs_max=1)
+    outcome = run_campaign(plan_of(often, once), ignore)
+    assert (len(often.runs), len(once.runs)) == (3 * PAIRS_MIN, 3)
+    assert "2 of 4 ratios are known; no further block" in uncertain(plan_of(often, once), outcome)
 
 
 def test_a_failure_ends_that_pair_alone(plan_of: Make, fake: Make, sample: Make) -> None:
     outcome = run_campaign(plan_of(fake("a", hakmem=sample(1), glibc=sample(1))), ignore)
     assert outcome.failures == {("a", "mimalloc"): "crashed"}
-    assert len(outcome.samples["a", "hakmem"]) == 2
+    assert len(outcome.samples("a", "hakmem")) == PAIRS_MIN
 
 
 def test_what_is_not_proven_is_not_timed(plan_of: Make, fake: Make, sample: Make) -> None:
@@ -45,18 +88,33 @@ def test_what_is_not_proven_is_not_timed(plan_of: Make, fake: Make, sample: Make
     assert "glibc" not in real.runs
 
 
-def campaign_with(seconds_a_run: float, plan_of: Make, fake: Make, sample: Make) -> Any:  # noqa: ANN401
-    """Two workloads, five rounds, a limit of 60 seconds for the rounds."""
+@pytest.mark.parametrize(("seconds_a_run", "blocks"), [(0.5, 2 * PAIRS_MIN), (9.0, 3), (30.0, 1)])
+def test_a_budget(plan_of: Make, even: Make, seconds_a_run: float, blocks: int) -> None:
+    """A block is not begun after the time, and real programs come first."""
     passed: list[float] = []
-    workloads = [fake(name, **{who: sample(1) for who in NAMES}) for name in ("a", "b")]
-    for each in workloads:
+    real, other = even("real-b", is_real=True), even("a")
+    for each in (real, other):
         each.spend = lambda: passed.append(seconds_a_run)
-    budget = Budget((60 + AFTERWARDS_SECONDS) / 60, lambda: sum(passed))
-    return run_campaign(plan_of(*workloads, rounds=5), ignore, budget)
+    plan = plan_of(other, real)
+    outcome = run_campaign(plan, ignore, Budget((60 + AFTERWARDS_SECONDS) / 60, lambda: sum(passed)), seed=1)
+    assert sum(map(len, outcome.blocks.values())) == blocks
+    assert "real-b" in outcome.blocks
+    assert ("goes on" in uncertain(plan, outcome)) == (blocks < PAIRS_MIN)
 
 
-def test_only_rounds_that_fit(plan_of: Make, fake: Make, sample: Make) -> None:
-    assert campaign_with(2.0, plan_of, fake, sample).rounds == 5
-    assert campaign_with(3.0, plan_of, fake, sample).rounds == 3
-    assert campaign_with(9.0, plan_of, fake, sample).rounds == 1
-    assert campaign_with(30.0, plan_of, fake, sample).left_out == ["b"], "no time even for one round"
+def test_stopped_and_resumed(plan_of: Make, even: Make, tmp_path: Path) -> None:
+    row = even("a")
+
+    def stop() -> None:
+        if len(row.runs) == 7:
+            raise KeyboardInterrupt
+
+    row.spend = stop
+    kept = Kept(tmp_path / "kept.jsonl")
+    assert run_campaign(plan_of(row), ignore, kept=kept).interrupted
+    with (tmp_path / "kept.jsonl").open("a") as out:
+        out.write('{"row": "a", "blo')  # a line that was not finished
+    row.spend = lambda: None
+    outcome = run_campaign(plan_of(row), ignore, kept=kept)
+    assert len(outcome.blocks["a"]) == PAIRS_MIN
+    assert len(row.runs) == 3 * PAIRS_MIN + 1, "only the block that was cut off is made again"

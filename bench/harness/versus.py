@@ -1,0 +1,71 @@
+"""Two builds of one allocator in all rows: `bench/run --pairs A.so B.so`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import geometric_mean, median
+
+from rich.table import Table
+
+from .allocators import Allocator
+from .campaign import Outcome, Plan
+from .estimate import PAIRS_MIN, Estimate
+from .paths import OUTPUT
+
+FOLDER = OUTPUT / "pairs"
+SIDES = ("A", "B")
+
+
+def sides(libraries: tuple[Path, Path]) -> list[Allocator]:
+    """Copies with paths of the same length, so that a build in between changes no run, nor a path the stack."""
+    made = []
+    for side, library in zip(SIDES, libraries, strict=True):
+        folder = FOLDER / side
+        folder.mkdir(parents=True, exist_ok=True)
+        copy = folder / "libhakmem.so"
+        shutil.copy(library, copy.with_suffix(".new"))
+        copy.with_suffix(".new").replace(copy)
+        made.append(Allocator(side, copy))
+    return made
+
+
+def interval(each: Estimate) -> str:
+    """Nothing of too few pairs: the bootstrap would show an interval too narrow."""
+    return f"{each.low:.3f} to {each.high:.3f}" if each.pairs >= PAIRS_MIN else ""
+
+
+def peaks_ratio(outcome: Outcome, row: str) -> float:
+    ours, theirs = (median(s["peak_rss_kib"] for s in outcome.samples(row, side)) for side in SIDES)
+    return theirs / ours
+
+
+def compared(plan: Plan, outcome: Outcome) -> Iterator[tuple[str, Estimate, float]]:
+    """The rows that ran on both."""
+    for each in plan.workloads:
+        found = outcome.estimates(each.name).get(SIDES[1])
+        if found is not None:
+            yield each.name, found, peaks_ratio(outcome, each.name)
+
+
+def to_table(plan: Plan, outcome: Outcome) -> Table:
+    """A row that is not known counts in no mean of time."""
+    table = Table(title="Processor time and peak memory, B / A", title_justify="left")
+    table.add_column("row", no_wrap=True)
+    for head in ("time", "95 % interval", "pairs", "repeated", "peak"):
+        table.add_column(head, justify="right", no_wrap=True)
+    rows = list(compared(plan, outcome))
+    for name, each, peak in rows:
+        repeated = sum(int(s.get("repeated", 0)) for side in SIDES for s in outcome.samples(name, side))
+        time = f"{each.ratio:.3f}" if each.is_known else f"not known: {each.ratio:.3f}"
+        table.add_row(name, time, interval(each), str(each.pairs), str(repeated), f"{peak:.3f}")
+    if rows:
+        known = [each.ratio for _, each, _ in rows if each.is_known]
+        table.add_section()
+        mean = f"{geometric_mean(known):.3f}" if known else ""
+        peaks = geometric_mean(peak for _, _, peak in rows)
+        table.add_row(
+            f"geometric mean, time of {len(known)} of {len(rows)}", mean, "", "", "", f"{peaks:.3f}"
+        )
+    return table
