@@ -1,16 +1,16 @@
-"""The whole campaign: proofs and hakmem's counters first, then pairs of timed runs until the ratios are known.
+"""The whole campaign: proofs and hakmem's counters first, then pairs of timed runs until ratios are known.
 
-The two runs of a pair are made at the same time, on one processor drawn at random if the program has one thread: they
-alternate every few milliseconds, so whatever slows the machine slows both.  Where that would change what is measured
-(`sharing` of workload.py) they follow each other, in an order drawn at random, and one run on hakmem is paired with a
-run on each peer.  The next pairs are those of one of the rows that need the least time to become known; real programs
-count as REAL_WEIGHT times nearer to it."""
+The two runs of a pair share one processor, drawn at random, at the same time: they alternate every few
+milliseconds, so whatever slows the machine slows both.  Where that would change what is measured
+(`alternates` of workload.py) they follow each other, in an order drawn at random, and one run on hakmem is
+paired with a run on each peer.  The next pairs are those of one of the rows that need the least time to
+become known; real programs count as REAL_WEIGHT times nearer to it."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from .execute import RunError, Sample
 from .kept import Kept
 from .noise import disturbance, watched
 from .progress import Step
-from .workload import NONE, ONE, Length, Workload
+from .workload import Length, Workload
 
 REAL_WEIGHT = 4.0
 CHOICE = 4  # rows that the next block is drawn from, so that no row has all its runs at one time
@@ -159,13 +159,13 @@ class _Runs:
         others = [each for each in allocators if each.name != self._plan.reference]
         if workload.together:
             yield self._at_once(workload, allocators)
-        elif workload.sharing == NONE or not others:
+        elif not workload.alternates or not others:
             yield self._in_turn(workload, allocators)
         else:
             for other in others:
                 pair = [each for each in allocators if each.name in (self._plan.reference, other.name)]
-                with _processors(workload, self._draw):
-                    yield self._repeated(workload, pair, self._at_once)
+                with _one_processor(self._draw):
+                    yield self._repeated(workload, pair)
 
     def _timed(
         self, workload: Workload, allocator: Allocator, block: Block, failures: dict[str, str]
@@ -187,35 +187,28 @@ class _Runs:
     def _in_turn(self, workload: Workload, allocators: Sequence[Allocator]) -> tuple[Block, dict[str, str]]:
         block, failures = Block(), dict[str, str]()
         for allocator in allocators:
-            run, failed = self._repeated(workload, [allocator], self._at_once)
+            run, failed = self._repeated(workload, [allocator])
             block |= run
             failures |= failed
         return block, failures
 
-    def _repeated(
-        self,
-        workload: Workload,
-        allocators: list[Allocator],
-        make: Callable[..., tuple[Block, dict[str, str]]],
-    ) -> tuple[Block, dict[str, str]]:
+    def _repeated(self, workload: Workload, allocators: list[Allocator]) -> tuple[Block, dict[str, str]]:
         """Makes disturbed runs once more, and notes in each sample what there was of disturbances."""
-        least = min(
-            allocators, key=lambda each: each.name == self._plan.reference
-        )  # the other one, of a pair
-        history = [_noise_of(each) for each in self._outcome.samples(workload.name, least.name)]
-        for again in (0.0, 1.0):
-            (block, failures), noise = watched(lambda: make(workload, allocators))
-            if workload.runs_max is not None or not disturbance(noise, history):
-                break
-        noted = {**{f"{NOISE}{key}": value for key, value in noise.items()}, "repeated": again}
+        judged = [each for each in allocators if each.name != self._plan.reference] or allocators
+        history = [_noise_of(each) for each in self._outcome.samples(workload.name, judged[0].name)]
+        (block, failures), noise = watched(lambda: self._at_once(workload, allocators))
+        is_disturbed = workload.runs_max is None and disturbance(noise, history) != ""
+        if is_disturbed:
+            (block, failures), noise = watched(lambda: self._at_once(workload, allocators))
+        noted = {f"{NOISE}{key}": value for key, value in noise.items()} | {"repeated": float(is_disturbed)}
         return {name: {**sample, **noted} for name, sample in block.items()}, failures
 
 
 @contextmanager
-def _processors(workload: Workload, draw: random.Random) -> Iterator[None]:
-    """The processors of the runs within: one of ours, for programs of one thread."""
+def _one_processor(draw: random.Random) -> Iterator[None]:
+    """The runs within share it."""
     ours = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {draw.choice(sorted(ours))} if workload.sharing == ONE else ours)
+    os.sched_setaffinity(0, {draw.choice(sorted(ours))})
     try:
         yield
     finally:
@@ -279,8 +272,8 @@ def uncertain(plan: Plan, outcome: Outcome) -> str:
         return f"{known} of {len(ratios)} ratios are known; no further block would tell more"
     minutes = sum(seconds_left(plan, each, outcome) for each in plan.workloads) / 60
     return (
-        f"{known} of {len(ratios)} ratios are known. The same command goes on, for about {minutes:.0f} minutes "
-        f"until all are; still uncertain: {', '.join(open_rows)}"
+        f"{known} of {len(ratios)} ratios are known. The same command goes on, for about {minutes:.0f} "
+        f"minutes until all are; still uncertain: {', '.join(open_rows)}"
     )
 
 

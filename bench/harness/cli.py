@@ -35,10 +35,9 @@ from .tables import output_console, show
 from .workload import Length
 
 EPILOGUE = """\
-Each block runs a benchmark once on hakmem and each peer, in an order drawn at random, until the 95 % interval of
-each ratio of processor times is narrower than 3 %, or the time is over.  Ctrl-C stops it; the same command goes
-on.  Tables go to standard output, progress to standard error; the whole result, with charts and a page, is kept
-in build/bench.
+Pairs of runs, one on hakmem and one on a peer, are made until the 95 % interval of each ratio of processor
+times is narrower than 3 %, or the time is over.  Ctrl-C stops it; the same command goes on.  Tables go to
+standard output, progress to standard error; the whole result, with charts and a page, is kept in build/bench.
 Exit status: 0, or 1 when a run failed, or 2 when the command line is wrong.
 """
 
@@ -95,7 +94,8 @@ def _parser() -> argparse.ArgumentParser:
         help=f"length of a timed run ({FULL.seconds:g}; quick {QUICK.seconds:g})")  # fmt: skip
     add("--minutes", type=positive_number("minutes"), metavar="N",
         default=os.environ.get("BUDGET") or None,
-        help=f"time for all runs ({FULL.minutes:g}; quick {QUICK.minutes:g}); also BUDGET=N in the environment")  # fmt: skip
+        help=f"time for all runs ({FULL.minutes:g}; quick {QUICK.minutes:g}); also BUDGET=N in the "
+        "environment")  # fmt: skip
     add("--quick", action="store_true", default=IS_QUICK,
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
     add("--scaling", action="store_true",
@@ -160,8 +160,8 @@ def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple
 def _estimate(plan: Plan) -> str:
     minutes = sum(map(plan.turn_seconds, plan.workloads)) / 60
     return (
-        f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators: about {minutes:.0f} minutes for one "
-        f"pair of each, {plan.minutes:g} for all"
+        f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators: about {minutes:.0f} minutes "
+        f"for one pair of each, {plan.minutes:g} for all"
     )
 
 

@@ -1,8 +1,8 @@
 """The ratio of two allocators' figures in one row, with its 95 % interval, from pairs of runs.
 
-The two runs of a pair follow each other, so what slows both falls out of their ratio.  A busy machine also slows
-single runs by tens of percents: of the pairs' ratios, the lowest and highest fifth count only by their number
-(the trimmed mean of their logarithms).  The interval is the bootstrap's, over pairs."""
+Whatever slows both runs of a pair falls out of their ratio.  A busy machine also slows single runs by tens of
+percents: of the pairs' ratios, the lowest and highest fifth count only by their number (the trimmed mean of
+their logarithms).  The interval is the bootstrap's, over pairs."""
 
 from __future__ import annotations
 

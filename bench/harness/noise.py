@@ -1,7 +1,7 @@
 """What disturbs a run: other load, told by the kernel and by a loop that should always take the same time.
 
-Each figure is judged against the row's own runs on the same allocator: a program of many threads makes pressure itself,
-and on a machine that is always busy all runs are equally disturbed."""
+Each figure is judged against the row's own runs on the same allocator: a program of many threads makes
+pressure itself, and on a machine that is always busy all runs are equally disturbed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .bindings import check_bindings, proof_variables
 from .build import build_launcher
 from .execute import Sample, numbers_of, run_for_result, user_environment
 from .paths import OUTPUT, REPOSITORY
-from .workload import ONE, Length
+from .workload import Length
 
 SHARED_VARIABLES = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 INPUTS_WRITER = Path(__file__).with_name("real_inputs.py")
@@ -52,7 +52,6 @@ class RealProgram(ABC):
     full: int
     quick: int
     seconds: float = 1.0  # of one full run, about; a quick one takes about a third
-    sharing: str = ONE
 
     @property
     def runs_max(self) -> int | None:
@@ -61,6 +60,10 @@ class RealProgram(ABC):
     @property
     def together(self) -> bool:
         return False
+
+    @property
+    def alternates(self) -> bool:
+        return True
 
     @property
     def is_real(self) -> bool:

@@ -13,7 +13,6 @@ from .postgres_program import PostgresServer
 from .real_inputs import make_once, write_history, write_json, write_text, write_xml
 from .real_program import CommandProgram, Job, RealProgram
 from .server_program import NginxServer, RedisServer
-from .workload import ALL
 
 PYTHON = "/usr/bin/python3"  # Debian's: a version manager's wrapper would start other processes
 IMAGEMAGICK = "convert-im6.q16"  # its convert
@@ -146,9 +145,9 @@ def _git(folder: Path, commits: int) -> Job:
 
 
 REAL_SUITE: tuple[RealProgram, ...] = (
-    RedisServer("real-redis", "redis-benchmark", "redis-tools", 60_000, 20_000, 1.4, ALL),
-    NginxServer("real-nginx", "ab", "apache2-utils", 14_000, 4_000, sharing=ALL),
-    PostgresServer("real-postgres", "pgbench", "postgresql", 12, 4, 1.2, ALL),
+    RedisServer("real-redis", "redis-benchmark", "redis-tools", 60_000, 20_000, 1.4),
+    NginxServer("real-nginx", "ab", "apache2-utils", 14_000, 4_000),
+    PostgresServer("real-postgres", "pgbench", "postgresql", 12, 4, 1.2),
     CommandProgram("real-sqlite", "sqlite3", "sqlite3", 200_000, 60_000, make=_sqlite),
     CommandProgram("real-python", PYTHON, "python3", 16, 5, make=_python),
     CommandProgram("real-perl", "perl", "perl", 32, 10, make=_perl),
@@ -157,15 +156,15 @@ REAL_SUITE: tuple[RealProgram, ...] = (
     CommandProgram("real-xmllint", "xmllint", "libxml2-utils", 120_000, 30_000, make=_xml),
     CommandProgram("real-g++", "g++", "g++", 4, 1, 1.2, make=_gcc),
     CommandProgram("real-clang", "clang++", "clang", 4, 1, 1.2, make=_clang),
-    CommandProgram("real-git-gc", "git", "git", 150, 40, sharing=ALL, make=_git),
+    CommandProgram("real-git-gc", "git", "git", 150, 40, make=_git),
     CommandProgram("real-python-own", PYTHON, "python3", 20, 6, make=_own_python),
     CommandProgram("real-python-texts", PYTHON, "python3", 15, 5, make=_python_texts),
     CommandProgram("real-perl-texts", "perl", "perl", 56, 18, make=_perl_texts),
     CommandProgram("real-ruby", "ruby", "ruby", 28, 8, make=_ruby),
-    CommandProgram("real-node", "node", "nodejs", 70, 22, sharing=ALL, make=_node),
+    CommandProgram("real-node", "node", "nodejs", 70, 22, make=_node),
     CommandProgram("real-gawk", "gawk", "gawk", 12, 4, make=_gawk),
     CommandProgram("real-xsltproc", "xsltproc", "xsltproc", 110_000, 35_000, make=_xslt),
-    CommandProgram("real-imagemagick", IMAGEMAGICK, "imagemagick", 1_200, 600, sharing=ALL, make=_image),
-    CommandProgram("real-ffmpeg", "ffmpeg", "ffmpeg", 1_000, 320, sharing=ALL, make=_video),
-    CommandProgram("real-xz", "xz", "xz-utils", 18 * 1024, 6 * 1024, sharing=ALL, make=_xz),
+    CommandProgram("real-imagemagick", IMAGEMAGICK, "imagemagick", 1_200, 600, make=_image),
+    CommandProgram("real-ffmpeg", "ffmpeg", "ffmpeg", 1_000, 320, make=_video),
+    CommandProgram("real-xz", "xz", "xz-utils", 18 * 1024, 6 * 1024, make=_xz),
 )

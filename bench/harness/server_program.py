@@ -70,7 +70,7 @@ def usage_of(pid: int, with_ended: bool = False) -> Usage:
         int(fields[own]) + (int(fields[ended]) if with_ended else 0) for own, ended in ((12, 14), (7, 8))
     )
     peak = int(status["VmHWM"].split()[0])
-    # Ticks of 10 ms are too coarse for the sum: the process's clock has nanoseconds, of its ended threads too.
+    # Ticks of 10 ms are too coarse for the sum: the process's clock has nanoseconds, and its ended threads.
     own = time.clock_gettime(~pid << 3 | 2)
     ended = sum(int(fields[at]) for at in (13, 14)) / TICKS_PER_SECOND if with_ended else 0.0
     return Usage(own + ended - system / TICKS_PER_SECOND, system / TICKS_PER_SECOND, faults, peak)

@@ -9,7 +9,7 @@ from .allocators import Allocator
 from .build import build_program
 from .execute import Sample, reported_run, timed_run
 from .figures import COUNTED
-from .workload import NONE, ONE, Length
+from .workload import Length
 
 # Programs that have several threads without being told, or print wall times.
 ALONE = {
@@ -60,9 +60,9 @@ class Benchmark:
     # The interface of workload.py.
 
     @property
-    def sharing(self) -> str:
-        is_alone = self.program in ALONE or "--threads" in self.args.split() or self.runs_max is not None
-        return NONE if is_alone and not self.args.endswith("--threads 1") else ONE
+    def alternates(self) -> bool:
+        is_threaded = self.program in ALONE or "--threads" in self.args.split()
+        return not is_threaded and self.runs_max is None
 
     @property
     def is_real(self) -> bool:

@@ -39,8 +39,8 @@ def _cell(samples: list[Sample]) -> dict[str, Any]:
 
 
 def _add_times(cells: dict[str, dict[str, Any]], peers: list[str], estimates: dict[str, Estimate]) -> str:
-    """Adds `pair`, the first allocator's ratio to each other, with its interval, and each allocator's ratio to the
-    best peer; returns that one's name.  A median becomes the first allocator's times the ratio of the pairs."""
+    """Adds `pair`, the first allocator's ratio to each other, with its interval, and each one's ratio to
+    the best peer; returns that one's name.  A median becomes the first allocator's times the pairs' ratio."""
     first = next(cell for name, cell in cells.items() if name not in estimates)
     for name, each in estimates.items():
         cells[name][TIME]["median"] = first[TIME]["median"] * each.ratio
@@ -97,8 +97,8 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
-    """Means of the ratios, over the benchmarks that every allocator finished, of times over those of which all
-    ratios are known: the same set for all.  An allocator that finished none does not count."""
+    """Means of the ratios, over the benchmarks that every allocator finished, of times over those of which
+    all ratios are known: the same set for all.  An allocator that finished none does not count."""
     names = [a.name for a in allocators if any(a.name in row["cells"] for row in rows)]
     common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]
     of = {TIME: [row for row in common if row["known"]], PEAK: common}
@@ -117,7 +117,7 @@ def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) ->
 
 
 def _mean_interval(rows: list[dict[str, Any]]) -> list[float]:
-    """The factors from the first allocator's mean to the ends of its 95 % interval: the rows' errors are independent."""
+    """The factors from the first allocator's mean to the ends of its 95 % interval: rows err alone."""
     found = [row["cells"][row["best_peer"][TIME]][TIME].get("pair") for row in rows]
     halves = [log(each["high"] / each["low"]) / 2 for each in found if each]
     spread = exp(sqrt(sum(half * half for half in halves)) / len(halves)) if halves else 1.0

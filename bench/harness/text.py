@@ -34,7 +34,7 @@ def row_unit(row: dict[str, Any], measure: str) -> tuple[str, float]:
 
 
 def interval(pair: dict[str, Any]) -> str:
-    """A ratio of times with its interval, or the interval alone when it is wide; of too few pairs their number."""
+    """A ratio of times with its interval, or that alone when it is wide; of too few pairs their number."""
     if pair["pairs"] < PAIRS_MIN:
         return f"not known ({pair['pairs']} pairs)"
     ends = f"{pair['low']:.3f} to {pair['high']:.3f}"
@@ -42,7 +42,7 @@ def interval(pair: dict[str, Any]) -> str:
 
 
 def hakmem_ratio(row: dict[str, Any], measure: str) -> str:
-    """hakmem's ratio to the best peer and that peer's name, of times with the interval; empty when there is none."""
+    """hakmem's ratio to the best peer, its name, and of times the interval; empty when there is none."""
     if "hakmem" not in row["cells"] or measure not in row["best_peer"]:
         return ""
     best = row["best_peer"][measure]
@@ -93,8 +93,8 @@ MEANS = {
 
 
 def mean_rows(document: Document, measure: str) -> list[tuple[str, list[str]]]:
-    """The geometric means with their labels, a text for each allocator: of all loads and, where there are such, of
-    real programs, of loads that are not, and of cases."""
+    """The geometric means with their labels, a text for each allocator: of all loads and, where there are
+    such, of real programs, of loads that are not, and of cases."""
     found = []
     for key, which in MEANS.items():
         means = document[key]
@@ -130,8 +130,8 @@ def method_sentence(document: Document) -> str:
     noise = document["noise"]
     return (
         f"{noise['runs']:,} runs of {document['seconds']:g} s where the program runs for a time, "
-        f"{noise['repeated']:.0f} of them repeated after a disturbance; lower is better; time is processor time, the "
-        "ratios of times those of pairs of runs; who served each run was checked."
+        f"{noise['repeated']:.0f} of them repeated after a disturbance; lower is better; time is processor "
+        "time, its ratios are those of pairs of runs; who served each run was checked."
     )
 
 

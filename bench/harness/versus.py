@@ -19,7 +19,7 @@ SIDES = ("A", "B")
 
 
 def sides(libraries: tuple[Path, Path]) -> list[Allocator]:
-    """Copies with paths of the same length, so that a build in between changes no run, nor a path the stack."""
+    """Copies with paths of the same length: neither a build in between nor the stack's place disturbs."""
     made = []
     for side, library in zip(SIDES, libraries, strict=True):
         folder = FOLDER / side

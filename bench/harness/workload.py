@@ -8,10 +8,6 @@ from typing import Any, Protocol
 from .allocators import Allocator
 from .execute import Sample
 
-# The processors that two runs of a pair share.  NONE: they follow each other, as threads that wait for each other, or a
-# figure of wall time, need the machine for themselves.
-ONE, ALL, NONE = "one", "all", "none"
-
 
 @dataclass(frozen=True)
 class Length:
@@ -36,8 +32,8 @@ class Workload(Protocol):
         """All allocators may run at the same time: no reported figure depends on the processor."""
 
     @property
-    def sharing(self) -> str:
-        """The processors that the runs of a pair share: ONE, ALL or NONE."""
+    def alternates(self) -> bool:
+        """A pair's two runs may share a processor: no threads whose meeting is measured, no wall time."""
 
     @property
     def is_real(self) -> bool:

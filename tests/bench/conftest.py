@@ -20,7 +20,7 @@ from harness.campaign import Outcome, Plan
 from harness.estimate import PAIRS_MIN
 from harness.execute import RunError, Sample
 from harness.summary import summarise
-from harness.workload import NONE, Length
+from harness.workload import Length
 
 Document = dict[str, Any]
 MACHINE = dict.fromkeys(
@@ -49,7 +49,7 @@ class Fake:
     is_real: bool = False
     is_case: bool = False
     together: bool = False
-    sharing: str = NONE
+    alternates: bool = False
     spend: Callable[[], None] = lambda: None
     noise: Callable[[], float] = lambda: 1.0  # factor of each run's processor time
     runs: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ def plan_of() -> Callable[..., Plan]:
 
 @pytest.fixture
 def document_of(plan_of: Callable[..., Plan]) -> Callable[..., Document]:
-    """document_of(workload, ..., blocks=PAIRS_MIN) -> the document of equal blocks; what has no sample failed."""
+    """document_of(workload, ..., blocks=PAIRS_MIN) -> of equal blocks; what has no sample failed."""
 
     def make(*workloads: Fake, blocks: int = PAIRS_MIN) -> Document:
         outcome = Outcome(seconds=3.0)
@@ -115,15 +115,8 @@ def document_of(plan_of: Callable[..., Plan]) -> Callable[..., Document]:
 def fake() -> Callable[..., Fake]:
     """fake("json", hakmem=sample(...), glibc=sample(...)) -> a workload."""
 
-    def make(
-        name: str,
-        /,
-        runs_max: int | None = None,
-        is_real: bool = False,
-        sharing: str = NONE,
-        **samples: Sample,
-    ) -> Fake:
-        return Fake(name, samples, runs_max, is_real, sharing=sharing)
+    def make(name: str, /, runs_max: int | None = None, is_real: bool = False, **samples: Sample) -> Fake:
+        return Fake(name, samples, runs_max, is_real)
 
     return make
 

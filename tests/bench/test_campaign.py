@@ -11,7 +11,6 @@ from harness.budget import AFTERWARDS_SECONDS, Budget
 from harness.campaign import run_campaign, uncertain
 from harness.estimate import PAIRS_MIN
 from harness.kept import Kept
-from harness.workload import ALL, ONE
 
 Make = Callable[..., Any]
 NAMES = ("hakmem", "glibc", "mimalloc")
@@ -41,19 +40,17 @@ def test_blocks_have_each_allocator_once_in_a_drawn_order(plan_of: Make, even: M
     assert all(each.is_known and each.ratio == pytest.approx(1) for each in outcome.estimates("a").values())
 
 
-@pytest.mark.parametrize("sharing", [ONE, ALL])
-def test_the_runs_of_a_pair_are_made_at_the_same_time(plan_of: Make, even: Make, sharing: str) -> None:
-    """Each waits for the other; on one processor if the row says so."""
-    row, meeting, found = even("a", sharing=sharing), threading.Barrier(2, timeout=30), set[frozenset[int]]()
+def test_the_runs_of_a_pair_share_a_processor_at_the_same_time(plan_of: Make, even: Make) -> None:
+    row, meeting, found = even("a"), threading.Barrier(2, timeout=30), set[frozenset[int]]()
 
     def meet() -> None:
         found.add(frozenset(os.sched_getaffinity(0)))
         meeting.wait()
 
-    row.spend, ours = meet, os.sched_getaffinity(0)
+    row.alternates, row.spend, ours = True, meet, os.sched_getaffinity(0)
     outcome = run_campaign(plan_of(row), ignore, seed=1)
     assert os.sched_getaffinity(0) == ours
-    assert all(len(each) == 1 for each in found) if sharing == ONE else found == {frozenset(ours)}
+    assert all(len(each) == 1 for each in found)
     assert [sorted(block) for block in outcome.blocks["a"]].count(["hakmem", "mimalloc"]) == PAIRS_MIN
     assert row.runs.count("hakmem") == 2 * PAIRS_MIN
 
