@@ -109,7 +109,7 @@ def open_allocators(plan: Plan, workload: Workload, outcome: Outcome) -> list[Al
     done = len(outcome.blocks.get(workload.name, []))
     if workload.runs_max is not None and done >= workload.runs_max:
         return []
-    known = {name for name, each in outcome.estimates(workload.name).items() if each.is_known}
+    known = {name for name, each in outcome.estimates(workload.name).items() if each.is_enough}
     left = [
         a for a in plan.allocators if a.name not in known and (workload.name, a.name) not in outcome.failures
     ]

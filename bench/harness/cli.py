@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +24,7 @@ from .files import read_json, write_csv, write_json
 from .kept import Kept, place_of
 from .machine import describe_machine
 from .markdown import to_markdown, to_tsv
-from .paths import LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
+from .paths import HAKMEM_LIBRARY, LAST_CSV, LAST_JSON, OUTPUT, REPORT, RESULTS
 from .progress import steps
 from .real_program import CommandProgram
 from .report import write_report
@@ -83,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="NAME", help="only these benchmarks; larson means larson-*")
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
+    add("--self-test", action="store_true",
+        help="whether equal builds are found equal, and 3 % found as 3 %, in real programs beside two busy "
+        "loops")  # fmt: skip
     add("--peers", type=_peer_kind, default=os.environ.get("PEERS") or DEBIAN, metavar="KIND",
         help="debian: Debian's packages of the peers; new: today's versions, built into build/peers; also "
         "PEERS=new in the environment")  # fmt: skip
@@ -255,6 +258,23 @@ def _versus(plan: Plan) -> int:
     return 1 if outcome.failures else 0
 
 
+def _self_test(plan: Plan) -> int:
+    """Each part in half of the time; the exit status."""
+    workloads = [each for each in plan.workloads if isinstance(each, CommandProgram)]
+    copies = versus.sides((HAKMEM_LIBRARY, HAKMEM_LIBRARY))
+    verdicts = []
+    for percent in versus.SPINS:
+        sides = [versus.spinning(copies[0], 0), versus.spinning(copies[1], percent)]
+        part = replace(plan, workloads=workloads, allocators=sides, minutes=plan.minutes / len(versus.SPINS))
+        with versus.busy_loops():
+            outcome = _measured(part)
+        output_console().print(versus.to_table(part, outcome))
+        sentence, is_good = versus.judged(part, outcome, percent)
+        print(sentence)
+        verdicts.append(is_good)
+    return 0 if all(verdicts) else 1
+
+
 def main(arguments: list[str]) -> int:
     """Returns the exit status; leaves by SystemExit(2) when the command line is wrong."""
     parser = _parser()
@@ -271,8 +291,8 @@ def main(arguments: list[str]) -> int:
     try:
         if options.instructions or options.tlb:
             return _count(plan, options, tlb.COUNT if options.tlb else instructions.COUNT)
-        if options.pairs:
-            return _versus(plan)
+        if options.self_test or options.pairs:
+            return _versus(plan) if options.pairs else _self_test(plan)
         machine = describe_machine()  # first: later the load would be our own
         outcome = _measured(plan)
     except BuildError as error:

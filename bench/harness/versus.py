@@ -1,21 +1,32 @@
-"""Two builds of one allocator in all rows: `bench/run --pairs A.so B.so`."""
+"""Two builds of one allocator, `bench/run --pairs A.so B.so`, and the proof of the estimator.
+
+`bench/run --self-test` compares a build with its own copy, then with a copy whose programs spin at the end
+for 3 % of their time, while two busy loops run beside."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean, median
 
 from rich.table import Table
 
 from .allocators import Allocator
+from .build import build_launcher
 from .campaign import Outcome, Plan
 from .estimate import PAIRS_MIN, Estimate
 from .paths import OUTPUT
 
 FOLDER = OUTPUT / "pairs"
 SIDES = ("A", "B")
+SPINS = (0.0, 3.0)  # percent
+CLOSE, RIGHT = 0.015, 0.95
+LOOPS = 2
 
 
 def sides(libraries: tuple[Path, Path]) -> list[Allocator]:
@@ -29,6 +40,35 @@ def sides(libraries: tuple[Path, Path]) -> list[Allocator]:
         copy.with_suffix(".new").replace(copy)
         made.append(Allocator(side, copy))
     return made
+
+
+def spinning(allocator: Allocator, percent: float) -> Allocator:
+    wrapper = (str(build_launcher()), "-i", "/dev/stdin", "-s", f"{percent:g}")
+    return replace(allocator, wrapper=wrapper)
+
+
+@contextmanager
+def busy_loops() -> Iterator[None]:
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command) for _ in range(LOOPS)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def judged(plan: Plan, outcome: Outcome, percent: float) -> tuple[str, bool]:
+    """Whether at least 19 of 20 rows were found to differ by so much."""
+    ratios = [each.ratio for _, each, _ in compared(plan, outcome) if each.is_known]
+    right = sum(abs(ratio / (1 + percent / 100) - 1) <= CLOSE for ratio in ratios)
+    is_good = bool(ratios) and right >= len(ratios) * RIGHT
+    sentence = (
+        f"{1 + percent / 100:.2f} ±{CLOSE:.1%} was found in {right} of {len(ratios)} known rows "
+        f"({len(plan.workloads) - len(ratios)} not known): {'good' if is_good else 'wrong'}"
+    )
+    return sentence, is_good
 
 
 def interval(each: Estimate) -> str:

@@ -2,11 +2,12 @@
  *
  * launch.c: runs a command to its end and prints what it took, in the form of a benchmark's result line.
  *
- *   launch [-e NAME=VALUE]... [-C FOLDER] [-i FILE] COMMAND [ARGUMENT]...
+ *   launch [-e NAME=VALUE]... [-C FOLDER] [-i FILE] [-s PERCENT] COMMAND [ARGUMENT]...
  *
  *   -e  sets a variable of the command's environment only: LD_PRELOAD, LD_DEBUG
  *   -C  the command's folder
  *   -i  the command's standard input; /dev/null otherwise, as its output always is
+ *   -s  spins afterwards for a part of the command's processor time: a difference to be found
  *
  * The command is a child of this small program and not of the harness, because Linux counts the process
  * that called exec into ru_maxrss: a Python of 30 MiB would hide most of the programs.
@@ -28,6 +29,7 @@ struct job {
   int variable_count;
   const char *folder;
   const char *input;
+  double spin; /* percent */
   char **command;
 };
 
@@ -39,13 +41,15 @@ static void die(const char *what) {
 static struct job parse(int argc, char **argv) {
   struct job job = {.folder = ".", .input = "/dev/null"};
   int option;
-  while ((option = getopt(argc, argv, "+e:C:i:")) != -1) {
+  while ((option = getopt(argc, argv, "+e:C:i:s:")) != -1) {
     if (option == 'e' && job.variable_count < VARIABLES_MAX) {
       job.variables[job.variable_count++] = optarg;
     } else if (option == 'C') {
       job.folder = optarg;
     } else if (option == 'i') {
       job.input = optarg;
+    } else if (option == 's') {
+      job.spin = strtod(optarg, NULL);
     } else {
       exit(2);
     }
@@ -79,9 +83,9 @@ static void become(const struct job *job) {
   die(job->command[0]);
 }
 
-static double clock_now(void) {
+static double clock_now(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -89,12 +93,21 @@ static double seconds_of(struct timeval time) {
   return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
 }
 
+static void spin(double percent) {
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  double used = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  double end = clock_now(CLOCK_PROCESS_CPUTIME_ID) + used * percent / 100;
+  while (clock_now(CLOCK_PROCESS_CPUTIME_ID) < end) {
+  }
+}
+
 /* Everything the command and its own children used; the peak is that of the largest process. */
 static void report(double seconds) {
   struct rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
   printf(
-      "bench=launch ops=1 seconds=%.6f ns_per_op=%.0f user_s=%.4f sys_s=%.4f peak_rss_kib=%ld "
+      "bench=launch ops=1 seconds=%.6f ns_per_op=%.0f user_s=%.6f sys_s=%.6f peak_rss_kib=%ld "
       "minor_faults=%ld\n",
       seconds, seconds * 1e9, seconds_of(usage.ru_utime), seconds_of(usage.ru_stime),
       usage.ru_maxrss, usage.ru_minflt);
@@ -102,7 +115,7 @@ static void report(double seconds) {
 
 int main(int argc, char **argv) {
   struct job job = parse(argc, argv);
-  double start = clock_now();
+  double start = clock_now(CLOCK_MONOTONIC);
   pid_t child = fork();
   if (child < 0) {
     die("fork");
@@ -116,7 +129,7 @@ int main(int argc, char **argv) {
       die("waitpid");
     }
   }
-  double seconds = clock_now() - start;
+  double seconds = clock_now(CLOCK_MONOTONIC) - start;
   if (WIFSIGNALED(status)) {
     fprintf(stderr, "launch: %s: ended by signal %d\n", job.command[0], WTERMSIG(status));
     return 1;
@@ -125,6 +138,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "launch: %s: exit status %d\n", job.command[0], WEXITSTATUS(status));
     return 1;
   }
+  spin(job.spin);
   report(seconds);
   return 0;
 }
