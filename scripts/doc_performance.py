@@ -11,7 +11,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "performance"
-TIME, MEMORY, IDLE = "Time per operation", "Peak resident memory, MiB", "RSS after idle"
+TIME, MEMORY, IDLE = (
+    "Processor time per operation, all threads",
+    "Peak resident memory, MiB",
+    "RSS after idle",
+)
+# A campaign of 2026-11-27 or older, in rounds, named its table so.
+OLD_TIME = "Time per operation"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
 ONE_ROUND = "**One round has no spread**: a difference of a tenth says nothing."
@@ -41,16 +47,19 @@ class Campaign:
             elif row == [""]:
                 current = None
             elif current is None:
-                current = tables[row[0]] = [row]
+                current = tables[TIME if row[0] == OLD_TIME else row[0]] = [row]
             else:
                 current.append(row)
         return cls(tables, notes)
 
     @property
-    def rounds(self) -> int:
-        found = re.match(r"Medians? of (\d+) ", self.notes[0])
-        assert found, "the notes do not begin with the number of rounds"
-        return int(found[1])
+    def has_no_spread(self) -> bool:
+        return self.notes[0].startswith("Median of 1 ")
+
+    def versions(self) -> str:
+        """Each peer's own version, where the note on allocators has it."""
+        found = re.findall(r"(\w+) \(([^:()]*(?:\([^()]*\))?): [\w-]+(?: [\w.]+)? of ", self.notes[2])
+        return "; ".join(f"{name} is {version}" for name, version in found)
 
     def missed(self) -> list[Row]:
         return [row for row in self.tables["Target"][1:] if row[3] == "missed"]
@@ -64,13 +73,18 @@ class Campaign:
         ]
 
     def losses(self, table: str, bound: float) -> list[tuple[str, float, str]]:
-        """Rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, that peer."""
+        """Known rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, that peer."""
         found = []
         for row in self.tables[table][1:]:
-            ratio, _, peer = row[-1].partition(" ")
-            if peer and float(ratio) > bound:
-                found.append((row[0].rsplit(" ", 1)[0] if table != MEMORY else row[0], float(ratio), peer))
+            ratio, _, rest = row[-1].partition(" ")
+            if rest and ratio != "not" and float(ratio) > bound:
+                name = row[0].rsplit(" ", 1)[0] if table != MEMORY else row[0]
+                found.append((name, float(ratio), rest.split()[0]))
         return sorted(found, key=lambda loss: -loss[1])
+
+    def unknown(self) -> list[str]:
+        """Rows of which hakmem's ratio of times to the best peer is not known."""
+        return [row[0].rsplit(" ", 1)[0] for row in self.tables[TIME][1:] if row[-1].startswith("not known")]
 
 
 def markdown(head: Row, rows: list[Row]) -> Iterator[str]:
@@ -137,7 +151,9 @@ def span(rows: list[Row], head: Row, allocator: str, kind: str = "") -> str:
 def others() -> Iterator[str]:
     """The least and the most of each allocator, in the smaller measurements."""
     head, *rows = rows_of("instructions.tsv")
-    rows = [row for row in rows if int(row[1]) > 10_000]  # else the start of a process is most of it
+    rows = [
+        row for row in rows if int(row[1]) > 10_000 and " " not in row[0]
+    ]  # else the start of a process is most of it
     spans = ", ".join(f"{name} {span(rows, head, name)}" for name in head[2:])
     yield f"* **Instructions** for a malloc with its free, in {len(rows)} programs: {spans}."
     head, *rows = rows_of("tlb.tsv")
@@ -156,8 +172,8 @@ def others() -> Iterator[str]:
 def document() -> str:
     """The generated part."""
     campaign = Campaign.read()
-    spread = f" {ONE_ROUND}" if campaign.rounds == 1 else ""
-    lines = [f"{campaign.notes[0]}{spread}", "", campaign.notes[1], ""]
+    spread = f" {ONE_ROUND}" if campaign.has_no_spread else ""
+    lines = [f"{campaign.notes[0]}{spread}", "", campaign.notes[1], "", f"Peers: {campaign.versions()}.", ""]
     lines += targets(campaign)
     lines.append(
         f"### Rows above {TIME_BOUND:.2f} of the best peer's time, or {MEMORY_BOUND:.2f} of its peak memory"
@@ -165,6 +181,8 @@ def document() -> str:
     lines.append("")
     lines += losses(campaign, TIME, TIME_BOUND, "Time")
     lines += losses(campaign, MEMORY, MEMORY_BOUND, "Peak memory")
+    if unknown := campaign.unknown():
+        lines.append(f"* **Not known** is the time of {len(unknown)} rows: {', '.join(unknown)}.")
     lines += ["", *means(campaign), *idle(campaign), "### Smaller measurements", "", *others()]
     return "\n".join(lines) + "\n"
 
@@ -176,16 +194,16 @@ def peers() -> str:
     lost, won = [], []
     for table, measure in ((TIME, "time"), (MEMORY, "peak memory")):
         for kind, *cells in campaign.means(table)[1:3]:  # real programs, made-up loads
-            of = dict(zip(allocators, map(float, cells), strict=False))
+            of = {name: first_number(cell) for name, cell in zip(allocators, cells, strict=False) if cell}
             ours, (best, peer) = of.pop("hakmem"), min((mean, name) for name, mean in of.items())
             said = f"{measure} of {kind} (hakmem {ours:.2f}, {peer} {best:.2f})"
             (won if ours < best else lost).append(said)
     (slow, time, faster), *_ = campaign.losses(TIME, TIME_BOUND)
     (large, memory, leaner), *_ = campaign.losses(MEMORY, MEMORY_BOUND)
     _, *idle_rows = campaign.tables[IDLE]
-    led = sum(mib(ours) < min(map(mib, others)) for _, ours, *others, _ in idle_rows)
+    led = sum(first_number(ours) < min(map(first_number, others)) for _, ours, *others, _ in idle_rows)
     targets = campaign.tables["Target"][1:]
-    spread = f"* {ONE_ROUND}" if campaign.rounds == 1 else ""
+    spread = f"* {ONE_ROUND}" if campaign.has_no_spread else ""
     return f"""\
 * **A peer is ahead** in {listed(lost)}.
   At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.
@@ -195,7 +213,7 @@ def peers() -> str:
 {spread}"""
 
 
-def mib(cell: str) -> float:
+def first_number(cell: str) -> float:
     return float(cell.split()[0])
 
 

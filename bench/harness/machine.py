@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from .allocators import Allocator
@@ -34,8 +35,9 @@ def _memory_gib() -> str:
 
 
 def describe_machine() -> dict[str, str]:
-    """Processor, cores, memory, kernel, C library and what disturbs: the load at the start."""
+    """Processor, cores, memory, kernel, C library, what disturbs: the load at the start, and the date."""
     return {
+        "date": time.strftime("%Y-%m-%d"),
         "processor": _first_match("/proc/cpuinfo", r"^model name\s*:\s*(.*)$"),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory_gib": _memory_gib(),

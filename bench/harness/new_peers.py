@@ -43,7 +43,7 @@ def _mimalloc(name: str, folder: str, holds: str) -> NewPeer:
 
 NEW_PEERS = (
     # The newest bears the plain name, which the targets against mimalloc ask for.
-    _mimalloc("mimalloc", "v3", "mimalloc 3.3.2"),
+    _mimalloc("mimalloc", "v3", "mimalloc 3.3.2 (3.7 exists, in no registry)"),
     _mimalloc("mimalloc2", "v2", "mimalloc 2.3.2"),
     NewPeer(
         "snmalloc",
@@ -67,7 +67,7 @@ NEW_PEERS = (
         "crates.io",
         "tikv-jemalloc-sys",
         "0.7.1",
-        "jemalloc 5.3.1",
+        "jemalloc 5.3.1 (5.4 exists, in no registry)",
         Commands(
             (
                 "cp -r {source}/jemalloc/. {source}/configure/configure {build}",

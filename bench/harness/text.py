@@ -59,7 +59,7 @@ def machine_sentence(document: Document) -> str:
     return (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']}, {machine['libc']}, huge pages {machine['huge_pages']}, "
-        f"load at start {machine['load_at_start']}"
+        f"load at start {machine['load_at_start']}, {machine['date']}"
     )
 
 

@@ -24,7 +24,7 @@ from harness.workload import Length
 
 Document = dict[str, Any]
 MACHINE = dict.fromkeys(
-    ("processor", "cores", "memory_gib", "kernel", "libc", "huge_pages", "load_at_start"), "some"
+    ("processor", "cores", "memory_gib", "kernel", "libc", "huge_pages", "load_at_start", "date"), "some"
 )
 ALLOCATORS = [
     Allocator("hakmem", Path("libhakmem.so")),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import doc_performance
 import pytest
 from harness.estimate import PAIRS_MIN
 from harness.files import read_json, write_csv, write_json
@@ -50,6 +51,22 @@ def test_tsv_has_the_cells_of_markdown(document: dict[str, Any]) -> None:
     rows = [line.split("\t") for line in to_tsv(document).splitlines() if line and not line.startswith("# ")]
     markdown = [line for line in to_markdown(document).splitlines() if line.startswith("| ")]
     assert ["| " + " | ".join(row) + " |" for row in rows] == markdown
+
+
+def test_pages_are_made_of_the_tsv(
+    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The least campaign: a row that is not known stands in no list of losses."""
+    for path in doc_performance.DATA.glob("*.tsv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    slow = document["benchmarks"][0]
+    slow["cells"]["glibc"]["cpu_ns_per_op"]["pair"] |= {"ratio": 1.5, "low": 1.2, "high": 2.0, "known": False}
+    (tmp_path / "campaign.tsv").write_text(to_tsv(document))
+    monkeypatch.setattr(doc_performance, "DATA", tmp_path)
+    assert doc_performance.Campaign.read().unknown() == ["json"]
+    page = doc_performance.document()
+    assert "**Not known** is the time of 1 rows: json." in page
+    assert "time, real programs | 1.00 (1.000 to 1.000) | 1.00 | 1.00 |" in page
 
 
 def test_kept_and_read_again(document: dict[str, Any], tmp_path: Path) -> None:
