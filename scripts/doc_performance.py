@@ -73,7 +73,7 @@ class Campaign:
         ]
 
     def losses(self, table: str, bound: float) -> list[tuple[str, float, str]]:
-        """Known rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, that peer."""
+        """Known rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, peer."""
         found = []
         for row in self.tables[table][1:]:
             ratio, _, rest = row[-1].partition(" ")
@@ -148,6 +148,45 @@ def span(rows: list[Row], head: Row, allocator: str, kind: str = "") -> str:
     return f"{values[0]:,.0f} to {values[-1]:,.0f}"
 
 
+# Of the table of programs: the heading, the file, and the rest of a row's name there.
+COUNTED = (
+    ("instructions a call", "instructions.tsv", ""),
+    ("D1 misses a call", "instructions.tsv", " D1 misses"),
+    ("LL misses a call", "instructions.tsv", " LL misses"),
+    ("page walks a million instructions", "tlb.tsv", " walks"),
+    ("page faults", "instructions.tsv", " faults"),
+    ("system calls", "instructions.tsv", " system calls"),
+)
+
+
+def counted(file: str, name: str) -> str:
+    """hakmem's count, and the least of the peers'; "" without such a row."""
+    head, *rows = rows_of(file)
+    row = next((row for row in rows if row[0] == name), None)
+    if row is None:
+        return ""
+    of = {peer: float(cell) for peer, cell in zip(head[2:], row[2:], strict=True) if cell != "-"}
+    ours, (least, peer) = of.pop("hakmem"), min((value, peer) for peer, value in of.items())
+    return f"{ours:,.1f} ({peer} {least:,.1f})".replace(".0 ", " ").replace(".0)", ")")
+
+
+def programs(campaign: Campaign) -> Iterator[str]:
+    """Of each real program what depends on the machine, and what does not."""
+    peaks = {row[0]: row[-1] for row in campaign.tables[MEMORY][1:]}
+    yield "### Real programs"
+    yield ""
+    yield "Time and peak memory: hakmem's ratio to the best peer. Counts: hakmem's, and the least of a peer."
+    yield ""
+    kinds = [kind for kind in COUNTED if any(row[0].endswith(kind[2]) for row in rows_of(kind[1])[1:])]
+    rows = []
+    for row in campaign.tables[TIME][1:]:
+        name = row[0].rsplit(" ", 1)[0]
+        if name.startswith("real-"):
+            counts = [counted(file, f"{name}{rest}") for _, file, rest in kinds]
+            rows.append([name.removeprefix("real-"), row[-1], *counts, peaks.get(name, "")])
+    yield from markdown(["program", "time", *(kind[0] for kind in kinds), "peak memory"], rows)
+
+
 def others() -> Iterator[str]:
     """The least and the most of each allocator, in the smaller measurements."""
     head, *rows = rows_of("instructions.tsv")
@@ -183,7 +222,15 @@ def document() -> str:
     lines += losses(campaign, MEMORY, MEMORY_BOUND, "Peak memory")
     if unknown := campaign.unknown():
         lines.append(f"* **Not known** is the time of {len(unknown)} rows: {', '.join(unknown)}.")
-    lines += ["", *means(campaign), *idle(campaign), "### Smaller measurements", "", *others()]
+    lines += [
+        "",
+        *means(campaign),
+        *programs(campaign),
+        *idle(campaign),
+        "### Smaller measurements",
+        "",
+        *others(),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--scaling", action="store_true",
         help="some loads on one thread to twice the processors; results: build/bench/scaling")  # fmt: skip
     add("--instructions", action="store_true",
-        help="the allocators' instructions in the real programs, counted by callgrind")  # fmt: skip
+        help="of the real programs: the allocators' instructions and misses of simulated caches (callgrind), "
+        "page faults, system calls")  # fmt: skip
     add("--tlb", action="store_true",
         help="page walks and first-level misses of a simulated data TLB in the real programs")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the whole result")

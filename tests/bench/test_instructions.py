@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,23 @@ MOST = 1.02
 ATTEMPTS = 3  # in 1 of 30 a program's last frees, of nearly all, wait for the clock's next millisecond
 # Names are given once; the line after calls= has the callee's cost, which is not main's own.
 FILE = """
-events: Ir|summary: 99|ob=(1) /usr/bin/program|fn=(1) main|0 10
+events: Ir Dr D1mr|summary: 99 9 7|ob=(1) /usr/bin/program|fn=(1) main|0 10
 cob=(2) /lib/libc.so.6|cfn=(2) malloc|calls=3 0|0 60|+2 5
 ob=(2)|fn=(2)|0 40|cfn=(3) _int_malloc'2|calls=1 0|* 20
 fn=(3)|0 20|fn=(4) memcpy|0 7|fn=(6) realloc|0 0|cfn=(2)|calls=9 0|0 0
 ob=(3) ???|fn=(5) free|0 9
+totals: 166 9 7
 """
 
 
 def test_a_file_of_callgrind() -> None:
-    profile = Profile(Counter(), Counter())
+    profile = Profile()
     read_profile(FILE.replace("|", "\n"), profile)
     assert profile.own["/usr/bin/program", "main"] == 15
     assert own_instructions(profile, Allocator("glibc", None)) == 60
     assert own_instructions(profile, Allocator("hakmem", Path("/lib/libhakmem.so"))) == 9
     assert allocating_calls(profile) == 3
+    assert profile.sums == {"Ir": 166, "Dr": 9, "D1mr": 7}
 
 
 @pytest.mark.long("5 seconds in a simulated processor each")
