@@ -101,9 +101,9 @@ mutate: plain-path tools-test build $(VENV)/ready ## what each unit test brings:
 	@$(VENV)/bin/python scripts/mutate --count $(or $(COUNT),300) --seed $(or $(SEED),1) $(ARGS)
 
 # What is missing and cannot be installed is left out, and named below the tables.
-bench: plain-path release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
+bench: plain-path release $(VENV)/ready ## benchmarks against the peers, 28 minutes (BUDGET=180: 3 hours; QUICK=1: 3; PEERS=new: today's versions; ARGS='...'); again: goes on
 	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)
-	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
+	@QUICK=$(QUICK) PEERS=$(PEERS) BUDGET=$(BUDGET) $(VENV)/bin/python bench/run $(ARGS)
 
 scaling: plain-path release $(VENV)/ready ## throughput from one thread to twice the processors, against the peers, as a chart: build/bench/scaling (QUICK=1, PEERS=new, ARGS='...')
 	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)

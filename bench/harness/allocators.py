@@ -9,7 +9,7 @@ from pathlib import Path
 from .new_peers import NEW_PEERS, NewPeer
 from .paths import HAKMEM_LIBRARY
 from .peers import library_of
-from .recipes import PeerError
+from .recipes import PeerError, Root
 
 LIBRARY_FOLDERS = ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib*")
 
@@ -95,13 +95,17 @@ def _make_new(names: Collection[str], library: Callable[[NewPeer], Path]) -> Fou
     found, missing = {}, []
     for peer in (peer for peer in NEW_PEERS if peer.name in names):
         try:
-            package = peer.package if peer.registry == "Debian" else ""
-            found[peer.name] = Allocator(
-                peer.name, library(peer), package, peer.origin, peer.variables, peer.recipe.needed
-            )
+            found[peer.name] = _new_allocator(peer, library(peer))
         except PeerError as error:
             missing.append(f"{peer.name} {error}")
     return found, missing
+
+
+def _new_allocator(peer: NewPeer, library: Path) -> Allocator:
+    if isinstance(peer.recipe, Root):
+        return Allocator(peer.name, None, origin=peer.origin, wrapper=peer.recipe.wrapper(library))
+    package = peer.package if peer.registry == "Debian" else ""
+    return Allocator(peer.name, library, package, peer.origin, peer.variables, peer.recipe.needed)
 
 
 def peer_names(kind: str) -> list[str]:

@@ -14,6 +14,8 @@ from .execute import RunError
 SYMBOLS = ("malloc", "free")
 _BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'")
 
+_C_LIBRARY = re.compile(r" to (\S+/libc\.so\.6) ")
+
 # The object that refers to a symbol, and the one where the linker found it.
 Binding = tuple[str, str]
 
@@ -45,9 +47,13 @@ def wrong_bindings(found: set[Binding], expected_file: str) -> set[Binding]:
 
 def check_bindings(folder: Path, allocator: Allocator) -> None:
     """Raises RunError unless the processes that wrote into `folder` were served by the allocator."""
+    linker = Path(allocator.wrapper[0]).parent if allocator.library is None and allocator.wrapper else None
     texts = [path.read_text(errors="replace") for path in folder.glob("bindings.*")]
     served = 0
     for text in texts:
+        for place in _C_LIBRARY.findall(text) if linker else ():
+            if Path(place).parent != linker:
+                raise RunError(f"a process that the program starts runs on {place}")
         for symbol in SYMBOLS:
             found = bindings_of(symbol, text)
             wrong = wrong_bindings(found, allocator.expected_file)

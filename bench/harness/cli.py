@@ -174,7 +174,7 @@ def _count(plan: Plan, options: argparse.Namespace, count: Count) -> int:
     if sentence := count.missing():
         _tell(sentence)
         return 1
-    allocators = plan.allocators
+    allocators = [each for each in plan.allocators if not each.wrapper]  # valgrind starts the program itself
     if all(each.library for each in allocators):
         allocators = [*allocators, GLIBC]
     rows: list[Row] = []

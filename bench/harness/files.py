@@ -19,15 +19,15 @@ def write_json(document: Document, path: Path) -> None:
 def read_json(path: Path) -> Document:
     """A document that write_json wrote.  Raises ValueError for anything else."""
     document = json.loads(path.read_text())
-    if not isinstance(document, dict) or "geometric_means_made_up" not in document:
+    if not isinstance(document, dict) or "noise" not in document:
         raise ValueError("not a result of this version of bench/run")
     return document
 
 
 def write_csv(document: Document, path: Path) -> None:
-    """benchmark, allocator, round and every number of the result line."""
+    """benchmark, allocator, number of the run and every number of the result line."""
     lines = [
-        {"benchmark": row["name"], "allocator": name, "round": number + 1, **sample}
+        {"benchmark": row["name"], "allocator": name, "run": number + 1, **sample}
         for row in document["benchmarks"]
         for name, cell in row["cells"].items()
         for number, sample in enumerate(cell["samples"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .recipes import Commands, Compiled, Found, Recipe, Unpacked
+from .recipes import Commands, Compiled, Found, Recipe, Root, Unpacked
 
 
 @dataclass(frozen=True)
@@ -126,4 +126,6 @@ NEW_PEERS = (
         "scudo of LLVM 22",
         Found("/usr/lib/llvm-22/lib/clang/22/lib/linux/libclang_rt.scudo_standalone-{machine}.so"),
     ),
+    # Programs that start others are left out: those would run on the machine's own C library.
+    NewPeer("glibc-new", "Debian", "libc6", "", "glibc 2.41", Root("trixie")),
 )

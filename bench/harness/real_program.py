@@ -158,7 +158,8 @@ class CommandProgram(RealProgram):
             words = [str(build_launcher()), "-C", folder]
             words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
             words += ["-i", str(job.input)] if job.input is not None else []
-            words += [*allocator.wrapper, *wrapper, *job.command]
+            program = find_program(job.command[0]) or job.command[0]  # a dynamic linker looks in no PATH
+            words += [*allocator.wrapper, *wrapper, program, *job.command[1:]]
             return numbers_of(run_for_result(words, user_environment()))
 
 

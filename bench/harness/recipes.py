@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 TIMEOUT_SECONDS = 1800
+LINKER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}.get(
+    platform.machine(), "ld.so"
+)
 
 
 class PeerError(Exception):
@@ -168,6 +171,31 @@ class Found(Alone):
         if not path.is_file():
             raise PeerError(f"no {path.name} (scripts/install-tools peers)")
         return path
+
+
+@dataclass(frozen=True)
+class Root(Alone):
+    """The C library of another release of Debian, and its dynamic linker: programs start through that."""
+
+    suite: str
+
+    @property
+    def summary(self) -> str:
+        return f"its {LINKER} starts the program"
+
+    def make(self, source: Path, folder: Path, name: str) -> Path:  # noqa: ARG002
+        root = folder / "root"
+        making = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract", "--include=libc6"]
+        run([*making, self.suite, str(root)], folder)
+        library = next(root.glob("usr/lib/*-linux-gnu/libc.so.6"), None)
+        if library is None or not library.with_name(LINKER).exists():
+            raise PeerError(f"{self.suite} has no {LINKER}")
+        return library
+
+    @staticmethod
+    def wrapper(library: Path) -> tuple[str, ...]:
+        """The words before a program's path."""
+        return (str(library.with_name(LINKER)), "--library-path", str(library.parent))
 
 
 MANIFEST = """[package]

@@ -192,8 +192,10 @@ class ServerProgram(RealProgram):
             start = self.start(Path(name))
             preload = preload_variables(self.readable(allocator, Path(name)))
             environment = user_environment() | SHARED_VARIABLES | more_variables | preload
-            start = replace(start, command=[*allocator.wrapper, *start.command])
-            executable = next(filter(None, map(find_program, allocator.wrapper[:1] or self.servers)))
+            executable = next(filter(None, map(find_program, self.servers)))
+            if allocator.wrapper:
+                start = replace(start, command=[*allocator.wrapper, executable, *start.command[1:]])
+                executable = allocator.wrapper[0]
             with _running(start, executable, environment, Path(name), self.user) as pid:
                 return self.measured(pid, start.address, size)
 

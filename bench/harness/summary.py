@@ -90,7 +90,11 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
                 "case": bench.is_case,
                 "cells": cells,
                 "best_peer": best,
-                "known": bool(estimates) and all(each.is_known for each in estimates.values()),
+                "known": all(
+                    estimates[a.name].is_known
+                    for a in plan.allocators
+                    if a.name in estimates and not a.wrapper
+                ),
             }
         )
     return rows
@@ -98,8 +102,10 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
 
 def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
     """Means of the ratios, over the benchmarks that every allocator finished, of times over those of which
-    all ratios are known: the same set for all.  An allocator that finished none does not count."""
-    names = [a.name for a in allocators if any(a.name in row["cells"] for row in rows)]
+    all ratios are known: the same set for all.  An allocator that finished none does not count, nor one that
+    a wrapper starts: it cannot finish all."""
+    some = {a.name for a in allocators if any(a.name in row["cells"] for row in rows)}
+    names = [a.name for a in allocators if a.name in some and not a.wrapper]
     common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]
     of = {TIME: [row for row in common if row["known"]], PEAK: common}
     return {

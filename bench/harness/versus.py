@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 
 from rich.table import Table
 
 from .allocators import Allocator
 from .build import build_launcher
 from .campaign import Outcome, Plan
-from .estimate import PAIRS_MIN, Estimate
+from .estimate import PAIRS_MIN, Estimate, estimate
 from .paths import OUTPUT
 
 FOLDER = OUTPUT / "pairs"
@@ -76,35 +76,33 @@ def interval(each: Estimate) -> str:
     return f"{each.low:.3f} to {each.high:.3f}" if each.pairs >= PAIRS_MIN else ""
 
 
-def peaks_ratio(outcome: Outcome, row: str) -> float:
-    ours, theirs = (median(s["peak_rss_kib"] for s in outcome.samples(row, side)) for side in SIDES)
-    return theirs / ours
-
-
-def compared(plan: Plan, outcome: Outcome) -> Iterator[tuple[str, Estimate, float]]:
-    """The rows that ran on both."""
+def compared(plan: Plan, outcome: Outcome) -> Iterator[tuple[str, Estimate, Estimate]]:
+    """The rows that ran on both, with the ratios of their times and of their peaks."""
     for each in plan.workloads:
-        found = outcome.estimates(each.name).get(SIDES[1])
-        if found is not None:
-            yield each.name, found, peaks_ratio(outcome, each.name)
+        time = outcome.estimates(each.name).get(SIDES[1])
+        if time is not None:
+            ours, theirs = ([s["peak_rss_kib"] for s in outcome.samples(each.name, side)] for side in SIDES)
+            count = min(len(ours), len(theirs))
+            yield each.name, time, estimate(ours[:count], theirs[:count])
 
 
 def to_table(plan: Plan, outcome: Outcome) -> Table:
     """A row that is not known counts in no mean of time."""
     table = Table(title="Processor time and peak memory, B / A", title_justify="left")
     table.add_column("row", no_wrap=True)
-    for head in ("time", "95 % interval", "pairs", "repeated", "peak"):
+    for head in ("time", "95 % interval", "pairs", "repeated", "peak", "95 % interval"):
         table.add_column(head, justify="right", no_wrap=True)
     rows = list(compared(plan, outcome))
     for name, each, peak in rows:
         repeated = sum(int(s.get("repeated", 0)) for side in SIDES for s in outcome.samples(name, side))
         time = f"{each.ratio:.3f}" if each.is_known else f"not known: {each.ratio:.3f}"
-        table.add_row(name, time, interval(each), str(each.pairs), str(repeated), f"{peak:.3f}")
+        cells = (time, interval(each), str(each.pairs), str(repeated), f"{peak.ratio:.3f}", interval(peak))
+        table.add_row(name, *cells)
     if rows:
         known = [each.ratio for _, each, _ in rows if each.is_known]
         table.add_section()
         mean = f"{geometric_mean(known):.3f}" if known else ""
-        peaks = geometric_mean(peak for _, _, peak in rows)
+        peaks = geometric_mean(peak.ratio for _, _, peak in rows)
         table.add_row(
             f"geometric mean, time of {len(known)} of {len(rows)}", mean, "", "", "", f"{peaks:.3f}"
         )

@@ -44,3 +44,15 @@ def test_all_processes_count(tmp_path: Path, text: str, complaint: str) -> None:
             check_bindings(tmp_path, HAKMEM)
     else:
         check_bindings(tmp_path, HAKMEM)
+
+
+@pytest.mark.parametrize("place", ["/root/lib/libc.so.6", "/lib/libc.so.6"])
+def test_another_c_library_serves_all_processes(tmp_path: Path, place: str) -> None:
+    newer = Allocator("glibc-new", None, wrapper=("/root/lib/ld.so", "--library-path", "/root/lib"))
+    (tmp_path / "bindings.77").write_text(binding("git", "/root/lib/libc.so.6"))
+    (tmp_path / "bindings.78").write_text(binding("git", place))
+    if place.startswith("/root"):
+        check_bindings(tmp_path, newer)
+    else:
+        with pytest.raises(RunError, match="a process that the program starts runs on /lib"):
+            check_bindings(tmp_path, newer)

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import versus
+from harness.allocators import Allocator
 from harness.budget import AFTERWARDS_SECONDS, Budget
-from harness.campaign import run_campaign, uncertain
+from harness.campaign import Plan, run_campaign, uncertain
 from harness.estimate import PAIRS_MIN
 from harness.kept import Kept
+from harness.workload import Length
 
 Make = Callable[..., Any]
 NAMES = ("hakmem", "glibc", "mimalloc")
@@ -115,3 +118,24 @@ def test_stopped_and_resumed(plan_of: Make, even: Make, tmp_path: Path) -> None:
     outcome = run_campaign(plan_of(row), ignore, kept=kept)
     assert len(outcome.blocks["a"]) == PAIRS_MIN
     assert len(row.runs) == 3 * PAIRS_MIN + 1, "only the block that was cut off is made again"
+
+
+def test_two_builds(fake: Make, sample: Make) -> None:
+    """A row that is not known counts in no mean of times."""
+    sides = [Allocator(side, None) for side in versus.SIDES]
+    known, other = (fake(name, A=sample(10, 1000), B=sample(12, 900)) for name in ("known", "other"))
+    plan = Plan([known, other], sides, minutes=1, length=Length(0.1, quick=True))
+    outcome = run_campaign(plan, ignore)
+    outcome.blocks["other"] = outcome.blocks["other"][:2]
+    (_, time, peak), (_, unknown, _) = versus.compared(plan, outcome)
+    assert (time.ratio, peak.ratio, time.is_known, unknown.is_known) == (
+        pytest.approx(1.2),
+        pytest.approx(0.9),
+        True,
+        False,
+    )
+    cells = [list(column.cells) for column in versus.to_table(plan, outcome).columns]
+    assert cells[0][-1] == "geometric mean, time of 1 of 2"
+    assert cells[1] == ["1.200", "not known: 1.200", "1.200"]
+    assert versus.judged(plan, outcome, 20.0)[1]
+    assert not versus.judged(plan, outcome, 3.0)[1]
