@@ -1,15 +1,10 @@
 #include "observe/report_glibc.h"
 
-#include "base/bits.h"
 #include "cache/heap.h"
-#include "cache/quarantine.h"
+#include "observe/blocks.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "ranges/range.h"
-#include "ranges/range_magazine.h"
-#include "slab/slab.h"
-
-/* ---- blocks of slabs ------------------------------------------------------------------------- */
 
 struct blocks {
   uint64_t in_slabs; /* free, with those freed by other threads */
@@ -17,66 +12,25 @@ struct blocks {
   uint64_t out_bytes; /* of blocks outside slabs: live, or cached */
 };
 
-static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
-  found->cached += blocks;
-  found->cached_bytes += blocks * class_bytes(class);
-}
-
-/* Another thread may be changing each of these: a value may be slightly old, and only counts are
- * made of it. */
-static void add_magazines(struct blocks *found, struct heap *heap) {
-  const struct range_magazines *ranges = load_relaxed(&heap->ranges_shown);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    add_cached(found, class, magazine_count_shown(&heap->magazines[class]));
-  if (ranges) found->cached_bytes += load_relaxed(&ranges->bytes);
-}
-
-static void add_quarantine(struct blocks *found, struct heap *heap) {
-  struct quarantine *quarantine = load_relaxed(&heap->quarantine_shown);
-  if (!quarantine) return;
-  for (unsigned index = 0; index < QUARANTINE_PLACES; index++) {
-    uintptr_t block = load_relaxed(&quarantine->blocks[index]);
-    uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
-    if (map_slab_class(entry) < SLAB_CLASS_COUNT) add_cached(found, map_slab_class(entry), 1);
-  }
-}
-
-/* The slot after the slab that begins at this one, if one does. */
-static unsigned add_slab(struct blocks *found, struct slab_chunk *chunk, unsigned slot) {
-  struct slab *slab = &chunk->slabs[slot];
-  if (load_relaxed(&slab->state) != SLOT_ACTIVE) return slot + 1;
-  const struct slab_shape *shape = &slab_shapes[load_relaxed(&slab->class_shown)];
-  const ATOMIC(uint64_t) *remote = slab_remote_bits(chunk, slot, shape);
-  unsigned blocks = load_relaxed(&slab->free_local_shown);
-  for (unsigned word = 0; word < shape->word_count; word++)
-    blocks += count_bits(load_relaxed(&remote[word]));
-  found->in_slabs += blocks;
-  if (blocks < shape->capacity)
-    found->out_bytes += (uint64_t)(shape->capacity - blocks) * shape->block_bytes;
-  return slot + shape->slot_count;
+static void add_slab(void *context, struct slab *slab, const struct slab_shape *shape,
+                     unsigned free_blocks) {
+  struct blocks *found = context;
+  (void)slab;
+  found->in_slabs += free_blocks;
+  found->out_bytes += (uint64_t)(shape->capacity - free_blocks) * shape->block_bytes;
 }
 
 static void count_blocks(struct blocks *found) {
-  size_t end = load_relaxed(&window.granule_count) / GRANULES_PER_CHUNK;
-  for (size_t chunk = 0; chunk < end; chunk++) {
-    uintptr_t record = (uintptr_t)chunk_metadata(chunk);
-    if (!record || record & CHUNK_IS_RANGES) continue;
-    struct slab_chunk *slabs = slab_chunk_of(chunk * GRANULES_PER_CHUNK);
-    for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, slabs, slot);
-  }
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
-    struct heap *heap = heap_of_owner(owner);
-    add_magazines(found, heap);
-    add_quarantine(found, heap);
+  struct cached_blocks cached;
+  blocks_visit_slabs(add_slab, found);
+  blocks_count_cached(&cached);
+  found->cached_bytes = cached.range_bytes;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    found->cached += cached.of_class[class];
+    found->cached_bytes += cached.of_class[class] * class_bytes(class);
   }
 }
 
-/* ---- the figures ----------------------------------------------------------------------------- */
-
-/* Parts are read one after the other while threads run, and may exceed the whole by a little. */
-static uint64_t what_is_left(uint64_t whole, uint64_t part) {
-  return whole > part ? whole - part : 0;
-}
 static uint64_t smaller(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 void glibc_figures_take(struct glibc_figures *figures) {
@@ -84,10 +38,10 @@ void glibc_figures_take(struct glibc_figures *figures) {
   struct blocks blocks = {0};
   snapshot_take(&snapshot);
   count_blocks(&blocks);
-  uint64_t live_bytes = what_is_left(blocks.out_bytes + snapshot.large_live_bytes,
+  uint64_t live_bytes = without_part(blocks.out_bytes + snapshot.large_live_bytes,
                                      blocks.cached_bytes + snapshot.uncounted_bytes);
-  uint64_t held_bytes = what_is_left(snapshot.committed_bytes, snapshot.big_live_bytes);
-  uint64_t not_live_bytes = what_is_left(held_bytes, live_bytes);
+  uint64_t held_bytes = without_part(snapshot.committed_bytes, snapshot.big_live_bytes);
+  uint64_t not_live_bytes = without_part(held_bytes, live_bytes);
   uint64_t cached_bytes = smaller(blocks.cached_bytes, not_live_bytes);
   uint64_t free_bytes = not_live_bytes - cached_bytes;
   uint64_t system_bytes = live_bytes + not_live_bytes, peak_bytes = snapshot.committed_peak_bytes;
