@@ -42,7 +42,7 @@ set_target_properties(hakmem PROPERTIES
   VERSION ${PROJECT_VERSION}
   SOVERSION ${hakmem_soversion}
   LINK_DEPENDS "${version_script};${first_script}")
-target_link_options(hakmem PRIVATE
+set(shared_link_options
   LINKER:--version-script=${version_script}
   LINKER:-T,${first_script}
   LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted
@@ -51,8 +51,10 @@ target_link_options(hakmem PRIVATE
   -nostartfiles                        # nothing in them that is needed, and four symbols to look up
   LINKER:-z,nodelete                   # blocks outlive a dlclose
   LINKER:--as-needed)
+target_link_options(hakmem PRIVATE ${shared_link_options})
 
 include(cmake/fortify.cmake)
+include(cmake/jemalloc.cmake)
 include(cmake/programs.cmake)
 include(cmake/oldest_glibc.cmake)
 include(cmake/install.cmake)

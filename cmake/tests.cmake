@@ -2,7 +2,7 @@
 # tests/unit/test_<concept>.c is one program.
 #   libhakmem_core.a   the product under its hak_* names only
 #   libhakmem_fake.a   the same on the fake operating system (tests/fake)
-set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$>)
+set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$|/src/jemalloc/>)
 set(fake_objects $<FILTER:${core_objects},EXCLUDE,/os/os_linux[^/]*\\.c\\.o$>)
 add_library(hakmem_core STATIC ${core_objects})
 add_library(hakmem_fake STATIC ${fake_objects} tests/fake/os_fake.c)

@@ -63,7 +63,7 @@ void *hak_rezalloc(void *block, size_t size) {
 
 void *hak_expand(void *block, size_t size) { return family_expand(block, size); }
 
-size_t hak_purge(bool force) {
+size_t family_purge(bool force) {
   if (!heaps_ready()) return 0;
   size_t bytes = 0;
   struct purge purge;
@@ -73,13 +73,15 @@ size_t hak_purge(bool force) {
   } while (purge.is_cut);
   return bytes;
 }
+size_t hak_purge(bool force) EXPORT_ALIAS_OF(family_purge);
 
-void hak_thread_idle(void) {
+void family_thread_idle(void) {
   os_settle_copy();
   if (!heap_is_real(heap_of_thread)) return;
   caches_offer(heap_of_thread);
   helper_start_when_worth();
 }
+void hak_thread_idle(void) EXPORT_ALIAS_OF(family_thread_idle);
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

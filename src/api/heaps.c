@@ -31,10 +31,11 @@ static bool is_made(const struct hak_heap *heap, const char *verb) {
 
 /* ---- heaps and figures ----------------------------------------------------------------------- */
 
-hak_heap *hak_heap_new(const char *name) {
+hak_heap *family_heap_new(const char *name) {
   struct hak_heap *heap = heaps_ready() ? named_make(NAMED_IN_USE, name) : NULL;
   return heap ? heap : fail_with(ENOMEM);
 }
+hak_heap *hak_heap_new(const char *name) EXPORT_ALIAS_OF(family_heap_new);
 
 hak_heap *hak_heap_of_thread(void) {
   struct heap *own = heap_of_this_thread();
@@ -138,7 +139,7 @@ void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
 
 /* ---- malloc's own ---------------------------------------------------------------------------- */
 
-bool hak_heap_use(hak_heap *heap, hak_heap **before) {
+bool family_heap_use(hak_heap *heap, hak_heap **before) {
   if (heap && !is_heap(heap, "hak_heap_use")) return false;
   if (heap && named_is(heap, NAMED_OF_THREAD)) {
     if (!is_own(heap)) return fail_with(EPERM);
@@ -151,6 +152,7 @@ bool hak_heap_use(hak_heap *heap, hak_heap **before) {
   if (before) *before = used;
   return true;
 }
+bool hak_heap_use(hak_heap *heap, hak_heap **before) EXPORT_ALIAS_OF(family_heap_use);
 
 /* Ends this thread's use and closes the heap for good; false when another thread uses it. */
 static bool end_all_use(struct hak_heap *heap) {
@@ -163,15 +165,16 @@ static bool end_all_use(struct hak_heap *heap) {
 
 /* ---- all at once ----------------------------------------------------------------------------- */
 
-bool hak_heap_free_all(hak_heap *heap) {
+bool family_heap_free_all(hak_heap *heap) {
   if (!is_made(heap, "hak_heap_free_all")) return false;
   heap = named_resolve(heap);
   if (heap) heap_named_free_all(heap, "hak_heap_free_all");
   return true;
 }
+bool hak_heap_free_all(hak_heap *heap) EXPORT_ALIAS_OF(family_heap_free_all);
 
 /* A heap that a fork cut off stays, with its blocks; its successors go. */
-bool hak_heap_destroy(hak_heap *heap) {
+bool family_heap_destroy(hak_heap *heap) {
   if (!heap) return true;
   if (!is_made(heap, "hak_heap_destroy")) return false;
   if (!end_all_use(heap)) return fail_with(EBUSY);
@@ -186,3 +189,4 @@ bool hak_heap_destroy(hak_heap *heap) {
   named_drop(heap);
   return true;
 }
+bool hak_heap_destroy(hak_heap *heap) EXPORT_ALIAS_OF(family_heap_destroy);

@@ -18,6 +18,15 @@ size_t family_usable_size(const void *block);
 void *family_expand(void *block, size_t size); /* as hak_expand */
 void *family_malloc_site(size_t size, uint32_t site);
 
+/* The functions of hakmem.h that the layer above calls: under their exported names each would be
+ * looked up in every process. */
+size_t family_purge(bool force);
+void family_thread_idle(void);
+struct hak_heap *family_heap_new(const char *name);
+bool family_heap_use(struct hak_heap *heap, struct hak_heap **before);
+bool family_heap_free_all(struct hak_heap *heap);
+bool family_heap_destroy(struct hak_heap *heap);
+
 /* Sets errno; NULL, or false. */
 COLD void *fail_with(int error);
 

@@ -103,8 +103,7 @@ static void json_escaped(struct text *text, unsigned char sign) {
   text_char(text, digits[sign % 16]);
 }
 
-/* Takes any bytes: invalid UTF-8 becomes the replacement character. */
-static void json_string(struct text *text, const char *string) {
+void report_json_string(struct text *text, const char *string) {
   const unsigned char *at = (const unsigned char *)string;
   text_char(text, '"');
   while (*at) {
@@ -124,7 +123,7 @@ static void json_heap(struct text *text, const struct hak_heap *heap) {
   struct hak_figures figures;
   heap_figures_take(heap, &figures);
   text_string(text, "{\"name\":");
-  json_string(text, figures.name);
+  report_json_string(text, figures.name);
   text_format(text, ",\"kind\":\"%s\",\"tag\":%zu,\"live_bytes\":%zu,\"live_blocks\":%zu",
               kind_of(heap), figures.tag, figures.live_bytes, figures.live_blocks);
   text_format(text, ",\"peak_bytes\":%zu,\"limit_bytes\":%zu,\"refusals\":%zu", figures.peak_bytes,

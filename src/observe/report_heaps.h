@@ -13,5 +13,7 @@ void heap_figures_take(const struct hak_heap *heap, struct hak_figures *figures)
 void report_heaps_as_text(struct text *text);
 /* All heaps, the youngest first: a JSON array. */
 void report_heaps_as_json(struct text *text);
+/* Any bytes as a JSON string: invalid UTF-8 becomes the replacement character. */
+void report_json_string(struct text *text, const char *string);
 
 #endif

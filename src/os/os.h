@@ -109,6 +109,8 @@ bool os_is_multi_threaded(void);
 
 /* The first bytes of a small file as text; "" when it cannot be read. */
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes);
+/* The target of a symbolic link, likewise; "" when it is none. */
+void os_read_link(const char *path, char *buffer, size_t buffer_bytes);
 
 /* ---- confinement ----------------------------------------------------------------------------- */
 
@@ -235,6 +237,8 @@ int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
+/* Appends a file's content, as far as it can be read. */
+void os_copy_file(const char *path, int descriptor);
 /* Whether the word at the address, and so its page, can be read now; uses a system call that any
  * malloc needs. */
 bool os_can_read(uintptr_t address);

@@ -75,6 +75,13 @@ RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) 
   buffer[length > 0 ? length : 0] = 0;
 }
 
+void os_read_link(const char *path, char *buffer, size_t buffer_bytes) {
+  KEEP_ERRNO();
+  long length =
+      os_is_confined() ? 0 : OS_CALL(SYS_readlinkat, AT_FDCWD, path, buffer, buffer_bytes - 1);
+  buffer[length > 0 ? length : 0] = 0;
+}
+
 bool os_overcommit_is_strict(void) {
   static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
   char mode[4] = {load_relaxed(&overcommit_mode)};
@@ -334,6 +341,18 @@ int os_duplicate(int descriptor) {
 int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT | O_TRUNC); }
 
 void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
+
+void os_copy_file(const char *path, int descriptor) {
+  KEEP_ERRNO();
+  char buffer[4096];
+  long length;
+  int source = os_open_to_read(path);
+  if (source < 0) return;
+  errno = 0;
+  while ((length = OS_CALL(SYS_read, source, buffer, sizeof buffer)) > 0 || errno == EINTR)
+    if (length > 0) os_write(descriptor, buffer, (size_t)length);
+  os_close(source);
+}
 
 /* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever
  * it finds. Filters that list what futex may do have its wait at least: there, a match would sleep

@@ -92,7 +92,8 @@ static uint32_t make(uint64_t hash, const uintptr_t *frames, size_t frame_count,
   site->hash = hash;
   site->frames = kept;
   site->is_complete = is_complete;
-  store_relaxed(&site->frame_count, (uint32_t)frame_count);
+  /* release: the frames; pairs with write_profile. */
+  store_release(&site->frame_count, (uint32_t)frame_count);
   return number;
 }
 

@@ -43,7 +43,8 @@ struct slab {
   struct slab *previous;           /* of the first: the last */
   uint64_t *local;                 /* free blocks, as the owner knows them */
   SHOWN(uint16_t, free_local);
-  uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
+  SHOWN(uint16_t, handed_out); /* blocks from this one on are fresh: not taken since the slab was
+                                  made */
   ATOMIC(uint32_t) held_by; /* the owner's tag | class, or 0: a copy, as a flush reads this line */
   uint8_t first_word;       /* no bit of local is set below this word */
   bool is_listed;           /* in the partial list */

@@ -8,10 +8,10 @@ from shape.sources import SRC, layer_of, name_of, sources, text_of
 
 LAYERS = """
     base os stack report config map purge pool slab profile ranges guard foreign hardened cache named reclaim
-    checked heap observe api fortify
+    checked heap observe api jemalloc fortify
 """.split()  # low to high
 # The public header is the top: it may be known where the public functions and their report are made.
-PUBLIC_HEADER_LAYERS = ("observe", "api")
+PUBLIC_HEADER_LAYERS = ("observe", "api", "jemalloc")
 
 SOURCES = sources(".c", ".h", ".def")
 NAMES = {name_of(path) for path in SOURCES}

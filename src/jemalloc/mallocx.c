@@ -1,11 +1,5 @@
-/* override_jemalloc.c: the calls that jemalloc adds to malloc, for programs that are linked with
- * it.
- *
- * When this library is preloaded, such a program's malloc is hakmem's: a block of it that reached
- * jemalloc's sdallocx, or one of mallocx's that reached free, would end the program.  (Valkey frees
- * so; nallocx and sdallocx are tcmalloc's as well.) jemalloc's own reports (mallctl,
- * malloc_stats_print) stay: they describe a nearly empty heap. So a program that looks for all of
- * jemalloc's names to find out whether it runs on it does not find them here. */
+/* mallocx.c: the calls that jemalloc adds to malloc, for programs that are linked with it.  Blocks
+ * of malloc and of mallocx are alike, as programs free one's by the other's call. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,19 +8,28 @@
 #include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
+#include "jemalloc/arenas.h"
 #include "ranges/big.h"
 
-/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  The arena and
- * thread-cache fields above these are ignored. */
-enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };
+/* In `flags`: the alignment's logarithm, and whether the block is zeroed; above, the thread cache
+ * and the arena (jemalloc/arenas.h). */
+enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40, PLACE_SHIFT = 8 };
 
 static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
 
+/* Where a block moves: to the place in the flags, else within its heap. */
+static hak_heap *heap_for(int flags, const void *block) {
+  return flags >> PLACE_SHIFT ? je_heap_of_flags(flags) : named_of_block(block);
+}
+
 /* Zeroed to its end, so that rallocx need zero only the growth beyond it. */
 static void *allocate(size_t size, int flags, uint32_t site) {
-  if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site, MADE_BY_MALLOC);
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
-  return family_zeroed(heap_allocate(&allocation), &allocation);
+  if (LIKELY(!(flags & ~LG_ALIGNMENT_MASK)))
+    return heap_aligned(allocation.alignment, size, site, MADE_BY_MALLOC);
+  void *block = flags >> PLACE_SHIFT ? heap_allocate_in(je_heap_of_flags(flags), &allocation)
+                                     : heap_allocate(&allocation);
+  return flags & ZERO ? family_zeroed(block, &allocation) : block;
 }
 
 static void clear_growth(void *block, size_t kept_bytes, int flags) {
@@ -39,15 +42,14 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
 
 EXPORT_UNDECLARED(void *, mallocx, size_t size, int flags) { return allocate(size, flags, SITE()); }
 
-/* For an alignment, which realloc does not take. */
-static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
-                            uint32_t site) {
+/* For an alignment or a place, which realloc does not take. */
+static void *resize_there(void *block, size_t size, size_t usable_bytes, int flags, uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
   bool is_aligned = (uintptr_t)block % alignment_of(flags) == 0;
   if (!is_much_less && is_aligned && family_expand(block, size)) return block;
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   int errno_before = errno;
-  void *moved = heap_allocate_in(named_of_block(block), &allocation);
+  void *moved = heap_allocate_in(heap_for(flags, block), &allocation);
   if (!moved) return is_much_less && is_aligned ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
   heap_free(block);
@@ -60,8 +62,9 @@ EXPORT_UNDECLARED(void *, rallocx, void *block, size_t size, int flags) {
   if (!block) return allocate(size, flags, site);
   if (!size) size = 1;
   size_t usable_bytes = family_usable_size(block);
-  void *resized = flags & LG_ALIGNMENT_MASK ? resize_aligned(block, size, usable_bytes, flags, site)
-                                            : family_realloc(block, size, site);
+  bool is_plain = !(flags & ~ZERO);
+  void *resized = is_plain ? family_realloc(block, size, site)
+                           : resize_there(block, size, usable_bytes, flags, site);
   if (resized) clear_growth(resized, usable_bytes, flags);
   return resized;
 }

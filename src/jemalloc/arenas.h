@@ -1,0 +1,82 @@
+/* arenas.h: jemalloc's arenas, classes and figures, as programs see them.
+ *
+ *   arena 0               malloc's heaps, and all heaps that no arena has
+ *   arena n               a named heap, made by `arenas.create`
+ *   MALLOCX_TCACHE_NONE   of arena 0: a named heap for such blocks, since it has no magazines;
+ *                         any other thread cache is the thread's own magazines
+ *   classes               jemalloc's with a quantum of 8 bytes, which programs compute: 8, 16, … 64,
+ *                         then four for each doubling. Those up to 14 KiB are bins; one that hakmem
+ *                         lacks is empty, and blocks of fitted classes count in the bin above */
+#ifndef HAK_JEMALLOC_ARENAS_H
+#define HAK_JEMALLOC_ARENAS_H
+
+#include "hakmem/hakmem.h"
+#include "map/size_class.h"
+
+enum { JE_BINS = 39, JE_LARGE_CLASSES = 196, JE_QUANTUM = 8 };
+
+INLINE size_t je_class_bytes(size_t class) {
+  size_t step = class - JE_QUANTUM;
+  return class < JE_QUANTUM ? JE_QUANTUM * (class + 1) : (5 + step % 4) << (4 + step / 4);
+}
+/* Blocks in a slab of the bin: in hakmem's, or in what it would be. */
+INLINE size_t je_regions(size_t bin) {
+  size_t bytes = je_class_bytes(bin), slots = bytes <= GRANULE_BYTES / 8 ? 1 : 2;
+  return slots * GRANULE_BYTES / bytes;
+}
+
+/* ARENAS_ALL and ARENAS_DESTROYED stand for all arenas, and for those that were destroyed. */
+enum { ARENAS_END = 4095, ARENAS_ALL, ARENAS_DESTROYED };
+
+/* Figures of an arena, in bytes; BIN_FIGURES for each bin; then those of the process. */
+enum {
+  FIGURE_SMALL, /* live in bins */
+  FIGURE_LARGE, /* live, larger */
+  FIGURE_ACTIVE,
+  FIGURE_BINS,
+  BIN_REGIONS = 0,
+  BIN_SLABS,
+  BIN_NOT_FULL,
+  BIN_FIGURES,
+  FIGURE_RESIDENT = FIGURE_BINS + JE_BINS * BIN_FIGURES,
+  FIGURE_LIVE,
+  FIGURE_DIRTY,
+  FIGURE_MAPPED,
+  FIGURE_RETAINED,
+  FIGURE_METADATA,
+  FIGURE_COUNT
+};
+
+struct je_arena {
+  ATOMIC(hak_heap *) heap;     /* NULL: none now; of arena 0: that for MALLOCX_TCACHE_NONE */
+  uint64_t sums[FIGURE_COUNT]; /* by the thread that samples */
+  ATOMIC(uint64_t) shown[FIGURE_COUNT]; /* at the last epoch; each is exact by itself */
+};
+
+/* NULL if there is none. The number of arenas stands for all, too. */
+struct je_arena *je_arena_at(size_t number);
+size_t je_arena_count(void);
+/* 0 for a heap that no arena has. */
+size_t je_arena_of_heap(const hak_heap *heap);
+/* The heap that flags of mallocx name; NULL: the thread's own, as for an arena that is not there. */
+hak_heap *je_heap_of_flags(int flags);
+
+/* For mallctl: errnos, or values and *error. */
+size_t je_arena_make(int *error);
+int je_arena_reset(size_t number);
+int je_arena_destroy(size_t number);
+size_t je_arena_of_thread(void);
+int je_arena_use(size_t number);
+bool je_thread_caches(void);
+int je_thread_set_caching(bool is_on);
+
+/* Samples the figures of all arenas, unless another thread is doing so; 0. */
+int figures_sample(void);
+/* How often they were sampled: once at least. */
+uint64_t figures_epoch(void);
+size_t figure(size_t arena, size_t which);
+INLINE size_t bin_figure(size_t arena, size_t bin, size_t which) {
+  return figure(arena, FIGURE_BINS + bin * BIN_FIGURES + which);
+}
+
+#endif

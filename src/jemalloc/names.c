@@ -1,0 +1,121 @@
+#include "jemalloc/names.h"
+
+#include <errno.h>
+
+#include "api/malloc_family.h"
+#include "base/scan.h"
+#include "config/limits.h"
+#include "config/options.h"
+#include "heap/sampling.h"
+#include "jemalloc/arenas.h"
+#include "profile/control.h"
+#include "purge/purge.h"
+
+const struct name_row name_rows[NAME_ROWS] = {
+#define NAME(access, name, type, read, write) {name, TYPE_##type, access},
+#include "jemalloc/names.def"
+};
+
+static uint64_t text_value(const char *text) { return (uint64_t)(uintptr_t)text; }
+static const char *text_of(uint64_t value) {
+  return value == NAME_WITHOUT_VALUE ? NULL : (const char *)(uintptr_t)value;
+}
+static int check(bool is_possible) { return is_possible ? 0 : EFAULT; }
+static int purge(bool is_all) { return family_purge(is_all), 0; }
+static int thread_idle(void) { return family_thread_idle(), 0; }
+
+/* The helper thread starts and ends by itself; the value that the program sets is only told back. */
+static ATOMIC(bool) wants_no_thread;
+static bool has_background_thread(void) {
+  return options.helper_thread && !load_relaxed(&wants_no_thread);
+}
+static int set_background_thread(uint64_t is_on) {
+  store_relaxed(&wants_no_thread, !is_on);
+  return 0;
+}
+
+/* Hakmem has one time, that of its option, for all arenas. At run time -1 keeps free memory, and 0
+ * gives it back now; other times change nothing else. */
+static const uint64_t decay_never = UINT64_MAX;
+static uint64_t decay_ms(void) {
+  return load_relaxed(&limits.keeps_free) ? decay_never : options.decay_ms;
+}
+static int check_decay_ms(uint64_t ms) {
+  return check(ms == decay_never || ms <= INT64_MAX / 1000000);
+}
+static int set_decay_ms(size_t number, uint64_t ms) {
+  if (check_decay_ms(ms)) return EFAULT;
+  if (!number || number == ARENAS_ALL) store_relaxed(&limits.keeps_free, ms == decay_never);
+  return ms ? 0 : purge(true);
+}
+
+static ATOMIC(uint32_t) lg_sample_given; /* + 1; 0: none */
+static uint64_t lg_sample(void) {
+  uint32_t given = load_relaxed(&lg_sample_given);
+  if (profile_is_on()) return highest_bit(profile_period_bytes());
+  return given ? given - 1 : option_value("lg_prof_sample");
+}
+static int set_profile(uint64_t is_on) {
+  if (!is_on) sampling_switch(false, 0);
+  return check(!is_on || profile_is_on() || sampling_switch(true, (size_t)1 << lg_sample()));
+}
+/* Samples are kept: only the period changes. */
+static int profile_reset(uint64_t lg) {
+  if (lg == NAME_WITHOUT_VALUE) return 0;
+  if (lg >= LG_PROF_SAMPLE_END) return EFAULT;
+  store_relaxed(&lg_sample_given, (uint32_t)lg + 1);
+  return check(!profile_is_on() || sampling_switch(true, (size_t)1 << lg));
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+RARE_DATA static uint64_t given[NAME_ROWS];
+RARE_DATA static bool is_given[NAME_ROWS];
+
+unsigned option_find(const char *name, size_t name_bytes) {
+  unsigned row = 0;
+  for (; row < NAME_ROWS; row++) {
+    const char *at = name_rows[row].name + sizeof "opt";
+    size_t same = 0;
+    while (same < name_bytes && at[same] == name[same]) same++;
+    if (name_rows[row].access & OPTION && same == name_bytes && !at[same]) break;
+  }
+  return row;
+}
+
+void option_set(unsigned row, uint64_t value) {
+  given[row] = value;
+  is_given[row] = true;
+}
+
+static unsigned row_of(const char *name) {
+  return option_find(name, (size_t)(scan_next(name) - name) - 1);
+}
+bool option_is_set(const char *name) { return is_given[row_of(name)]; }
+uint64_t option_value(const char *name) {
+  int error;
+  return name_read(row_of(name), &(struct name_numbers){0}, &error);
+}
+const char *option_text(const char *name) { return text_of(option_value(name)); }
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+uint64_t name_read(unsigned row, const struct name_numbers *numbers, int *error) {
+  size_t i = numbers->i, j = numbers->j;
+  if (is_given[row]) return given[row];
+  switch (row) {
+#define NAME(access, name, type, read, write) case NAME_ROW(__LINE__): return (uint64_t)(read);
+#include "jemalloc/names.def"
+    default: *error = ENOENT; return 0;
+  }
+}
+
+int name_write(unsigned row, const struct name_numbers *numbers, uint64_t value) {
+  size_t i = numbers->i;
+  switch (row) {
+#define NAME(access, name, type, read, write) case NAME_ROW(__LINE__): return (write);
+#include "jemalloc/names.def"
+    default: return ENOENT;
+  }
+}
