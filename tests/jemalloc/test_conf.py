@@ -110,7 +110,8 @@ def test_any_bytes(compile_c: Compile, preload: Run) -> None:
 def test_link_is_read_by_the_library_with_jemallocs_name(lib: Path, compile_c: Compile) -> None:
     """In a file system of its own: /etc is the machine's."""
     program = compile_c(HERE / "tell.c", f"-I{HERE.parent}")
-    inner = "mount -t tmpfs none /etc && ln -s narenas:9 /etc/malloc.conf && exec env LD_PRELOAD=$0 $1 opt.narenas"
+    link = "mount -t tmpfs none /etc && ln -s narenas:9 /etc/malloc.conf"
+    inner = f"{link} && exec env LD_PRELOAD=$0 $1 opt.narenas"
     found = {}
     for library in (lib.parent / COMPAT, lib):
         words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", inner, library, program]
