@@ -1,4 +1,4 @@
-# wheel/libhakmem.so, wheel/libhakmem-fortify.so and the tool's programs: the objects of
+# wheel/libhakmem.so, wheel/libjemalloc.so, wheel/libhakmem-fortify.so and the tool's programs: the objects of
 # libhakmem.so, linked for glibc 2.28 and newer (manylinux_2_28), whatever this machine has.  Which
 # of a symbol's versions an object gets is decided by the file that it is linked with, so it is
 # linked with files that have the names and versions of glibc 2.28 and nothing else
@@ -114,12 +114,17 @@ function(programs_with_oldest)
 endfunction()
 
 add_library(hakmem_wheel SHARED $<TARGET_OBJECTS:hakmem_objects> $<TARGET_OBJECTS:hakmem>)
+add_library(hakmem_wheel_jemalloc SHARED $<TARGET_OBJECTS:hakmem_objects> $<TARGET_OBJECTS:hakmem_jemalloc>)
+set_target_properties(hakmem_wheel_jemalloc PROPERTIES SUFFIX .so.2)
+add_dependencies(hakmem_wheel hakmem_wheel_jemalloc)
 if(NOT HAK_IS_GLIBC) # the name that musl has where wheels for it are installed; it knows itself by any that begins with libc.
   links_with_oldest(hakmem_wheel hakmem libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
+  links_with_oldest(hakmem_wheel_jemalloc hakmem_jemalloc libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
   programs_with_oldest(libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
   return()
 endif()
 links_with_oldest(hakmem_wheel hakmem libpthread.so.0 libdl.so.2 libc.so.6)
+links_with_oldest(hakmem_wheel_jemalloc hakmem_jemalloc libpthread.so.0 libdl.so.2 libc.so.6)
 programs_with_oldest(libpthread.so.0 libc.so.6)
 
 add_library(hakmem_wheel_fortify SHARED $<TARGET_OBJECTS:hakmem_fortify>)

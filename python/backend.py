@@ -88,7 +88,7 @@ def build_library() -> None:
         run("cmake", "-G", "Ninja", "-S", SOURCES, "-B", tree, "-DCMAKE_BUILD_TYPE=Release")
         run("cmake", "--build", tree)
         PLACE.mkdir()
-        for library in Path(tree).glob("libhakmem*.so"):
+        for library in (*Path(tree).glob("libhakmem*.so"), Path(tree, "compat", "libjemalloc.so.2")):
             shutil.copy(library.resolve(), PLACE / library.name)
         for program in ("hakmem-replay", "hakmem-walk"):
             shutil.copy(Path(tree) / program, PLACE)

@@ -29,7 +29,7 @@ HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
 PYTHON = "--python"
 # Options whose value may be the next argument.
-WITH_VALUE = ("--env", "-o", "--output", "--when", "--period", "--of")
+WITH_VALUE = ("--env", "--as", "-o", "--output", "--when", "--period", "--of")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_ADVICE = "use --period 4096"
 
@@ -89,6 +89,11 @@ class Asked:
     )
     is_python: bool = option(
         PYTHON, help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc)."
+    )
+    as_name: str | None = option(
+        "--as",
+        type=click.Choice(["jemalloc"]),
+        help="For programs that need libjemalloc.so.2: hakmem under this name (docs/guides/JEMALLOC.md).",
     )
     settings: dict[str, str] = option(
         "--env",
@@ -164,6 +169,7 @@ def command(asked: Asked) -> None:
       hakmem run --python -o x.html -- python3 app.py
       hakmem run -o x.hkt -- ./server
       hakmem run -o x.pb.gz --when 'rss>80%' -- ./server
+      hakmem run --as jemalloc -- redis-server
       hakmem run --env HAKMEM_STATS=json:/tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
       LD_PRELOAD=$(hakmem run --library) gunicorn app:app
 
@@ -177,6 +183,8 @@ def command(asked: Asked) -> None:
     check(asked)
     watch = watcher(asked) if asked.is_profiled or asked.outputs else None
     library = find_library()
+    if asked.as_name:
+        library = under_name(library, f"lib{asked.as_name}.so.2")
     examined = examine(asked.words, library)
     complain(examined)
     environment = environment_of(asked, examined, library)
@@ -313,6 +321,16 @@ def run_kept(
             say(f"the {what} ended early: {error}")
             child.wait()
     child.leave()
+
+
+def under_name(library: Path, name: str) -> Path:
+    """The same library under another's name, by which the loader takes it for that one."""
+    from hakmem.target.library import beside
+
+    found = beside(library, name)
+    if found is None:
+        raise CommandError(f"{name} is not beside {library}; on Debian install hakmem-jemalloc")
+    return found
 
 
 def hardened(library: Path, level: int) -> list[Path]:

@@ -36,9 +36,9 @@ def find_library() -> Path:
 
 
 def beside(library: Path, name: str) -> Path | None:
-    """Another file of hakmem's, if it is there: beside the library where it is built, in a folder of its own
-    where it is installed."""
-    places = (library.with_name(name), library.parent / "hakmem" / name)
+    """Another file of hakmem's, if it is there: beside the library, or in a folder of its own, as where it is
+    installed."""
+    places = (library.parent / folder / name for folder in (".", "hakmem", "compat", "hakmem/jemalloc"))
     return next((path for path in places if path.is_file()), None)
 
 

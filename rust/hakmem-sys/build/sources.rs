@@ -3,15 +3,16 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Not for a program that hakmem is linked into: only libhakmem.so has them.
-const NEVER: [&str; 4] = [
+/// Not for a program that hakmem is linked into: only libhakmem.so has them, or a library that goes by jemalloc's name.
+const NEVER: [&str; 5] = [
+    "src/jemalloc/etc.c",
     "src/api/override_load.c",
     "src/api/override_next.c",
     "src/api/override_threads.c",
     "src/api/override_prctl.c",
 ];
-/// The C library's names.
-const OVERRIDE: &str = "src/api/override";
+/// The C library's names, and jemalloc's.
+const OVERRIDE: [&str; 2] = ["src/api/override", "src/jemalloc/"];
 /// The folders that come first: what processes run that have threads or live for seconds.
 const LONG_LIVED: [&str; 7] = [
     "cache", "named", "pool", "purge", "ranges", "reclaim", "slab",
@@ -35,7 +36,8 @@ pub fn all(tree: &Path, with_override: bool) -> Vec<PathBuf> {
     found.sort();
     found.retain(|path| {
         let name = name_in(tree, path);
-        let is_override = name.starts_with(OVERRIDE) && !with_override;
+        let is_override =
+            !with_override && OVERRIDE.iter().any(|begin| name.starts_with(begin));
         !is_override && !NEVER.iter().any(|left_out| name.starts_with(left_out))
     });
     found.sort_by_key(|path| !is_long_lived(path));
