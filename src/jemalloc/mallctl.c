@@ -67,12 +67,9 @@ static unsigned find_mib(const size_t *mib, size_t length, struct name_numbers *
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static size_t bytes_of(unsigned type) {
-  static const uint8_t bytes[] = {
-      [TYPE_BOOL] = sizeof(bool),       [TYPE_UNSIGNED] = sizeof(unsigned),
-      [TYPE_UINT32] = sizeof(uint32_t), [TYPE_UINT64] = sizeof(uint64_t),
-      [TYPE_SIZE] = sizeof(size_t),     [TYPE_SSIZE] = sizeof(size_t),
-      [TYPE_TEXT] = sizeof(char *)};
-  return bytes[type];
+  return type == TYPE_BOOL       ? sizeof(bool)
+         : type == TYPE_UNSIGNED ? sizeof(unsigned)
+                                 : sizeof(size_t);
 }
 
 struct question {

@@ -24,16 +24,6 @@ static int check(bool is_possible) { return is_possible ? 0 : EFAULT; }
 static int purge(bool is_all) { return family_purge(is_all), 0; }
 static int thread_idle(void) { return family_thread_idle(), 0; }
 
-/* The helper thread starts and ends by itself; the value that the program sets is only told back. */
-static ATOMIC(bool) wants_no_thread;
-static bool has_background_thread(void) {
-  return options.helper_thread && !load_relaxed(&wants_no_thread);
-}
-static int set_background_thread(uint64_t is_on) {
-  store_relaxed(&wants_no_thread, !is_on);
-  return 0;
-}
-
 /* Hakmem has one time, that of its option, for all arenas. At run time -1 keeps free memory, and 0
  * gives it back now; other times change nothing else. */
 static const uint64_t decay_never = UINT64_MAX;
@@ -49,22 +39,15 @@ static int set_decay_ms(size_t number, uint64_t ms) {
   return ms ? 0 : purge(true);
 }
 
-static ATOMIC(uint32_t) lg_sample_given; /* + 1; 0: none */
 static uint64_t lg_sample(void) {
-  uint32_t given = load_relaxed(&lg_sample_given);
-  if (profile_is_on()) return highest_bit(profile_period_bytes());
-  return given ? given - 1 : option_value("lg_prof_sample");
+  return profile_is_on() ? highest_bit(profile_period_bytes()) : option_value("lg_prof_sample");
 }
-static int set_profile(uint64_t is_on) {
-  if (!is_on) sampling_switch(false, 0);
-  return check(!is_on || profile_is_on() || sampling_switch(true, (size_t)1 << lg_sample()));
+static int set_profile(bool is_on, uint64_t lg) {
+  return check(lg < LG_PROF_SAMPLE_END && (sampling_switch(is_on, (size_t)1 << lg) || !is_on));
 }
 /* Samples are kept: only the period changes. */
-static int profile_reset(uint64_t lg) {
-  if (lg == NAME_WITHOUT_VALUE) return 0;
-  if (lg >= LG_PROF_SAMPLE_END) return EFAULT;
-  store_relaxed(&lg_sample_given, (uint32_t)lg + 1);
-  return check(!profile_is_on() || sampling_switch(true, (size_t)1 << lg));
+static int reset_profile(uint64_t lg) {
+  return profile_is_on() && lg != NAME_WITHOUT_VALUE ? set_profile(true, lg) : 0;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -59,88 +59,78 @@ static void write_rows(struct report *report, const char *prefix, size_t j) {
   for (unsigned row = 0; row < NAME_ROWS; row++) {
     const char *key = scan_past(name_rows[row].name, prefix);
     if (!key || (name_rows[row].access & (READ | ACT)) != READ || scan_for(key, '<')) continue;
-    if (report->is_json) {
-      text_string(text, separator);
+    text_string(text, separator);
+    separator = report->is_json ? "," : "";
+    if (report->is_json)
       write_key(text, key);
-    } else {
+    else
       text_format(text, "  %s: ", name_rows[row].name);
-    }
     write_value(report, row, j);
     for (; report->is_json && (key = scan_for(key, '.')); key++) text_char(text, '}');
     if (!report->is_json) text_char(text, '\n');
-    separator = ",";
     flush(report);
   }
 }
 
-static void write_object(struct report *report, const char *begin, const char *prefix, size_t j) {
-  text_string(&report->text, begin);
-  write_rows(report, prefix, j);
-  text_char(&report->text, '}');
-}
-
+/* All bins in JSON, else those with slabs. */
 static void write_bins(struct report *report, const char *key, const char *prefix) {
-  text_format(&report->text, ",\"%s\":[", key);
-  for (size_t bin = 0; bin < JE_BINS; bin++) write_object(report, bin ? ",{" : "{", prefix, bin);
-  text_char(&report->text, ']');
+  struct text *text = &report->text;
+  if (report->is_json) text_format(text, ",\"%s\":[", key);
+  for (size_t bin = 0; bin < JE_BINS; bin++) {
+    if (!report->is_json && !bin_figure(ARENAS_ALL, bin, BIN_SLABS)) continue;
+    if (report->is_json)
+      text_string(text, bin ? ",{" : "{");
+    else
+      text_format(text, "bin of %zu bytes:\n", je_class_bytes(bin));
+    write_rows(report, prefix, bin);
+    if (report->is_json) text_char(text, '}');
+  }
+  if (report->is_json) text_char(text, ']');
 }
 
-static void as_json(struct report *report, bool has_general, bool has_merged, bool has_bins) {
+/* An object of JSON, up to its end; else lines. */
+static void begin_part(struct report *report, const char *json, const char *prefix) {
+  if (report->is_json) text_string(&report->text, json);
+  write_rows(report, prefix, 0);
+}
+
+static void write_report(struct report *report, const char *without) {
   struct text *text = &report->text;
-  text_string(text, "{\"jemalloc\":{\"version\":");
+  text_string(text, report->is_json ? "{\"jemalloc\":{\"version\":"
+                                    : "___ Begin jemalloc statistics ___\nVersion: ");
   report_json_string(text, JEMALLOC_VERSION_TEXT);
-  if (has_general) {
-    write_object(report, ",\"config\":{", "config.", 0);
-    write_object(report, ",\"opt\":{", "opt.", 0);
-    write_object(report, ",\"prof\":{", "prof.", 0);
-    text_string(text, ",\"arenas\":{");
-    write_rows(report, "arenas.", 0);
-    write_bins(report, "bin", "arenas.bin.<b>.");
-    text_char(text, '}');
+  if (!report->is_json)
+    text_format(text, "\nAllocated: %zu, active: %zu, metadata: %zu (n_thp 0), ",
+                figure(ARENAS_ALL, FIGURE_LIVE), figure(ARENAS_ALL, FIGURE_ACTIVE),
+                figure(ARENAS_ALL, FIGURE_METADATA));
+  if (!report->is_json)
+    text_format(text, "resident: %zu, mapped: %zu, retained: %zu\n",
+                figure(ARENAS_ALL, FIGURE_RESIDENT), figure(ARENAS_ALL, FIGURE_MAPPED),
+                figure(ARENAS_ALL, FIGURE_RETAINED));
+  begin_part(report, ",\"stats\":{", "stats.");
+  if (!scan_for(without, 'g')) {
+    begin_part(report, "},\"config\":{", "config.");
+    begin_part(report, "},\"opt\":{", "opt.");
+    begin_part(report, "},\"arenas\":{", "arenas.");
+    if (report->is_json) write_bins(report, "bin", "arenas.bin.<b>.");
   }
-  write_object(report, ",\"stats\":{", "stats.", 0);
-  if (has_merged) {
-    text_string(text, ",\"stats.arenas\":{\"merged\":{");
-    write_rows(report, "stats.arenas.<i>.", 0);
-    if (has_bins) write_bins(report, "bins", "stats.arenas.<i>.bins.<b>.");
-    text_string(text, "}}");
+  if (!scan_for(without, 'm')) {
+    begin_part(report, "},\"stats.arenas\":{\"merged\":{", "stats.arenas.<i>.");
+    if (!scan_for(without, 'b')) write_bins(report, "bins", "stats.arenas.<i>.bins.<b>.");
+    if (report->is_json) text_char(text, '}');
   }
-  text_string(text, "}}\n");
-}
-
-static void as_text(struct report *report, bool has_general, bool has_merged, bool has_bins) {
-  struct text *text = &report->text;
-  text_format(text, "___ Begin jemalloc statistics ___\nVersion: \"%s\"\n", JEMALLOC_VERSION_TEXT);
-  if (has_general) {
-    write_rows(report, "opt.", 0);
-    write_rows(report, "arenas.", 0);
-  }
-  text_format(text, "Allocated: %zu, active: %zu, metadata: %zu (n_thp 0), ",
-              figure(ARENAS_ALL, FIGURE_LIVE), figure(ARENAS_ALL, FIGURE_ACTIVE),
-              figure(ARENAS_ALL, FIGURE_METADATA));
-  text_format(text, "resident: %zu, mapped: %zu, retained: %zu\n",
-              figure(ARENAS_ALL, FIGURE_RESIDENT), figure(ARENAS_ALL, FIGURE_MAPPED),
-              figure(ARENAS_ALL, FIGURE_RETAINED));
-  if (has_merged) write_rows(report, "stats.arenas.<i>.", 0);
-  for (size_t bin = 0; has_bins && bin < JE_BINS; bin++) {
-    if (!bin_figure(ARENAS_ALL, bin, BIN_SLABS)) continue;
-    text_format(text, "bin of %zu bytes:\n", je_class_bytes(bin));
-    write_rows(report, "stats.arenas.<i>.bins.<b>.", bin);
-  }
-  text_string(text, "--- End jemalloc statistics ---\n");
+  text_string(text, report->is_json ? "}}}\n" : "--- End jemalloc statistics ---\n");
 }
 
 void stats_print(void (*write)(void *, const char *), void *argument, const char *without) {
-  if (!without) without = "";
-  struct report report = {
-      .write = write, .argument = argument, .is_json = scan_for(without, 'J') != NULL};
+  struct report report = {.write = write, .argument = argument};
   if (!write) report.write = malloc_message ? malloc_message : to_standard_error;
   char *buffer = heap_malloc(BUFFER_BYTES); /* too large for a small thread's stack */
   if (!buffer) return;
   text_init(&report.text, buffer, BUFFER_BYTES - 1);
   figures_sample();
-  (report.is_json ? as_json : as_text)(&report, !scan_for(without, 'g'), !scan_for(without, 'm'),
-                                       !scan_for(without, 'b'));
+  report.is_json = without && scan_for(without, 'J');
+  write_report(&report, without ? without : "");
   flush(&report);
   heap_free(buffer);
 }

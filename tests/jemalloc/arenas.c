@@ -61,8 +61,8 @@ static void check_caches(void) {
 }
 
 static void check_settings(void) {
-  SET("background_thread", bool, false);
-  CHECK(!GET("background_thread", bool));
+  SET("background_thread", bool, true);
+  CHECK(GET("background_thread", bool));
   ssize_t usual = GET("arena.0.dirty_decay_ms", ssize_t);
   SET("arenas.dirty_decay_ms", ssize_t, -1);
   CHECK(GET("arena.0.dirty_decay_ms", ssize_t) == -1);
