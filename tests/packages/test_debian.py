@@ -39,7 +39,7 @@ def test_the_package_is_named_after_the_library(root: Path) -> None:
     number = re.search(r"set\(hakmem_soversion (\d+)\)", cmake)
     assert number
     packages = paragraphs(root / DEBIAN / "control")
-    assert set(packages) == {f"libhakmem{number[1]}", "libhakmem-dev", "hakmem"}
+    assert set(packages) == {f"libhakmem{number[1]}", "libhakmem-dev", "hakmem-jemalloc", "hakmem"}
     assert f'f"{{NAME}}.{number[1]}"' in (root / "python/hakmem/target/library.py").read_text()
 
 
