@@ -16,7 +16,7 @@ if(TARGET hakmem_fortify) # is preloaded, never linked
   install(TARGETS hakmem_fortify LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
 endif()
 install(TARGETS hakmem_jemalloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem/jemalloc NAMELINK_SKIP)
-install(TARGETS hakmem_je ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hakmem_je hakmem_rjem ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Below hakmem's own folder: jemalloc's header has the same name.
 install(DIRECTORY include/jemalloc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hakmem)
 install(TARGETS ${hakmem_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
