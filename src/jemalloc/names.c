@@ -50,10 +50,15 @@ static int reset_profile(uint64_t lg) {
   return profile_is_on() && lg != NAME_WITHOUT_VALUE ? set_profile(true, lg) : 0;
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* What the program has set, and is only told back; and options. Relaxed: settings. */
+RARE_DATA static ATOMIC(uint64_t) given[NAME_ROWS];
+RARE_DATA static ATOMIC(bool) is_given[NAME_ROWS];
 
-RARE_DATA static uint64_t given[NAME_ROWS];
-RARE_DATA static bool is_given[NAME_ROWS];
+int option_set(unsigned row, uint64_t value) {
+  store_relaxed(&given[row], value);
+  store_relaxed(&is_given[row], true);
+  return 0;
+}
 
 unsigned option_find(const char *name, size_t name_bytes) {
   unsigned row = 0;
@@ -66,15 +71,10 @@ unsigned option_find(const char *name, size_t name_bytes) {
   return row;
 }
 
-void option_set(unsigned row, uint64_t value) {
-  given[row] = value;
-  is_given[row] = true;
-}
-
 static unsigned row_of(const char *name) {
   return option_find(name, (size_t)(scan_next(name) - name) - 1);
 }
-bool option_is_set(const char *name) { return is_given[row_of(name)]; }
+bool option_is_set(const char *name) { return load_relaxed(&is_given[row_of(name)]); }
 uint64_t option_value(const char *name) {
   int error;
   return name_read(row_of(name), &(struct name_numbers){0}, &error);
@@ -86,7 +86,7 @@ const char *option_text(const char *name) { return text_of(option_value(name)); 
 /* clang-format off */
 uint64_t name_read(unsigned row, const struct name_numbers *numbers, int *error) {
   size_t i = numbers->i, j = numbers->j;
-  if (is_given[row]) return given[row];
+  if (load_relaxed(&is_given[row])) return load_relaxed(&given[row]);
   switch (row) {
 #define NAME(access, name, type, read, write) case NAME_ROW(__LINE__): return (uint64_t)(read);
 #include "jemalloc/names.def"

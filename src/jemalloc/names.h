@@ -39,10 +39,10 @@ uint64_t name_read(unsigned row, const struct name_numbers *numbers, int *error)
 /* An errno. */
 int name_write(unsigned row, const struct name_numbers *numbers, uint64_t value);
 
-/* Options of MALLOC_CONF, by their names without "opt.": the row, NAME_ROWS for none; whether it
- * was set; its value, or the default. */
+/* Options of MALLOC_CONF, by their names without "opt.": the row, NAME_ROWS for none; sets its value,
+ * 0; whether it was set; its value, or the default. */
 unsigned option_find(const char *name, size_t name_bytes);
-void option_set(unsigned row, uint64_t value);
+int option_set(unsigned row, uint64_t value);
 bool option_is_set(const char *name);
 uint64_t option_value(const char *name);
 const char *option_text(const char *name);

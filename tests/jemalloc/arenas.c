@@ -61,8 +61,9 @@ static void check_caches(void) {
 }
 
 static void check_settings(void) {
-  SET("background_thread", bool, true);
-  CHECK(GET("background_thread", bool));
+  SET("background_thread", bool, false);
+  SET("max_background_threads", size_t, 2);
+  CHECK(!GET("background_thread", bool) && GET("max_background_threads", size_t) == 2);
   ssize_t usual = GET("arena.0.dirty_decay_ms", ssize_t);
   SET("arenas.dirty_decay_ms", ssize_t, -1);
   CHECK(GET("arena.0.dirty_decay_ms", ssize_t) == -1);

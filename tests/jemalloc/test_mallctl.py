@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 # Bytes, whether they can be read and written, and names, from jemalloc's manual.
 NAMES = """
 8 rw epoch max_background_threads arenas.dirty_decay_ms arenas.muzzy_decay_ms
-8 rw arena.0.dirty_decay_ms arena.0.muzzy_decay_ms
+8 rw arena.0.dirty_decay_ms arena.0.muzzy_decay_ms arena.0.dss
 1 rw background_thread thread.tcache.enabled prof.active
 4 rw thread.arena
 8 r- version config.malloc_conf opt.dss opt.junk opt.percpu_arena opt.prof_prefix opt.stats_print_opts
