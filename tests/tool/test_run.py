@@ -25,6 +25,18 @@ def test_it_runs_on_hakmem_with_its_arguments(tool: Tool) -> None:
     assert ended.stdout == f"['-x', '--json']\n['{tool.library.resolve().name}']\n", ended
 
 
+def test_it_runs_on_hakmem_under_jemallocs_name(tool: Tool) -> None:
+    ended = tool("run", "--as", "jemalloc", "--", "/usr/bin/python3", "-c", PRINT_MAPS)
+    assert ended.stdout == "['libjemalloc.so.2']\n", ended
+
+
+def test_a_library_without_it_is_refused(tool: Tool, tmp_path: Path) -> None:
+    alone = shutil.copy(tool.library, tmp_path / "libhakmem.so")
+    ended = tool("run", "--as", "jemalloc", "true", HAKMEM_LIBRARY=str(alone))
+    assert ended.status == 1
+    assert "libjemalloc.so.2 is not beside" in ended.stderr
+
+
 @pytest.mark.parametrize("status", [0, 3, 255])
 def test_exit_status_is_its_own(tool: Tool, status: int) -> None:
     assert tool("run", "sh", "-c", f"exit {status}").status == status

@@ -178,13 +178,11 @@ def command(asked: Asked) -> None:
     127 if there is no such program.
     """
     from hakmem.launch.preload import examine
-    from hakmem.target.library import find_library
+    from hakmem.target.library import find_library, find_program
 
     check(asked)
     watch = watcher(asked) if asked.is_profiled or asked.outputs else None
-    library = find_library()
-    if asked.as_name:
-        library = under_name(library, f"lib{asked.as_name}.so.2")
+    library = find_program(f"lib{asked.as_name}.so.2") if asked.as_name else find_library()
     examined = examine(asked.words, library)
     complain(examined)
     environment = environment_of(asked, examined, library)
@@ -321,16 +319,6 @@ def run_kept(
             say(f"the {what} ended early: {error}")
             child.wait()
     child.leave()
-
-
-def under_name(library: Path, name: str) -> Path:
-    """The same library under another's name, by which the loader takes it for that one."""
-    from hakmem.target.library import beside
-
-    found = beside(library, name)
-    if found is None:
-        raise CommandError(f"{name} is not beside {library}; on Debian install hakmem-jemalloc")
-    return found
 
 
 def hardened(library: Path, level: int) -> list[Path]:

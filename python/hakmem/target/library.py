@@ -43,7 +43,7 @@ def beside(library: Path, name: str) -> Path | None:
 
 
 def find_program(name: str) -> Path:
-    """A program that is built, and installed, with the library."""
+    """A file that is built, and installed, with the library."""
     library = find_library()
     found = beside(library, name)
     if found is None:
