@@ -25,39 +25,12 @@ INLINE size_t je_regions(size_t bin) {
   return slots * GRANULE_BYTES / bytes;
 }
 
-/* ARENAS_ALL and ARENAS_DESTROYED stand for all arenas, and for those that were destroyed. */
-enum { ARENAS_END = 4095, ARENAS_ALL, ARENAS_DESTROYED };
-
-/* Figures of an arena, in bytes; BIN_FIGURES for each bin; then those of the process. */
-enum {
-  FIGURE_SMALL, /* live in bins */
-  FIGURE_LARGE, /* live, larger */
-  FIGURE_ACTIVE,
-  FIGURE_BINS,
-  BIN_REGIONS = 0,
-  BIN_SLABS,
-  BIN_NOT_FULL,
-  BIN_FIGURES,
-  FIGURE_RESIDENT = FIGURE_BINS + JE_BINS * BIN_FIGURES,
-  FIGURE_LIVE,
-  FIGURE_DIRTY,
-  FIGURE_MAPPED,
-  FIGURE_RETAINED,
-  FIGURE_METADATA,
-  FIGURE_COUNT
-};
-
-struct je_arena {
-  ATOMIC(hak_heap *) heap;     /* NULL: none now; of arena 0: that for MALLOCX_TCACHE_NONE */
-  uint64_t sums[FIGURE_COUNT]; /* by the thread that samples */
-  ATOMIC(uint64_t) shown[FIGURE_COUNT]; /* at the last epoch; each is exact by itself */
-};
-
-/* NULL if there is none. The number of arenas stands for all, too. */
-struct je_arena *je_arena_at(size_t number);
+/* ARENAS_ALL stands for all, as does their number; ARENAS_GONE for those that were destroyed. */
+enum { ARENAS_END = 4095, ARENAS_ALL, ARENAS_GONE };
 size_t je_arena_count(void);
-/* 0 for a heap that no arena has. */
-size_t je_arena_of_heap(const hak_heap *heap);
+bool je_arena_exists(size_t number);
+/* NULL of arena 0, and of one that is not there. */
+hak_heap *je_heap_at(size_t number);
 /* The heap that flags of mallocx name; NULL: the thread's own, as for an arena that is not there. */
 hak_heap *je_heap_of_flags(int flags);
 
@@ -70,7 +43,26 @@ int je_arena_use(size_t number);
 bool je_thread_caches(void);
 int je_thread_set_caching(bool is_on);
 
-/* Samples the figures of all arenas, unless another thread is doing so; 0. */
+/* In bytes; then BIN_FIGURES for each bin.  An arena beyond 0 has the first four, at this moment. */
+enum {
+  FIGURE_SMALL, /* live in slabs of bins */
+  FIGURE_LARGE, /* live, larger */
+  FIGURE_ACTIVE,
+  FIGURE_RESIDENT,
+  FIGURE_DIRTY,
+  FIGURE_MAPPED,
+  FIGURE_RETAINED,
+  FIGURE_METADATA,
+  FIGURE_LIVE,
+  FIGURE_BINS,
+  BIN_REGIONS = 0,
+  BIN_SLABS,
+  BIN_NOT_FULL,
+  BIN_FIGURES,
+  FIGURE_COUNT = FIGURE_BINS + JE_BINS * BIN_FIGURES
+};
+
+/* Samples the figures, unless another thread is doing so; 0. */
 int figures_sample(void);
 /* How often they were sampled: once at least. */
 uint64_t figures_epoch(void);

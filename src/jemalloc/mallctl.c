@@ -19,7 +19,7 @@ enum { PLACEHOLDER_BYTES = 3 };
 static bool take_number(const char *placeholder, uint64_t number, struct name_numbers *numbers) {
   char kind = placeholder[1];
   *(kind == 'i' ? &numbers->i : &numbers->j) = number;
-  return kind == 'i' ? je_arena_at(number) != NULL
+  return kind == 'i' ? je_arena_exists(number)
                      : number < (kind == 'b' ? JE_BINS : JE_LARGE_CLASSES);
 }
 
@@ -45,9 +45,9 @@ static unsigned find(const char *name, struct name_numbers *numbers) {
   return row;
 }
 
-static const char *end_of_component(const char *at) {
+static const char *next_component(const char *at) {
   while (*at && *at != '.') at++;
-  return at;
+  return at + (*at == '.');
 }
 
 /* The row of a MIB; each name ends in a component that is not a number. */
@@ -58,8 +58,7 @@ static unsigned find_mib(const size_t *mib, size_t length, struct name_numbers *
   for (size_t place = 0; place < length; place++) {
     bool is_right = *at == '<' ? take_number(at, mib[place], numbers) : mib[place] == row;
     if (!*at || !is_right) return NAME_ROWS;
-    at = end_of_component(at);
-    at += *at == '.';
+    at = next_component(at);
   }
   return *at ? NAME_ROWS : row;
 }
@@ -130,8 +129,7 @@ EXPORT_UNDECLARED(int, mallctlnametomib, const char *name, size_t *mib, size_t *
   size_t place = 0;
   for (const char *at = name_rows[row].name; *at && place < *length; place++) {
     mib[place] = *at != '<' ? row : at[1] == 'i' ? numbers.i : numbers.j;
-    at = end_of_component(at);
-    at += *at == '.';
+    at = next_component(at);
   }
   *length = place;
   return 0;

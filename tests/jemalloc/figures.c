@@ -52,14 +52,14 @@ static void check_growth(size_t largest, int flags, size_t arena) {
   size_t in_bins = 0, active = GET("stats.active", size_t);
   for (size_t bin = 0; bin < BINS; bin++) {
     size_t size = number_of("arenas.bin.%zu.size", bin, 0);
-    size_t regions = number_of("stats.arenas.%zu.bins.%zu.curregs", arena, bin);
-    size_t slabs = number_of("stats.arenas.%zu.bins.%zu.curslabs", arena, bin);
+    size_t regions = number_of("stats.arenas.%zu.bins.%zu.curregs", ALL_ARENAS, bin);
+    size_t slabs = number_of("stats.arenas.%zu.bins.%zu.curslabs", ALL_ARENAS, bin);
     size_t bytes = number_of("arenas.bin.%zu.slab_size", bin, 0);
     CHECK(regions * size <= slabs * bytes);
-    CHECK(number_of("stats.arenas.%zu.bins.%zu.nonfull_slabs", arena, bin) <= slabs);
+    CHECK(number_of("stats.arenas.%zu.bins.%zu.nonfull_slabs", ALL_ARENAS, bin) <= slabs);
     in_bins += regions * size;
   }
-  check_near(in_bins, number_of("stats.arenas.%zu.small.allocated", arena, 0), 65536);
+  check_near(in_bins, number_of("stats.arenas.%zu.small.allocated", ALL_ARENAS, 0), 65536);
   CHECK(GET("stats.allocated", size_t) <= active && active <= GET("stats.resident", size_t));
   CHECK(active <= GET("stats.mapped", size_t));
   let_go(flags);
