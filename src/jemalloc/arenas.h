@@ -4,9 +4,10 @@
  *   arena n               a named heap, made by `arenas.create`
  *   MALLOCX_TCACHE_NONE   of arena 0: a named heap for such blocks, since it has no magazines;
  *                         any other thread cache is the thread's own magazines
- *   classes               jemalloc's with a quantum of 8 bytes, which programs compute: 8, 16, … 64,
- *                         then four for each doubling. Those up to 14 KiB are bins; one that hakmem
- *                         lacks is empty, and blocks of fitted classes count in the bin above */
+ *   classes               jemalloc's with a quantum of 8 bytes, as programs compute them: 8,
+ *                         16 … 64, then four for each doubling. Those up to 14 KiB are bins; one
+ *                         that hakmem lacks is empty; blocks of fitted classes count in the bin
+ *                         above */
 #ifndef HAK_JEMALLOC_ARENAS_H
 #define HAK_JEMALLOC_ARENAS_H
 
@@ -31,7 +32,7 @@ size_t je_arena_count(void);
 bool je_arena_exists(size_t number);
 /* NULL of arena 0, and of one that is not there. */
 hak_heap *je_heap_at(size_t number);
-/* The heap that flags of mallocx name; NULL: the thread's own, as for an arena that is not there. */
+/* The heap that flags of mallocx name; NULL: the thread's own, as where the arena is not there. */
 hak_heap *je_heap_of_flags(int flags);
 
 /* For mallctl: errnos, or values and *error. */
@@ -43,7 +44,7 @@ int je_arena_use(size_t number);
 bool je_thread_caches(void);
 int je_thread_set_caching(bool is_on);
 
-/* In bytes; then BIN_FIGURES for each bin.  An arena beyond 0 has the first four, at this moment. */
+/* In bytes; then BIN_FIGURES for each bin. An arena beyond 0 has the first four, as of now. */
 enum {
   FIGURE_SMALL, /* live in slabs of bins */
   FIGURE_LARGE, /* live, larger */

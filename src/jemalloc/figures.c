@@ -6,7 +6,8 @@
 #include "observe/blocks.h"
 #include "observe/snapshot.h"
 
-static ATOMIC(uint64_t) shown[FIGURE_COUNT]; /* at the last epoch; each is exact by itself */
+/* At the last epoch; each is exact by itself. */
+RARE_DATA static ATOMIC(uint64_t) shown[FIGURE_COUNT];
 static ATOMIC(uint64_t) epoch;
 
 static void add(uint64_t *sum, uint64_t part) { *sum += part; }
@@ -95,7 +96,7 @@ uint64_t figures_epoch(void) {
   return load_relaxed(&epoch);
 }
 
-/* Of an arena beyond 0. */
+/* An arena beyond 0. */
 static uint64_t figure_of_heap(const hak_heap *heap, size_t which) {
   uint64_t slab_bytes = 0, range_bytes = 0;
   const hak_heap *part;

@@ -39,18 +39,7 @@ static int set_decay_ms(size_t number, uint64_t ms) {
   return ms ? 0 : purge(true);
 }
 
-static uint64_t lg_sample(void) {
-  return profile_is_on() ? highest_bit(profile_period_bytes()) : option_value("lg_prof_sample");
-}
-static int set_profile(bool is_on, uint64_t lg) {
-  return check(lg < LG_PROF_SAMPLE_END && (sampling_switch(is_on, (size_t)1 << lg) || !is_on));
-}
-/* Samples are kept: only the period changes. */
-static int reset_profile(uint64_t lg) {
-  return profile_is_on() && lg != NAME_WITHOUT_VALUE ? set_profile(true, lg) : 0;
-}
-
-/* What the program has set, and is only told back; and options. Relaxed: settings. */
+/* Options, and settings of the program that have no effect but to be read back. */
 RARE_DATA static ATOMIC(uint64_t) given[NAME_ROWS];
 RARE_DATA static ATOMIC(bool) is_given[NAME_ROWS];
 
@@ -74,6 +63,20 @@ unsigned option_find(const char *name, size_t name_bytes) {
 static unsigned row_of(const char *name) {
   return option_find(name, (size_t)(scan_next(name) - name) - 1);
 }
+enum { LG_PROF_SAMPLE = 19 };
+static uint64_t lg_sample(void) {
+  unsigned row = row_of("lg_prof_sample");
+  if (profile_is_on()) return highest_bit(profile_period_bytes());
+  return load_relaxed(&is_given[row]) ? load_relaxed(&given[row]) : LG_PROF_SAMPLE;
+}
+static int set_profile(bool is_on, uint64_t lg) {
+  return check(lg < LG_PROF_SAMPLE_END && (sampling_switch(is_on, (size_t)1 << lg) || !is_on));
+}
+/* Samples are kept: only the period changes. */
+static int reset_profile(uint64_t lg) {
+  return profile_is_on() && lg != NAME_WITHOUT_VALUE ? set_profile(true, lg) : 0;
+}
+
 bool option_is_set(const char *name) { return load_relaxed(&is_given[row_of(name)]); }
 uint64_t option_value(const char *name) {
   int error;

@@ -39,8 +39,8 @@ uint64_t name_read(unsigned row, const struct name_numbers *numbers, int *error)
 /* An errno. */
 int name_write(unsigned row, const struct name_numbers *numbers, uint64_t value);
 
-/* Options of MALLOC_CONF, by their names without "opt.": the row, NAME_ROWS for none; sets its value,
- * 0; whether it was set; its value, or the default. */
+/* Options of MALLOC_CONF, by their names without "opt.": the row, NAME_ROWS for none; sets a
+ * value, 0; whether it was set; its value, or the default. */
 unsigned option_find(const char *name, size_t name_bytes);
 int option_set(unsigned row, uint64_t value);
 bool option_is_set(const char *name);

@@ -1,6 +1,6 @@
 /* profile_dump.c: hakmem's heap profile as a file that jeprof reads.
  *
- *   heap_v2/1                               bytes a sample: 1, as figures are estimates of all blocks
+ *   heap_v2/1                               bytes a sample: 1, as these are estimates of all blocks
  *     t*: blocks: bytes [blocks: bytes]     live, and allocated since the start
  *   @ 0x… 0x…                               a call stack, innermost return address first
  *     t*: blocks: bytes [blocks: bytes]

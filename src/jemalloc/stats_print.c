@@ -9,7 +9,7 @@
 #include "observe/reports.h"
 #include "os/os.h"
 
-/* Of a report: all of JSON is 20 KiB. */
+/* For a report: JSON takes 20 KiB. */
 enum { BUFFER_BYTES = 128 << 10, STANDARD_ERROR = 2 };
 
 static void write_to_standard_error(void *unused, const char *text) {
