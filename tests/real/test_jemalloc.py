@@ -2,6 +2,8 @@
 libhakmem.so preloaded, they ask hakmem by jemalloc's names and get figures that fit."""
 
 import os
+import random
+import re
 import socket
 import struct
 import time
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from real.sides import Side
-from results import Find, Run
+from results import Compile, Find, Run
 
 MIB = 1 << 20
 KEYS, VALUE_BYTES = 40_000, 300
@@ -138,3 +140,59 @@ def test_named(side: Side, program: Find) -> None:
 
     with side.server([program("named"), "-g", "-c", conf], answers):
         assert all(has_address(port, number) for number in range(200))
+
+
+# ---- all others of Debian that are small ------------------------------------------------------------
+
+JOBS = {
+    "varnishd": "-C -b 127.0.0.1:1 -n varnish",
+    "nghttpd": "--version",
+    "nghttpx": "--version",
+    "h2load": "--version",
+    "kresd": "-n -q -c kresd.conf .",
+    "dig": "-v",
+    "delv": "-v",
+    "host": "-V",
+    "mdig": "-v",
+    "nslookup": "-version",
+    "nsupdate": "-V",
+    "named-checkconf": "/dev/null",
+    "named-compilezone": "-q -o - test zone",
+    "dnssec-dsfromkey": "-V",
+    "toulbar2": "problem.wcsp",
+    "rapmap": "quasiindex -t sequences.fa -i rapmap",
+    "salmon": "index -t sequences.fa -i salmon -k 21",
+    "redis-cli": "--version",
+    "redis-benchmark": "--version",
+}
+TIMED = ("rapmap", "salmon")  # threads write times to standard error
+PROBLEM = "q 3 2 3 10\n2 2 2\n2 0 1 0 2\n0 0 1\n1 1 2\n2 1 2 0 1\n0 1 3\n1 0 0 1\n0 4\n"
+
+
+def sequences() -> str:
+    chance = random.Random(1)
+    return "".join(f">{number}\n{''.join(chance.choices('ACGT', k=2000))}\n" for number in range(50))
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_same_as_on_jemalloc(
+    name: str, program: Find, lib: Path, compile_c: Compile, plain: Run, tmp_path: Path
+) -> None:
+    """What it prints, but for times and addresses; and each name that it asks for has an answer."""
+    wanted = [program(name), *JOBS[name].split()]
+    logging = compile_c(Path(__file__).with_name("programs") / "mallctl_log.c", "-fPIC", "-shared")
+    log, said = tmp_path / "log", []
+    for folder in ("/usr/lib", lib.parent / "compat"):
+        place = tmp_path / Path(folder).name
+        place.mkdir()
+        files = {"zone": ZONE, "problem.wcsp": PROBLEM, "sequences.fa": sequences(), "kresd.conf": "quit()"}
+        for file, text in files.items():
+            (place / file).write_text(text)
+        env = {"LD_LIBRARY_PATH": str(folder), "LD_PRELOAD": str(logging), "MALLCTL_LOG": str(log)}
+        log.unlink(missing_ok=True)
+        ended = plain(wanted, env=env, cwd=place)
+        texts = [ended.stdout] if name in TIMED else [ended.stdout, ended.stderr]
+        said.append((ended.returncode, *(re.sub(r"[0-9a-f.:#]+", "#", text) for text in texts)))
+    assert said[0] == said[1]
+    asked = log.read_text().split("\n") if log.exists() else []
+    assert not [line for line in asked if line and not line.endswith(" 0")]
