@@ -348,8 +348,8 @@ void os_copy_file(const char *path, int descriptor) {
   long length;
   int source = os_open_to_read(path);
   if (source < 0) return;
-  errno = 0;
-  while ((length = OS_CALL(SYS_read, source, buffer, sizeof buffer)) > 0 || errno == EINTR)
+  while ((length = OS_CALL(SYS_read, source, buffer, sizeof buffer)) > 0 ||
+         (length < 0 && errno == EINTR))
     if (length > 0) os_write(descriptor, buffer, (size_t)length);
   os_close(source);
 }

@@ -398,6 +398,23 @@ TEST(modules) {
   assert_true(os_first_stack_end() > (uintptr_t)os_environment()[0]);
 }
 
+TEST(links_and_files_are_read) {
+  char target[256], name[] = "/tmp/hakmem-XXXXXX", line[256];
+  os_read_link("/proc/self/exe", target, sizeof target);
+  assert_int_equal(target[0], '/');
+  os_read_link("/proc/self", target, 3);
+  assert_int_equal(strlen(target), 2); /* as much as fits */
+  os_read_link("/proc/self/maps", target, sizeof target);
+  assert_int_equal(target[0], 0); /* not a link */
+  int file = mkstemp(name);
+  os_copy_file("/proc/self/comm", file);
+  os_copy_file("/nowhere", file);
+  os_copy_file("/proc/self/comm", file);
+  assert_int_equal(pread(file, line, sizeof line, 0), 2 * strlen("test_os_linux\n"));
+  os_close(file);
+  unlink(name);
+}
+
 /* A program that has used up all keys before hakmem asks for its own: no foreign key is touched. */
 CHILD_TEST(no_key_left) {
   pthread_key_t key;
