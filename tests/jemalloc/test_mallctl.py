@@ -93,7 +93,7 @@ def test_jemalloc_answers_alike(compile_c: Compile, plain: Run) -> None:
 
 
 @pytest.mark.parametrize("env", [{}, {"HAKMEM_PROFILE": "4K"}], ids=str)
-@pytest.mark.parametrize("name", ["figures", "arenas"])
+@pytest.mark.parametrize("name", ["figures", "arenas", "threads"])
 @pytest.mark.parametrize("mode", ["linked", "linked-debug"])
 def test_program(name: str, mode: str, env: Mapping[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.c", mode, env=env))
