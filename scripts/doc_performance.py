@@ -148,7 +148,7 @@ def span(rows: list[Row], head: Row, allocator: str, kind: str = "") -> str:
     return f"{values[0]:,.0f} to {values[-1]:,.0f}"
 
 
-# Of the table of programs: the heading, the file, and the rest of a row's name there.
+# Columns in the table of programs: the heading, the file, and the rest of a row's name there.
 COUNTED = (
     ("instructions a call", "instructions.tsv", ""),
     ("D1 misses a call", "instructions.tsv", " D1 misses"),
@@ -171,7 +171,7 @@ def counted(file: str, name: str) -> str:
 
 
 def programs(campaign: Campaign) -> Iterator[str]:
-    """Of each real program what depends on the machine, and what does not."""
+    """A row for each real program: its figures that depend on the machine, and its counts."""
     peaks = {row[0]: row[-1] for row in campaign.tables[MEMORY][1:]}
     yield "### Real programs"
     yield ""

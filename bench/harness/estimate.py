@@ -14,7 +14,7 @@ import numpy as np
 
 PAIRS_MIN = 10  # with fewer, the bootstrap's intervals are too narrow
 KNOWN = 1.03  # the most that the upper end of a known interval is above the lower end, as a factor
-# Pairs end at a narrower one: who looks after each pair and stops at a narrow interval often stops by chance.
+# Pairs end at a narrower one: a stop at the first narrow interval is often one by chance.
 ENOUGH = 1.025
 TRIMMED = 0.2  # of the ratios at either end
 DRAWS = 1000

@@ -1,4 +1,4 @@
-"""What a real program costs on each allocator, counted instead of timed: it shows more on a noisy machine.
+"""Counts of a real program's cost on each allocator: they show more than time on a noisy machine.
 
 The same input gives the same count on any machine within a hundredth.  What counts as the allocator's are the
 instructions in its libraries, of glibc those in the functions of malloc; memcpy and memset count as the

@@ -1,4 +1,4 @@
-"""What a campaign has measured so far, line by line in a file, so that it can be stopped and resumed.
+"""The results of a campaign so far, line by line in a file, so that it can be stopped and resumed.
 
 The file's name depends on all that the figures depend on: a changed library begins anew."""
 

@@ -1,4 +1,4 @@
-"""What disturbs a run: other load, told by the kernel and by a loop that should always take the same time.
+"""Disturbances of a run: other load, told by the kernel and by a loop that should always take the same time.
 
 Each figure is judged against the row's own runs on the same allocator: a program of many threads makes
 pressure itself, and on a machine that is always busy all runs are equally disturbed."""
@@ -47,7 +47,7 @@ def _pressure_us() -> float | None:
 
 
 def _steal_seconds() -> float:
-    """What the host gave to other machines, of all processors."""
+    """Processor time that the host gave to other machines."""
     try:
         fields = STAT.read_text().split("\n", 1)[0].split()
     except OSError:

@@ -131,7 +131,7 @@ def _mean_interval(rows: list[dict[str, Any]]) -> list[float]:
 
 
 def _noise(outcome: Outcome) -> dict[str, float]:
-    """What disturbed the runs, in the median, and how many there were and were repeated."""
+    """Disturbances of the runs, in the median, and how many there were and were repeated."""
     samples = [sample for blocks in outcome.blocks.values() for block in blocks for sample in block.values()]
     figures = sorted({key for sample in samples for key in sample if key.startswith(NOISE)})
     found = {key.removeprefix(NOISE): median(s[key] for s in samples if key in s) for key in figures}

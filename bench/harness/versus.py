@@ -60,7 +60,7 @@ def busy_loops() -> Iterator[None]:
 
 
 def judged(plan: Plan, outcome: Outcome, percent: float) -> tuple[str, bool]:
-    """Whether at least 19 of 20 rows were found to differ by so much."""
+    """Whether at least 19 of 20 rows were found to differ by `percent`."""
     ratios = [each.ratio for _, each, _ in compared(plan, outcome) if each.is_known]
     right = sum(abs(ratio / (1 + percent / 100) - 1) <= CLOSE for ratio in ratios)
     is_good = bool(ratios) and right >= len(ratios) * RIGHT
