@@ -102,9 +102,9 @@ def profile_of(program: CommandProgram, allocator: Allocator, *, caches: bool = 
         raise RunError(f"{allocator.library} has no symbols, by which its functions are known")
     found = Profile()
     with tempfile.TemporaryDirectory(prefix="hakmem-callgrind-") as folder:
-        wrapper = (*VALGRIND, "--tool=callgrind", *(CACHES if caches else ()), f"--callgrind-out-file={folder}/%p")
+        tool = ("--tool=callgrind", *(CACHES if caches else ()), f"--callgrind-out-file={folder}/%p")
         variables = with_slow_clock(allocator.preload, allocator.library)
-        program.run(allocator, program.proof_size(), variables, wrapper)
+        program.run(allocator, program.proof_size(), variables, (*VALGRIND, *tool))
         for path in Path(folder).iterdir():
             read_profile(path.read_text(errors="replace"), found)
     return found
