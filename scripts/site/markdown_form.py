@@ -28,7 +28,7 @@ def linked(text: str) -> str:
         page, number, document = found.groups()
         return f"[{document}.md](../docs/{document}.md)" if document else page_link(page, number)
 
-    return re.sub(r"\b((?:lib)?hakmem[a-z-]*)\((\d)\)|\bdocs/([A-Z/]+)\.md\b", link, text)
+    return re.sub(r"\b((?:lib)?hakmem[a-z-]*)\((\d)\)|\bdocs/([A-Za-z/]+)\.md\b", link, text)
 
 
 def page_link(page: str, number: str) -> str:
