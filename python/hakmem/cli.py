@@ -44,7 +44,7 @@ REPLACED = {
     "export --classes": "export --detail classes",
     "export --heaps": "export --each",
     "export --listen": "export HOST:PORT",
-    "export --otlp": "export URL",
+    "export --otlp": "export HOST:PORT",
     "export --quick": "export --detail counters",
     "export --sites": "export --each",
     "export --textfile": "export FILE",

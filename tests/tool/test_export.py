@@ -194,6 +194,6 @@ def test_address_in_use(address: str) -> None:
 
 
 @pytest.mark.long("a second each; each wrong option; all fail in one place", keep=1)
-@pytest.mark.parametrize("words", ["", "19100", ":99999", ":0 x", ":0 --every 1s"])
+@pytest.mark.parametrize("words", ["", "19100", ":99999", ":0 x", ":0 --every 1s", "http://h:4318"])
 def test_wrong_command_lines(words: str) -> None:
     hakmem("export", *words.split(), status=2)

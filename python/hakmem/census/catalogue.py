@@ -1,6 +1,6 @@
 """The catalogue of figures: each with its name, unit, meaning and advice.
 
-`stat`, `top`, `record`, `export`, OTLP, `why` and docs/STATS.md are loops over it.  The library's own
+`stat`, `top`, `record`, `export`, `why` and docs/STATS.md are loops over it.  The library's own
 counters and totals have their lines in src/base/counters.def, and come with their texts from the process
 (`of_library`)."""
 

@@ -1,4 +1,4 @@
-"""hakmem export: metrics for Prometheus and OpenTelemetry."""
+"""hakmem export: metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import click
 
-from hakmem.base.errors import HakmemError
 from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
-from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, argument, duration, option, options_as, say
+from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, argument, duration, option, options_as
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -27,10 +25,10 @@ PORT_MAX = 65535
 Address = tuple[str, int]
 
 
-def parse_destination(word: str) -> Address | str | Path:
-    """HOST:PORT, :PORT or [IPv6]:PORT; a URL; else a file."""
+def parse_destination(word: str) -> Address | Path:
+    """HOST:PORT, :PORT or [IPv6]:PORT; else a file."""
     if "://" in word:
-        return parse_url(word)
+        raise ValueError("give HOST:PORT: an OpenTelemetry collector fetches by its prometheus receiver")
     host, colon, port = word.rpartition(":")
     if "/" in word or not port.isdecimal():
         return Path(OUTPUT_OR_DASH.convert(word, None, None))
@@ -39,27 +37,15 @@ def parse_destination(word: str) -> Address | str | Path:
     return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
-def parse_url(word: str) -> str:
-    """http://HOST:PORT or https://…, with or without a path."""
-    try:
-        parts = urlsplit(word)
-        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
-        is_url = False
-    if not is_url or parts.query or parts.fragment:
-        raise ValueError(f"{word!r} is not the URL of a collector; example: http://127.0.0.1:4318")
-    return word
-
-
 @dataclass(frozen=True)
 class Asked:
-    destination: Address | str | Path = argument(
-        type=Parsed("destination", parse_destination), metavar="HOST:PORT|FILE|URL"
+    destination: Address | Path = argument(
+        type=Parsed("destination", parse_destination), metavar="HOST:PORT|FILE"
     )
     every_s: float | None = option(
         "--every",
         type=duration(0.1),
-        help="With a file or URL: repeat at this interval, until Ctrl-C.",
+        help="With a file: repeat at this interval, until Ctrl-C.",
     )
     by: By = option(
         "--by",
@@ -93,10 +79,9 @@ class Asked:
 @click.command("export")
 @options_as(Asked)
 def command(asked: Asked) -> None:
-    """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
+    """Export metrics of all hakmem processes of this machine to Prometheus.
 
-    HOST:PORT serves GET /metrics until Ctrl-C. FILE is written atomically, - is standard output. URL is that
-    of an OpenTelemetry collector, http://HOST:4318 (needs hakmem[otlp]).
+    HOST:PORT serves GET /metrics until Ctrl-C. FILE is written atomically, - is standard output.
 
     The processes need no preparation. Those of other users are visible only with sudo.
 
@@ -112,7 +97,6 @@ def command(asked: Asked) -> None:
       hakmem export 127.0.0.1:19100 --by command --top 50
       hakmem export 127.0.0.1:19100 --profile
       hakmem export /var/lib/node_exporter/hakmem.prom --every 15s
-      hakmem export http://127.0.0.1:4318 --every 15s
     """
     from hakmem.views.metrics import HakmemCollector, registry
     from hakmem.views.metrics_rows import Grouping
@@ -127,10 +111,8 @@ def command(asked: Asked) -> None:
     try:
         if isinstance(destination, tuple):
             _listen(destination, metrics)
-        elif isinstance(destination, Path):
-            _write(destination, metrics, asked.every_s)
         else:
-            _send(destination, metrics, asked.every_s)
+            _write(destination, metrics, asked.every_s)
     except Stopped as stopped:
         if stopped.number != signal.SIGINT:
             raise
@@ -141,7 +123,7 @@ def command(asked: Asked) -> None:
 def check(asked: Asked) -> None:
     is_served = isinstance(asked.destination, tuple)
     if asked.every_s is not None and is_served:
-        raise click.UsageError("--every is for a file or URL; at HOST:PORT Prometheus sets the interval")
+        raise click.UsageError("--every is for a file; at HOST:PORT Prometheus sets the interval")
     if asked.switches_on and not is_served and asked.every_s is None:
         raise click.UsageError("--profile needs time to sample: give it with HOST:PORT, or with --every")
     if asked.switches_on and not asked.shown:
@@ -166,31 +148,6 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
         while every_s is not None:
             time.sleep(every_s)
             write_textfile(path, metrics)
-
-
-def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
-    """Reports a collector that does not answer once, and tries it again."""
-    from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender
-
-    ignore_broken_pipes()
-    sender = OtlpSender(url, every_s or TIMEOUT_MAX_S)
-    if every_s is None:
-        sender.send(metrics)
-        return
-    click.echo(f"sending to {sender.url}; stop with Ctrl-C", err=True)
-    failed = False
-    with stoppable():
-        while True:
-            try:
-                sender.send(metrics)
-                if failed:
-                    click.echo(f"{sender.url} takes the metrics again", err=True)
-                failed = False
-            except HakmemError as error:
-                if not failed:
-                    say(f"{error}; trying again")
-                failed = True
-            time.sleep(every_s)
 
 
 def authority(host: str, port: int) -> str:
