@@ -227,16 +227,6 @@ def finding(tool: Tool, name: str, words: Sequence[str | Path]) -> list[dict[str
     return [f for f in json.loads(ended.stdout)["findings"] if f["name"] == name]
 
 
-@pytest.mark.parametrize(
-    ("flags", "asks"),
-    [("RTLD_NOW|RTLD_DEEPBIND", True), ("RTLD_LAZY|RTLD_GLOBAL|RTLD_DEEPBIND", True), ("RTLD_NOW", False)],
-)
-@pytest.mark.parametrize("plt", ["-fplt", "-fno-plt"])
-def test_deepbind_is_seen(tool: Tool, compiled: Compile, flags: str, asks: bool, plt: str) -> None:
-    program = compiled("plugins", f"-DFLAGS=({flags})", plt)
-    assert bool(finding(tool, "deepbind", [program])) == asks
-
-
 def test_a_library_with_an_allocator_is_advice(tool: Tool, compiled: Compile, tmp_path: Path) -> None:
     """Also where a link elsewhere starts the program, which looks for its library where it lies itself."""
     library = tmp_path / "libpool.so"

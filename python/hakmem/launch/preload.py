@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem.base.errors import CommandError
-from hakmem.launch.deepbind import asks_for_deepbind
 from hakmem.target.allocators import bundled_in
 from hakmem.target.elf import ElfFile, open_elf
 from hakmem.target.locate import SYMBOL
@@ -27,7 +26,7 @@ SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
 LIBRARIES_TIMEOUT_S = 10
 SEVERAL = "several hakmems"  # the trap's name, and doctor's of a process
-HARMLESS = (SEVERAL, "bundled allocator", "deepbind")  # not fatal
+HARMLESS = (SEVERAL, "bundled allocator")  # not fatal
 LISTED = re.compile(r"\s*(/.*) \(0x[0-9a-f]+\)$")  # the path may hold spaces
 # Those that bring a malloc; the sanitizer of undefined behaviour does not.
 SANITIZERS = {
@@ -160,7 +159,6 @@ def _traps(
         yield trap
         return  # its runtime defines malloc, which is not the program's own
     yield from _bundled(program, file, libraries)
-    yield from _deepbind(program, libraries)
 
 
 def _sanitizer(program: Path, file: ElfFile, libraries: list[Path]) -> Trap | None:
@@ -289,15 +287,3 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
 def _named(file: ElfFile) -> str:
     name = bundled_in(file)
     return f" ({name})" if name else ""
-
-
-def _deepbind(program: Path, libraries: list[Path]) -> Iterator[Trap]:
-    for path in (program, *libraries):
-        file = None if path.name.startswith(C_LIBRARIES) else open_elf(path)
-        if file is not None and asks_for_deepbind(file):
-            yield Trap(
-                "deepbind",
-                f"{path} loads libraries with RTLD_DEEPBIND: a preloaded hakmem serves them too, one "
-                "that is linked in as libhakmem.a does not, and aborts when they free its blocks",
-                "preload libhakmem.so instead of linking libhakmem.a",
-            )

@@ -19,8 +19,6 @@ from hakmem.target.symbol_table import SYMBOL, SymbolTable
 
 P = ParamSpec("P")
 R = TypeVar("R")
-RELOCATION = struct.Struct("<QQq")  # offset, info (above 32 bits of type: the symbol's number), addend
-SYMBOL_SHIFT = 32
 CACHED_FILES = 1024
 RELEASED_BYTES = 1 << 20  # of larger files nothing is kept in memory
 SCAN_BYTES = 8 << 20  # of a file, at once
@@ -35,14 +33,6 @@ def parsed(read: Callable[Concatenate[ElfFile, P], R]) -> Callable[Concatenate[E
             return read(file, *given, **named)
 
     return checked
-
-
-@dataclass(frozen=True)
-class CodeSection:
-    """Machine code and its address before loading."""
-
-    address: int
-    data: bytes
 
 
 class ElfFile:
@@ -178,28 +168,6 @@ class ElfFile:
     def _defined(self, name: str, *types: int) -> int | None:
         values = (table.defined(name.encode()) for table in self._symbol_tables(*types))
         return next((value for value in values if value is not None), None)
-
-    @parsed
-    def slots_of(self, name: str) -> list[int]:
-        """Addresses of the GOT slots through which it calls another file's function."""
-        slots: list[int] = []
-        for section in self._sections:
-            if section.type == elf.SHT_RELA:
-                symbols = self._sections[section.link]
-                if symbols.type == elf.SHT_DYNSYM:
-                    numbers = set(self._symbol_table(symbols).numbers_of(name.encode()))
-                    rows = RELOCATION.iter_unpack(self._rows(section, RELOCATION)) if numbers else ()
-                    slots += [offset for offset, info, _ in rows if info >> SYMBOL_SHIFT in numbers]
-        return slots
-
-    @cached_property
-    @parsed
-    def code(self) -> list[CodeSection]:
-        return [
-            CodeSection(one.address, self._data[one.offset : one.offset + one.size])
-            for one in self._sections
-            if one.flags & elf.SECTION_IS_CODE and one.type == elf.SHT_PROGBITS
-        ]
 
     @parsed
     def symbol_tables(self) -> list[tuple[Records, bytes]]:

@@ -44,21 +44,17 @@ class SymbolTable:
         return rows, self._data[self._names_at : self._names_end]
 
     def defined(self, name: bytes) -> int | None:
-        """The value of the first symbol of this name that is defined here."""
-        for number in self.numbers_of(name):
-            _, _, _, section, value, _ = SYMBOL.unpack_from(self._rows, number * SYMBOL.size)
-            if section != UNDEFINED_SECTION:
-                return int(value)
-        return None
-
-    def numbers_of(self, name: bytes) -> list[int]:
-        """All symbols of this name.  Names share tails, so one may start inside another."""
+        """The value of the first symbol of this name that is defined here.  Names share tails, so one may
+        start inside another."""
         places = set()
         place = self._data.find(name + b"\0", self._names_at, self._names_end)
         while place >= 0:
             places.add(place - self._names_at)
             place = self._data.find(name + b"\0", place + 1, self._names_end)
-        if not places:
-            return []
-        names = self._rows.cast(NAME)[:: SYMBOL.size // struct.calcsize(NAME)]
-        return [number for number, place in enumerate(names) if place in places]
+        names = self._rows.cast(NAME)[:: SYMBOL.size // struct.calcsize(NAME)] if places else ()
+        for number, place in enumerate(names):
+            if place in places:
+                _, _, _, section, value, _ = SYMBOL.unpack_from(self._rows, number * SYMBOL.size)
+                if section != UNDEFINED_SECTION:
+                    return int(value)
+        return None
