@@ -13,7 +13,6 @@ from hakmem.trace.file import Trace, read, write
 from hakmem.trace.plan import plan_of
 from hakmem.trace.resolving import Piece, Resolver
 from hakmem.trace.words import Word
-from hakmem.views.trace_page import render
 from tool.test_trace import clock, word
 
 PAIR_NS, PAIRS_A_PIECE = 1000, 500
@@ -52,12 +51,11 @@ def test_memory_does_not_grow_with_the_events(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(file, "EVENTS_AT_ONCE", 2000)
     path, peaks = tmp_path / "x.hkt", dict[int, list[int]]()
     write(path, recorded(FEW))
-    render(read(path))  # imports
+    figures_of(read(path))  # imports
     for pairs in FEW, TIMES * FEW:
         works = [
             partial(write, path, recorded(pairs)),
             lambda: figures_of(read(path)),
-            lambda: render(read(path)),
             lambda: plan_of(read(path), tmp_path / "plan"),
         ]
         peaks[pairs] = [peak_of(work) for work in works]

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from hakmem.base.errors import HakmemError
-from hakmem.base.files import check_writable, is_standard_output, write_atomically
+from hakmem.base.files import check_writable
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.commands.arguments import (
     INPUT,
     JSON,
-    OUTPUT_OR_DASH,
+    OUTPUT,
     PID,
     TRACE,
     argument,
@@ -47,9 +47,9 @@ def command(
     output: Path | None = option(
         "-o",
         "--output",
-        type=OUTPUT_OR_DASH,
+        type=OUTPUT,
         metavar="FILE",
-        help="The recording, trace.PID.hkt if not given; of a FILE a trace (.hkt), else a page.",
+        help="The recording, trace.PID.hkt if not given; of a FILE a copy.",
     ),
     is_anonymous: bool = option(
         "--anonymous",
@@ -115,18 +115,15 @@ def show(path: Path, output: Path | None, *, is_anonymous: bool, as_json: bool) 
     if is_sampled(path) and (output is not None or is_anonymous):
         raise HakmemError(f"{path} has sampled lives: -o and --anonymous are for full traces")
     if output is not None:
+        if output.suffix != TRACE:
+            raise HakmemError(f"-o is for a trace, FILE{TRACE}; charts of a process: hakmem record PID")
         check_writable(output)
     found = read_sampled(path) if is_sampled(path) else read(path)
     if isinstance(found, Trace) and is_anonymous:
         found = anonymized(found)
     if isinstance(found, Trace) and output is not None:
-        from hakmem.views.trace_page import render
-
-        if output.suffix == TRACE:
-            write(output, found)
-        else:
-            write_atomically(output, render(found))
-        click.echo(f"wrote {output}", err=is_standard_output(output))
+        write(output, found)
+        click.echo(f"wrote {output}")
         return
     figures = figures_of(found) if isinstance(found, Trace) else sampled_figures_of(found)
     if as_json:

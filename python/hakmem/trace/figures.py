@@ -178,24 +178,14 @@ def power_of_size(sizes: Integers | Words) -> Integers:
     return np.maximum(np.ceil(np.log2(np.maximum(sizes, 1).astype(np.float64))).astype(np.int64), 3)
 
 
-class LiveCurve:
-    """Live bytes at some times, in their order."""
-
-    def __init__(self, times_ns: Doubles) -> None:
-        self._times_ns, self.values = times_ns, np.zeros(len(times_ns), np.int64)
-
-    def add(self, step: Step) -> None:
-        places = np.searchsorted(step.lives.events.times_ns, self._times_ns, "right")
-        self.values = np.where(places > 0, step.live_bytes[places - 1], self.values)
-
-
 class Count:
     """The figures of a trace, from its steps."""
 
     def __init__(self, extent: Extent) -> None:
         self._extent, self._tally, self._threads = extent, Tally(), set[int]()
         self._peak = self._before = 0
-        self._curve = LiveCurve(np.linspace(extent.first_ns, extent.last_ns, POINTS))
+        self._times_ns = np.linspace(extent.first_ns, extent.last_ns, POINTS)
+        self._live_bytes = np.zeros(POINTS, np.int64)
 
     def add(self, step: Step) -> None:
         events = step.lives.events
@@ -204,7 +194,8 @@ class Count:
         self._before += int(events.sizes[is_live].sum())
         self._peak = max(self._peak, int(step.live_bytes.max()))
         self._tally.add(ended_in(step))
-        self._curve.add(step)
+        places = np.searchsorted(events.times_ns, self._times_ns, "right")
+        self._live_bytes = np.where(places > 0, step.live_bytes[places - 1], self._live_bytes)
 
     def figures(self, living: Living, memory: Memory | None) -> TraceFigures:
         for blocks in left(living):
@@ -220,7 +211,7 @@ class Count:
             live_blocks_after=len(living.blocks),
             peak_live_bytes=self._peak,
             peak_anonymous_bytes=int(memory.anonymous_bytes.max(initial=0)) if memory is not None else None,
-            live_curve=self._curve.values.tolist(),
+            live_curve=self._live_bytes.tolist(),
         )
 
 
