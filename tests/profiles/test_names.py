@@ -3,15 +3,19 @@
 import lzma
 import re
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from compiling import marked_lines
 from hakmem.profile import lines
-from hakmem.profile.debug_files import DEBUGINFOD, MISSING, Debuginfod
+from hakmem.profile.debug_files import Debuginfod
 from hakmem.profile.files import save, writer_of
 from hakmem.profile.model import Frame, Mapping, Profile, Sample
 from hakmem.profile.names import Sources, mappings_of, name_addresses
@@ -72,6 +76,10 @@ def functions(frames: tuple[Frame, ...]) -> list[str]:
     return [frame.function for frame in frames]
 
 
+def without_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "symbolic.debuginfo", None)
+
+
 def check_lines(frames: tuple[Frame, ...]) -> None:
     inner, outer = frames
     assert re.match(r"(.*::)?raw|\(inlined\)$", inner.function)
@@ -82,8 +90,19 @@ def check_lines(frames: tuple[Frame, ...]) -> None:
     ]
 
 
-def test_lines_and_inlined_calls_by_llvm(server: Path, call: int, program: Find) -> None:
+def test_lines_and_inlined_calls_by_llvm(
+    server: Path, call: int, monkeypatch: pytest.MonkeyPatch, program: Find
+) -> None:
     program("llvm-symbolizer")
+    without_symbolic(monkeypatch)
+    check_lines(named(server, call))
+
+
+def test_lines_and_inlined_calls_by_symbolic(
+    server: Path, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("symbolic.debuginfo", reason="the extra hakmem[lines] is not installed")
+    monkeypatch.setattr(lines, "_by_llvm", None)
     check_lines(named(server, call))
 
 
@@ -91,6 +110,7 @@ def test_lines_and_inlined_calls_by_addr2line(
     server: Path, call: int, monkeypatch: pytest.MonkeyPatch, program: Find
 ) -> None:
     program("addr2line")
+    without_symbolic(monkeypatch)
     monkeypatch.setattr(lines, "_by_llvm", lambda *_: None)
     check_lines(named(server, call))
     monkeypatch.setattr(lines, "ADDR2LINE_TIMEOUT_S", 0.0)
@@ -351,56 +371,105 @@ def test_what_only_looks_like_rust_stays() -> None:
 # ---- debuginfod ---------------------------------------------------------------------------------------
 
 
-CLIENT = """#!/bin/sh
-case $DEBUGINFOD_URLS in
-  file:*) echo "${DEBUGINFOD_URLS#file:}" ;;
-  silent) exec sleep 1000 ;;
-  *) echo "Server query failed: $DEBUGINFOD_URLS" >&2; exit 1 ;;
-esac
-"""
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """A server on this machine; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_port}"
+        finally:
+            http.shutdown()
+            thread.join()
 
 
-@pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stands for elfutils' program: says what DEBUGINFOD_URLS tells it to."""
-    path = tmp_path / DEBUGINFOD
-    path.write_text(CLIENT)
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    return path
+def debug_server(folder: Path) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        found = re.fullmatch(r"/buildid/([0-9a-f]+)/debuginfo", request.path)
+        path = folder / found[1][:2] / f"{found[1][2:]}.debug" if found else None
+        if path is None or not path.is_file():
+            request.send_error(404)
+            return
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(path.read_bytes())
+
+    return answer
 
 
-@pytest.mark.usefixtures("client")
-def test_a_debuginfod_server_names_a_stripped_program(
-    server: Path, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_debuginfod_server_names_a_stripped_program(server: Path, call: int, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
     stripped = separate(server, tmp_path / "root")
-    [kept] = (tmp_path / "root/usr/lib/debug/.build-id").glob("*/*.debug")
-    monkeypatch.setenv("DEBUGINFOD_URLS", f"file:{kept}")
-    check_lines(named(stripped, call, debuginfod=Debuginfod(pytest.fail, 60)))
-    monkeypatch.setenv("DEBUGINFOD_URLS", "file:/bin/sh")  # another file is not believed
-    assert named(stripped, call, debuginfod=Debuginfod(pytest.fail, 60)) == ()
+    cache = tmp_path / "cache"
+    with serving(debug_server(tmp_path / "root/usr/lib/debug/.build-id")) as url:
+        asked = Debuginfod([f"{url}/"], 60, cache=cache)
+        check_lines(named(stripped, call, debuginfod=asked))
+    # The server is gone: it was kept.
+    check_lines(named(stripped, call, debuginfod=Debuginfod(["http://127.0.0.1:1"], 60, cache=cache)))
 
 
-@pytest.mark.parametrize(
-    ("urls", "said"),
-    [
-        ("No such file or directory", ()),
-        ("Connection refused", ("Server query failed: Connection refused",)),
-        ("silent", ("the servers in DEBUGINFOD_URLS do not answer in time",)),
-        ("no client", (MISSING,)),
-    ],
-)
-def test_what_no_server_has_stays_without_a_name(
-    stripped: Path, call: int, client: Path, monkeypatch: pytest.MonkeyPatch, urls: str, said: tuple[str, ...]
-) -> None:
-    """A trouble is told once, and ends the asking."""
-    monkeypatch.setenv("DEBUGINFOD_URLS", urls)
-    if urls == "no client":
-        monkeypatch.setattr("hakmem.profile.debug_files.DEBUGINFOD", str(client / "missing"))
-        client.unlink()
-    complaints: list[str] = []
-    asked = Debuginfod(complaints.append, 0.3 if urls == "silent" else 60)
-    for _ in range(2):
+def test_what_no_server_has_stays_without_a_name(stripped: Path, call: int, tmp_path: Path) -> None:
+    said: list[str] = []
+    with serving(lambda request: request.send_error(404)) as url:
+        asked = Debuginfod([url], 60, said.append, tmp_path / "cache")
         assert named(stripped, call, debuginfod=asked) == ()
-    assert complaints == [f"{one}; functions may stay without names" for one in said]
+    assert said == []
+    gone = Debuginfod([url, "ftp://x"], 60, said.append, tmp_path / "cache")
+    assert named(stripped, call, debuginfod=gone) == ()
+    assert len(said) == 2
+    assert "its functions may stay without names" in said[0]
+    assert "begins with http://" in said[1]
+    assert not list((tmp_path / "cache").glob("*/*"))
+
+
+def test_a_server_that_never_answers_is_left_in_time(stripped: Path, call: int, tmp_path: Path) -> None:
+    """It takes the connection and says nothing: the time-out ends it."""
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        asked = Debuginfod([url, url], 0.2, said.append, tmp_path / "cache")
+        assert named(stripped, call, debuginfod=asked) == ()
+    assert len(said) == 1, "the time is for all servers together"
+    assert "timed out" in said[0]
+
+
+def test_a_server_that_drips_is_left_in_time(stripped: Path, call: int, tmp_path: Path) -> None:
+    """There is always a little more: the time is for the whole file, not for each piece."""
+    said, is_over = list[str](), threading.Event()
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        with suppress(OSError):
+            for _ in range(3000):
+                request.wfile.write(b"x")
+                if is_over.wait(0.01):
+                    break
+
+    with serving(drip) as url:
+        try:
+            asked = Debuginfod([url], 0.3, said.append, tmp_path / "cache")
+            assert named(stripped, call, debuginfod=asked) == ()
+        finally:
+            is_over.set()
+    assert len(said) == 1
+    assert "not complete after 0.3 s" in said[0]
+
+
+def test_a_wrong_file_from_a_server_is_not_believed(stripped: Path, call: int, tmp_path: Path) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(Path("/bin/sh").read_bytes())
+
+    with serving(answer) as url:
+        assert named(stripped, call, debuginfod=Debuginfod([url], 60, cache=tmp_path / "cache")) == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -166,16 +165,16 @@ def is_profile(target: str) -> bool:
 
 def load_named(asked: Asked) -> Profile:
     """A file's; one that is compared keeps the names that it has, as the other does."""
-    from hakmem.profile.debug_files import Debuginfod
+    from hakmem.profile.debug_files import Debuginfod, servers
     from hakmem.profile.files import load
     from hakmem.profile.names import Sources, name_addresses
 
     if asked.mode or asked.switch is not None or any(vars(asked.settings).values()):
         raise click.UsageError("a file is shown as it is: leave out what is for sampling")
     profile = load(Path(asked.target))
-    if asked.debuginfod and not os.environ.get("DEBUGINFOD_URLS"):
+    if asked.debuginfod and not servers():
         warn("DEBUGINFOD_URLS is not set: no server is asked")
-    debuginfod = Debuginfod(warn) if asked.debuginfod else None
+    debuginfod = Debuginfod(servers(), complain=warn) if asked.debuginfod else None
     if asked.against is None:
         name_addresses(profile, Sources(debuginfod=debuginfod, complain=warn, moved=asked.files))
     return profile

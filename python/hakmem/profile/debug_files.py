@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import secrets
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.base.errors import DamagedFileError
@@ -16,44 +19,82 @@ from hakmem.profile.model import Mapping
 from hakmem.target.elf import ElfFile, open_elf
 from hakmem.target.process import DELETED
 
+DOWNLOAD_BYTES_MAX = 2 << 30
+PIECE_BYTES = 1 << 20
 BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
 DEBUG_ROOT = Path("/usr/lib/debug")
-DEBUGINFOD = "debuginfod-find"
-MISSING = f"{DEBUGINFOD} is missing: install debuginfod (Debian) or elfutils-debuginfod-client (Fedora)"
-NOT_THERE = "No such file"  # no server has it
 
 
 @dataclass
 class Debuginfod:
-    """elfutils' client of debug file servers, `left_s` for all files of one profile together."""
+    """Servers of debug files; `timeout_s` is for all that is asked of them in one profile together."""
 
-    complain: Callable[[str], None]
-    left_s: float = 20.0
+    urls: list[str]
+    timeout_s: float = 20.0
+    complain: Callable[[str], None] = lambda _text: None
+    cache: Path = field(default_factory=lambda: cache_folder())
+    _deadline_s: float | None = None
 
     def fetch(self, build_id: str) -> Path | None:
-        """The debug file of a build id; None if no server has it in time."""
-        if self.left_s <= 0:
+        """The debug file of a build id, kept for the next time; None if no server has it in time."""
+        if not BUILD_ID.fullmatch(build_id):
             return None
-        words, variables = [DEBUGINFOD, "debuginfo", build_id], os.environ | {"LC_ALL": "C"}
-        began_s = time.monotonic()
-        try:
-            step = subprocess.run(
-                words, env=variables, capture_output=True, text=True, check=False, timeout=self.left_s
-            )
-        except FileNotFoundError:
-            trouble = MISSING
-        except subprocess.TimeoutExpired:
-            trouble = "the servers in DEBUGINFOD_URLS do not answer in time"
-        else:
-            self.left_s -= time.monotonic() - began_s
-            if not step.returncode:
-                return Path(step.stdout.strip())
-            if NOT_THERE in step.stderr:
-                return None
-            trouble = step.stderr.strip()
-        self.complain(f"{trouble}; functions may stay without names")
-        self.left_s = 0
+        kept = self.cache / build_id / "debuginfo"
+        if kept.is_file():
+            return kept
+        self._deadline_s = self._deadline_s or time.monotonic() + self.timeout_s
+        for url in self.urls:
+            if self._download(f"{url.rstrip('/')}/buildid/{build_id}/debuginfo", kept):
+                return kept
         return None
+
+    def _download(self, url: str, kept: Path) -> bool:
+        left_s = (self._deadline_s or 0.0) - time.monotonic()
+        if left_s <= 0:
+            return False
+        if not url.startswith(("http://", "https://")):
+            self.complain(f"{url} is not a debuginfod server: its address begins with http:// or https://")
+            return False
+        beside = kept.with_name(f".{secrets.token_hex(6)}")
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with urllib.request.urlopen(url, timeout=left_s) as answer, beside.open("wb") as out:
+                self._copy(answer.read1, out.write)
+            beside.rename(kept)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:  # it does not have this one
+                self.complain(f"{url}: {error.code} {error.reason}")
+            return False
+        except (OSError, ValueError) as error:
+            self.complain(f"{url}: {getattr(error, 'reason', error)}; its functions may stay without names")
+            return False
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+        return True
+
+    def _copy(self, read: Callable[[int], bytes], write: Callable[[bytes], int]) -> None:
+        seen = 0
+        while piece := read(PIECE_BYTES):
+            seen += len(piece)
+            if seen > DOWNLOAD_BYTES_MAX:
+                raise OSError("the file is larger than 2 GiB")
+            if time.monotonic() > (self._deadline_s or 0.0):
+                raise OSError(f"not complete after {self.timeout_s:g} s")
+            write(piece)
+
+
+def cache_folder() -> Path:
+    """The one that elfutils' client uses too."""
+    if named := os.environ.get("DEBUGINFOD_CACHE_PATH"):
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "debuginfod_client"
+
+
+def servers() -> list[str]:
+    """The servers in the environment, as other tools take them."""
+    return os.environ.get("DEBUGINFOD_URLS", "").split()
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Lines and inlined frames, from DWARF, by llvm-symbolizer, else by addr2line of binutils, which each
-compiler of Debian brings along."""
+"""Lines and inlined frames, from DWARF, by what is installed: `symbolic`, else llvm-symbolizer, else
+addr2line of binutils, which each compiler of Debian brings along."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -17,15 +18,18 @@ from hakmem.profile.model import Frame
 
 Places = dict[int, list[Frame]]  # by address before loading; inlined calls first
 LLVM_TIMEOUT_S, ADDR2LINE_TIMEOUT_S = 120.0, 30.0  # the second takes minutes for some large programs
-TO_FIX = "install llvm or binutils"
+TO_FIX = "install llvm or binutils, or pipx install 'hakmem[lines]'"
 CODEGEN_UNIT = re.compile(r"-cgu\.[0-9]+$")
 INLINED = "(inlined)"
+ARCHITECTURES = {"x86-64": "x86_64", "aarch64": "arm64"}
 
 
-def lines_of(path: Path, addresses: list[int], complain: Callable[[str], None]) -> Places:
+def lines_of(path: Path, machine: str, addresses: list[int], complain: Callable[[str], None]) -> Places:
     """The places of these addresses of a file with DWARF; mangled names stay so."""
     try:
-        found = _by_llvm(path, addresses)
+        found = _by_symbolic(path, machine, addresses)
+        if found is None:
+            found = _by_llvm(path, addresses)
         if found is None:
             found = _by_addr2line(path, addresses)
         if found is not None:
@@ -36,6 +40,25 @@ def lines_of(path: Path, addresses: list[int], complain: Callable[[str], None]) 
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         complain(f"{path}: no lines: {error}")
     return {}
+
+
+def _by_symbolic(path: Path, machine: str, addresses: Iterable[int]) -> Places | None:
+    """None if the extra `hakmem[lines]` is not installed, or cannot read the file."""
+    try:
+        library: Any = importlib.import_module("symbolic.debuginfo")
+    except ImportError:
+        return None
+    try:
+        archive = library.Archive.open(str(path))
+        cache = archive.get_object(arch=ARCHITECTURES.get(machine, "x86_64")).make_symcache()
+        found = {address: cache.lookup(address) for address in addresses}
+    except Exception:  # its errors have no documented base; another engine may do
+        return None
+    return {
+        address: [Frame(one.symbol or "", one.full_path or "", one.line or 0) for one in places]
+        for address, places in found.items()
+        if places
+    }
 
 
 def _by_llvm(path: Path, addresses: list[int]) -> Places | None:

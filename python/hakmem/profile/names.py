@@ -150,7 +150,7 @@ def _add_lines(
     file = next((one for one in files.sources if any(map(one.has_section, DWARF_SECTIONS))), None)
     if file is None:
         return
-    lines = lines_of(Path(file.name), sorted(set(places.values())), sources.complain)
+    lines = lines_of(Path(file.name), file.machine, sorted(set(places.values())), sources.complain)
     for address, place in places.items():
         frames = lines.get(place) or []
         if not frames:
