@@ -15,7 +15,7 @@ from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import DetailedMapping, Process, kib
 from hakmem.target.target import Target, making_sense
 
-MENTION_SHARE, MOSTLY_SHARE, PINNED_SHARE = 0.1, 0.75, 0.25
+MENTION_SHARE = 0.1
 EXPLAINED_SHARE = 0.99
 ARENAS_SHARE = 0.3  # of the heap's bytes in arenas beside the main one: they are a cause
 
