@@ -93,7 +93,7 @@ class Asked:
     as_name: str | None = option(
         "--as",
         type=click.Choice(["jemalloc"]),
-        help="For programs that need libjemalloc.so.2: hakmem under this name (docs/guides/JEMALLOC.md).",
+        help="For programs that need libjemalloc.so.2: hakmem under this name.",
     )
     settings: dict[str, str] = option(
         "--env",
