@@ -56,7 +56,16 @@ void divert_use(struct heap *heap, struct hak_heap *used) {
   heap->used = used;
 }
 
+/* The thread's next free attends, and gives the heap its resting tag. */
+void divert_move(struct heap *heap, bool is_moving) {
+  heap->is_moving = is_moving;
+  if (heap_is_armed_by(heap, ARMED_BY_MOVING) == is_moving) return;
+  arm(heap, ARMED_BY_MOVING, is_moving);
+  heap_divert(heap, HEAP_POKE);
+}
+
 void divert_disarm(struct heap *heap) {
+  heap->is_moving = false;
   if (load_relaxed(&heap->armed)) {
     heap->used = NULL;
     keep_store_order();

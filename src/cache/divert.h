@@ -22,6 +22,9 @@ INLINE void heap_divert(struct heap *heap, enum attention why) {
  * heap_allocate. */
 void divert_use(struct heap *heap, struct hak_heap *used);
 
+/* From now on the thread moves blocks (cache/moving.h), or no longer. Called by the thread. */
+void divert_move(struct heap *heap, bool is_moving);
+
 /* Around allocations of the C library that may outlive a named heap without the program's
  * knowledge: the heap in use is set aside. */
 INLINE struct hak_heap *divert_set_aside(void) {

@@ -34,7 +34,8 @@ struct trace_ring;      /* profile/trace_ring.h */
  *                                                    and sets HEAP_POKE
  *   HEAP_WAIT    steps_divert: memory waits          sampling_attend, after a free that finds it is
  *                                                    time (free_into_magazine)
- *   HEAP_TRACE   divert_look: all is recorded        heap_free_made; stays until the trace ends */
+ *   HEAP_TRACE   divert_look: all is recorded;       heap_free_made; push_or_flush; stays until the
+ *                divert_move                         trace, or the moving, ends */
 enum attention { HEAP_TRACE = 0xFC, HEAP_WAIT, HEAP_CALL, HEAP_POKE };
 /* x ^ c is at least x - c. */
 _Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_MASK) -
@@ -43,9 +44,15 @@ _Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_
                "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 /* And at each malloc: why the magazines are armed.  divert_look sets and clears the bits for a
- * profile and a trace, divert_use that of a named heap in use: set before the magazines are armed,
- * cleared after.  malloc_missed answers. */
-enum { ARMED_BY_PROFILE = 1, ARMED_BY_USE = 2, ARMED_BY_TRACE = 4, ARMED_BY_ANY = 7 };
+ * profile and a trace, divert_use that of a named heap in use, divert_move that of a thread that
+ * moves blocks: set before the magazines are armed, cleared after.  malloc_missed answers. */
+enum {
+  ARMED_BY_PROFILE = 1,
+  ARMED_BY_USE = 2,
+  ARMED_BY_TRACE = 4,
+  ARMED_BY_MOVING = 8,
+  ARMED_BY_ANY = 15
+};
 
 struct heap {
   /* The fast paths' part: the tag of entries of blocks that its magazines take, MAP_TAG_THREADS.
@@ -77,6 +84,7 @@ struct heap {
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
   uint64_t next_scan_ms;     /* when its slabs are scanned for free pages (slab/pages.h) */
   bool has_waiting_pages;    /* that scan left some free pages */
+  bool is_moving; /* its thread moves blocks, now or for one call: cache/moving.h */
   ATOMIC(uint64_t) settled;  /* count of slow paths before which it is not called again */
   ATOMIC(uint32_t) taken_in; /* by the process of this number in a line of forks: parked.c */
   struct heap *next_parked;  /* under the lock of the list of heaps */
@@ -105,7 +113,8 @@ INLINE enum attention heap_attention(const struct heap *heap) {
 
 /* The tag of a heap that is not diverted. */
 INLINE uint32_t heap_resting_tag(const struct heap *heap) {
-  return MAP_TAG_THREADS | (heap_is_armed_by(heap, ARMED_BY_TRACE) ? HEAP_TRACE : 0u);
+  bool misses = heap_is_armed_by(heap, ARMED_BY_TRACE | ARMED_BY_MOVING);
+  return MAP_TAG_THREADS | (misses ? HEAP_TRACE : 0u);
 }
 INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, heap_resting_tag(heap)); }
 

@@ -122,7 +122,7 @@ RESIDENT static struct slab *make_current(struct supply *supply, struct slab *sl
   struct slab *before = bin->current;
   if (slab == before) return slab;
   if (slab->is_listed) slab_unlist(slab, supply->owner);
-  bin->current = slab;
+  show(bin, current, slab);
   if (before && before->free_local) slab_list(before, supply->owner);
   return slab;
 }

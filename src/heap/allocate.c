@@ -6,6 +6,7 @@
 #include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/fitted.h"
+#include "cache/moving.h"
 #include "cache/refill.h"
 #include "checked/checked.h"
 #include "checked/checked_range.h"
@@ -59,7 +60,7 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
 static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
-  void *block = magazine_pop(magazine);
+  void *block = UNLIKELY(heap->is_moving) ? moving_take(heap, class) : magazine_pop(magazine);
   if (!block && batch_refill(heap, class)) {
     class_figures_sampled(heap, class, allocation->size);
     block = magazine_pop(magazine);

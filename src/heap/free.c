@@ -3,6 +3,7 @@
 #include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/flush.h"
+#include "cache/moving.h"
 #include "checked/checked.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -26,6 +27,10 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
   void **at = magazine->top;
   bool is_first = !magazine_capacity(magazine) && os_is_multi_threaded() && (!*at || *at == block);
   if (UNLIKELY(is_first) && starter_give(class, *at = block)) return;
+  if (UNLIKELY(heap->is_moving)) {
+    moving_give(heap, class, block);
+    return;
+  }
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* The flush may have freed the block: then it was freed twice. */
   if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))

@@ -83,10 +83,10 @@ INLINE unsigned small_class_of(const struct heap *heap, const struct allocation 
 }
 
 /* The class whose lot has the request; SLAB_CLASS_COUNT for none: no magazine serves a named heap's
- * block, while such a heap is in use the thread's own must not serve malloc, and a recorded malloc
- * must not pass unseen. */
+ * block, while such a heap is in use, or blocks are moved, the thread's own must not serve malloc,
+ * and a recorded malloc must not pass unseen. */
 INLINE unsigned lot_of(const struct heap *heap, const struct allocation *allocation) {
-  if (heap_is_armed_by(heap, ARMED_BY_USE | ARMED_BY_TRACE) || allocation->named)
+  if (heap_is_armed_by(heap, ARMED_BY_ANY & ~ARMED_BY_PROFILE) || allocation->named)
     return SLAB_CLASS_COUNT;
   return small_class_of(heap, allocation);
 }

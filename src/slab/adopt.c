@@ -47,7 +47,7 @@ RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
   struct bin *bin = &ended->bins[class];
   struct slab *slab = bin->current;
   if (slab && (slab->free_local || slab_collect(slab, ended))) {
-    bin->current = NULL;
+    show(bin, current, NULL);
     return slab;
   }
   return detach_listed(ended, class);

@@ -33,7 +33,7 @@ enum owner_state {
 
 /* The slabs of one class. */
 struct bin {
-  struct slab *current; /* serves refills; not listed */
+  SHOWN(struct slab *, current); /* serves refills; not listed */
   struct slab *partial; /* others with free blocks: last freed into first, wholly free ones last */
   struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;

@@ -311,13 +311,21 @@ RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
   slab->is_listed = false;
 }
 
+void slab_rotate(struct bin *bin, struct slab *first) {
+  struct slab *before = first->previous;
+  if (first == bin->partial || bin->free_count) return;
+  bin->partial->previous->next = bin->partial; /* the first knows the last */
+  before->next = NULL;
+  bin->partial = first;
+}
+
 bool slab_try_release(struct slab *slab, struct owner *owner) {
   ASSERT(slab->free_local == slab->capacity && load_relaxed(&slab->owner) == owner);
   /* The right to queue is also the right to release: a slab is never in a queue and in the pool at
    * once. */
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
-  if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
+  if (owner->bins[slab->class].current == slab) show(&owner->bins[slab->class], current, NULL);
   owner_loses_slab(owner, slab);
   if (UNLIKELY(slab->has_free_pages)) { /* in the pool all of it counts as resident */
     slab->given_pages = slab->waiting_pages = 0;

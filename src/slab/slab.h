@@ -91,6 +91,9 @@ unsigned slab_collect(struct slab *slab, struct owner *owner);
 /* Links a slab with free blocks into its bin; unlinks it. */
 void slab_list(struct slab *slab, struct owner *owner);
 void slab_unlist(struct slab *slab, struct owner *owner);
+/* Makes a listed slab the first, and those before it the last; not while wholly free ones must be
+ * that. */
+void slab_rotate(struct bin *bin, struct slab *first);
 
 /* Gives a slab whose blocks are all free back to the pool. False when a thread is queueing it at
  * this moment: then it stays as it is, and the thread that drains it will try again. */
