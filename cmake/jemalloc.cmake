@@ -17,7 +17,8 @@ target_link_options(hakmem_jemalloc PRIVATE ${shared_link_options})
 set(prefixed_names
   malloc calloc realloc free posix_memalign aligned_alloc memalign valloc malloc_usable_size
   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
-  mallctl mallctlnametomib mallctlbymib malloc_stats_print malloc_conf malloc_message)
+  mallctl mallctlnametomib mallctlbymib malloc_stats_print malloc_conf malloc_message
+  get_defrag_hint)
 add_library(hakmem_jemalloc_objects OBJECT ${jemalloc_sources})
 target_link_libraries(hakmem_jemalloc_objects PRIVATE hakmem_flags)
 set(objects_of_prefixed ${objects_of_archive} $<TARGET_OBJECTS:hakmem_jemalloc_objects>)

@@ -127,6 +127,35 @@ HAK_EXPORT size_t hak_purge(bool force);
  * they are. */
 HAK_EXPORT void hak_thread_idle(void);
 
+/* Defragmentation: a few live blocks keep a slab of 64 KiB, and only the program can move them. It
+ * asks, for as many of its blocks as it likes at a time, which lie in sparse slabs, and replaces
+ * those, now and then or while it idles:
+ *
+ *   if (hak_worth_moving(blocks, count, answers) && hak_move_begin()) {
+ *     for (size_t at = 0; at < count; at++)
+ *       if (answers[at] >= 10) replace(at);     malloc, memcpy, its pointers, free
+ *     hak_move_end();
+ *   }
+ *
+ * answers[at] becomes the percentage of the slab of blocks[at] that is free (3 to 100), and 0 where
+ * a move gains nothing: in a dense slab, in the one that mallocs take blocks from next, for blocks
+ * above 64 KiB, of a heap of hak_heap_new, in hardened mode, and for NULL or memory of others.
+ * Blocks in caches count as live.  A block must not be freed meanwhile.  Returns the number of
+ * answers that are not 0.  Any thread may ask, also about other threads' blocks; it takes no lock
+ * and calls nothing, some 10 ns a block.
+ *
+ * From hak_move_begin to hak_move_end the calling thread's mallocs (all of them; up to 64 KiB) take
+ * blocks of the densest slabs that have room, and what it frees goes to its slab at once, not to a
+ * cache: emptied slabs go back to the system within a quarter of the decay time.  Each call then
+ * costs about 50 ns.  Blocks that are moved out of another thread's slab empty it when that thread
+ * next allocates or idles.  False and ENOMEM without memory for the thread's heap, or when it is
+ * ending.  Once begun, to begin again changes nothing, and one hak_move_end ends it.
+ *
+ * The idea is that of redis' activedefrag, which asks its jemalloc by je_get_defrag_hint. */
+HAK_EXPORT size_t hak_worth_moving(void *const *blocks, size_t count, unsigned char *answers);
+HAK_EXPORT bool hak_move_begin(void);
+HAK_EXPORT void hak_move_end(void);
+
 /* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from
  * now on one block in about `period_bytes` allocated bytes is a sample, with the call stack of its
  * request; 0 lets the period adapt, 64 is the least. `hakmem profile`, `top` and `core` show the

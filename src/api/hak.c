@@ -1,9 +1,13 @@
 /* hak.c: hakmem's own API; include/hakmem/hakmem.h documents each function. */
 #include "hakmem/hakmem.h"
 
+#include <errno.h>
+
 #include "api/malloc_family.h"
 #include "base/text.h"
 #include "cache/caches.h"
+#include "cache/divert.h"
+#include "cache/moving.h"
 #include "heap/ask.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
@@ -82,6 +86,21 @@ void family_thread_idle(void) {
   helper_start_when_worth();
 }
 void hak_thread_idle(void) EXPORT_ALIAS_OF(family_thread_idle);
+
+size_t hak_worth_moving(void *const *blocks, size_t count, unsigned char *answers) {
+  size_t worth = 0;
+  for (size_t at = 0; at < count; at++)
+    worth += (answers[at] = (unsigned char)moving_gain(blocks[at])) != 0;
+  return worth;
+}
+
+bool family_move(bool is_moving) {
+  struct heap *heap = is_moving ? heap_of_this_thread() : heap_of_thread;
+  if (heap && heap_is_real(heap)) divert_move(heap, is_moving);
+  return !is_moving || heap || fail_with(ENOMEM);
+}
+bool hak_move_begin(void) { return family_move(true); }
+void hak_move_end(void) { family_move(false); }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

@@ -23,6 +23,7 @@ void *family_malloc_site(size_t size, uint32_t site);
 size_t family_purge(bool force);
 void family_thread_idle(void);
 struct hak_heap *family_heap_new(const char *name);
+bool family_move(bool is_moving);
 bool family_heap_use(struct hak_heap *heap, struct hak_heap **before);
 bool family_heap_free_all(struct hak_heap *heap);
 bool family_heap_destroy(struct hak_heap *heap);

@@ -38,6 +38,7 @@ static struct slab *find(struct heap *heap, unsigned class) {
   struct bin *bin = &owner->bins[class];
   batch_flush_all(heap, class);
   pending_drain_class(owner, class, DRAINED_SLABS);
+  while (bin->free_count && slab_try_release(bin->partial->previous, owner)) continue;
   if (bin->current && bin->current->free_local) return bin->current;
   struct slab *densest = find_densest(bin);
   struct supply supply = {.owner = owner, .class = class, .users = FOR_NAMED, .wanted = 1};

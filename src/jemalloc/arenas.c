@@ -27,19 +27,10 @@ static bool place(size_t number, hak_heap *before, hak_heap *heap) {
   return cas_strong_acq_rel(&heaps[number], &before, heap);
 }
 
-static hak_heap *heap_without_cache(void) {
-  hak_heap *heap = load_relaxed(&heaps[0]);
-  if (LIKELY(heap != NULL) || !(heap = family_heap_new("jemalloc: no tcache"))) return heap;
-  if (!place(0, NULL, heap)) family_heap_destroy(heap); /* another thread has made one */
-  return load_relaxed(&heaps[0]);
-}
-
 hak_heap *je_heap_of_flags(int flags) {
-  enum { TCACHE_SHIFT = 8, ARENA_SHIFT = 20, TCACHE_MASK = 0xfff, TCACHE_NONE = 1 };
+  enum { ARENA_SHIFT = 20 };
   unsigned arena = (unsigned)flags >> ARENA_SHIFT; /* + 1; 0: the thread's */
-  bool is_uncached = (flags >> TCACHE_SHIFT & TCACHE_MASK) == TCACHE_NONE;
-  hak_heap *heap = arena ? je_heap_at(arena - 1) : heap_of_thread->used;
-  return is_uncached && !heap ? heap_without_cache() : heap;
+  return arena ? je_heap_at(arena - 1) : heap_of_thread->used;
 }
 
 /* ---- for mallctl ----------------------------------------------------------------------------- */
@@ -90,10 +81,9 @@ int je_arena_use(size_t number) {
 }
 
 /* Blocks of a named heap pass no magazine. */
-bool je_thread_caches(void) { return !heap_of_thread->used; }
+bool je_thread_caches(void) { return !heap_of_thread->used && !heap_of_thread->is_moving; }
 
 int je_thread_set_caching(bool is_on) {
   if (is_on == je_thread_caches() || je_arena_of_thread()) return 0;
-  hak_heap *heap = is_on ? NULL : heap_without_cache();
-  return (is_on || heap) && family_heap_use(heap, NULL) ? 0 : EAGAIN;
+  return family_move(!is_on) ? 0 : EAGAIN;
 }

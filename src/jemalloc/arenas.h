@@ -2,8 +2,8 @@
  *
  *   arena 0               malloc's heaps, and all heaps that no arena has
  *   arena n               a named heap, made by `arenas.create`
- *   MALLOCX_TCACHE_NONE   of arena 0: a named heap for such blocks, since it has no magazines;
- *                         any other thread cache is the thread's own magazines
+ *   MALLOCX_TCACHE_NONE   moves blocks (cache/moving.h) for this call, past the magazines; any
+ *                         other thread cache is the thread's own magazines
  *   classes               jemalloc's with a quantum of 8 bytes, as programs compute them: 8,
  *                         16 … 64, then four for each doubling. Those up to 14 KiB are bins; one
  *                         that hakmem lacks is empty; blocks of fitted classes count in the bin
@@ -19,6 +19,12 @@ enum { JE_BINS = 39, JE_LARGE_CLASSES = 196, JE_QUANTUM = 8 };
 INLINE size_t je_class_bytes(size_t class) {
   size_t step = class - JE_QUANTUM;
   return class < JE_QUANTUM ? JE_QUANTUM * (class + 1) : (5 + step % 4) << (4 + step / 4);
+}
+/* The bin of blocks; JE_BINS: they are larger. */
+INLINE size_t je_bin_of(size_t block_bytes) {
+  size_t bin = 0;
+  while (bin < JE_BINS && je_class_bytes(bin) < block_bytes) bin++;
+  return bin;
 }
 /* Blocks in a slab of the bin: in hakmem's, or in what it would be. */
 INLINE size_t je_regions(size_t bin) {

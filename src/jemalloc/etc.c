@@ -1,6 +1,9 @@
-/* etc.c: the link that only a library with jemalloc's name reads: libjemalloc.so.2, and
- * libhakmem-je.a. */
-#include "base/compiler.h"
+/* etc.c: what only libraries with jemalloc's name have, libjemalloc.so.2 and libhakmem-je.a. */
+#include "cache/moving.h"
 
+/* The link that is read there. */
 extern const char hak_jemalloc_link[];
 HIDDEN const char hak_jemalloc_link[] = "/etc/malloc.conf";
+
+/* redis asks it under the name je_get_defrag_hint: whether to move the block. */
+EXPORT_UNDECLARED(int, get_defrag_hint, void *block) { return moving_gain(block) != 0; }

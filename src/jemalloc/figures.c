@@ -17,8 +17,7 @@ static void take_off(uint64_t *sum, uint64_t part) { *sum = without_part(*sum, p
  * one of its bin. */
 static uint64_t *change(uint64_t *sums, const struct slab_shape *shape, uint64_t blocks,
                         void (*how)(uint64_t *, uint64_t)) {
-  size_t bin = 0, capacity = shape->capacity;
-  while (bin < JE_BINS && je_class_bytes(bin) < shape->block_bytes) bin++;
+  size_t bin = je_bin_of(shape->block_bytes), capacity = shape->capacity;
   how(&sums[bin < JE_BINS ? FIGURE_SMALL : FIGURE_LARGE], blocks * shape->block_bytes);
   if (bin == JE_BINS) return NULL;
   uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];

@@ -71,13 +71,6 @@ static size_t bytes_of(unsigned type) {
                                  : sizeof(size_t);
 }
 
-struct question {
-  void *old;
-  size_t *old_bytes;
-  const void *new;
-  size_t new_bytes;
-};
-
 /* An errno for a question that the row does not answer. */
 static int check(const struct name_row *row, const struct question *question) {
   if ((question->old || question->old_bytes) && !(row->access & READ)) return EPERM;
@@ -98,6 +91,7 @@ static int answer(unsigned row, const struct name_numbers *numbers,
                   const struct question *question) {
   if (row == NAME_ROWS) return ENOENT;
   const struct name_row *name = &name_rows[row];
+  if (name->type >= TYPE_BLOCK) return utilization(name->type == TYPE_BLOCKS, question);
   int error = check(name, question);
   if (error) return error;
   int errno_before = errno;

@@ -8,12 +8,35 @@
 #include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
+#include "heap/thread.h"
 #include "jemalloc/arenas.h"
 #include "ranges/big.h"
 
 /* In `flags`: the alignment's logarithm, and whether the block is zeroed; above, the thread cache
  * and the arena (jemalloc/arenas.h). */
 enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40, PLACE_SHIFT = 8 };
+
+/* Around a call without a thread cache: the heap that moves blocks for it, or NULL. */
+static struct heap *begin_call(int flags) {
+  enum { CACHE_MASK = 0xfff, NO_CACHE = 1 };
+  bool is_uncached = (flags >> PLACE_SHIFT & CACHE_MASK) == NO_CACHE;
+  struct heap *heap = UNLIKELY(is_uncached) ? heap_of_this_thread() : NULL;
+  if (!heap || heap->is_moving) return NULL;
+  heap->is_moving = true;
+  return heap;
+}
+static void end_call(struct heap *heap) {
+  if (heap) heap->is_moving = false;
+}
+
+static void give(void *block, int flags) {
+  struct heap *heap = begin_call(flags);
+  if (LIKELY(!heap))
+    heap_free(block);
+  else
+    heap_free_slow(block);
+  end_call(heap);
+}
 
 static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
 
@@ -27,8 +50,10 @@ static void *allocate(size_t size, int flags, uint32_t site) {
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   if (LIKELY(!(flags & ~LG_ALIGNMENT_MASK)))
     return heap_aligned(allocation.alignment, size, site, MADE_BY_MALLOC);
+  struct heap *heap = begin_call(flags);
   void *block = flags >> PLACE_SHIFT ? heap_allocate_in(je_heap_of_flags(flags), &allocation)
                                      : heap_allocate(&allocation);
+  end_call(heap);
   return flags & ZERO ? family_zeroed(block, &allocation) : block;
 }
 
@@ -49,10 +74,12 @@ static void *resize_there(void *block, size_t size, size_t usable_bytes, int fla
   if (!is_much_less && is_aligned && family_expand(block, size)) return block;
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
   int errno_before = errno;
+  struct heap *heap = begin_call(flags);
   void *moved = heap_allocate_in(heap_for(flags, block), &allocation);
+  end_call(heap);
   if (!moved) return is_much_less && is_aligned ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
-  heap_free(block);
+  give(block, flags);
   return moved;
 }
 
@@ -81,14 +108,13 @@ EXPORT_UNDECLARED(size_t, xallocx, void *block, size_t size, size_t extra, int f
 
 /* ---- free and questions ---------------------------------------------------------------------- */
 
-EXPORT_UNDECLARED(void, dallocx, void *block, int flags) {
-  (void)flags;
-  heap_free(block);
-}
+EXPORT_UNDECLARED(void, dallocx, void *block, int flags) { give(block, flags); }
 
 /* The size may be the requested one, that of sallocx or nallocx, or any between. */
 EXPORT_UNDECLARED(void, sdallocx, void *block, size_t size, int flags) {
-  if (LIKELY(!(flags & LG_ALIGNMENT_MASK)))
+  if (UNLIKELY(flags >> PLACE_SHIFT))
+    give(block, flags);
+  else if (LIKELY(!(flags & LG_ALIGNMENT_MASK)))
     heap_free_sized_or(block, size, heap_free_sized_slow);
   else
     heap_free_sized_loosely(block, size, alignment_of(flags), MADE_BY_MALLOC);

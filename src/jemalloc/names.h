@@ -8,7 +8,7 @@
 #define JEMALLOC_VERSION_TEXT \
   "5.3.0-0-g0000000000000000000000000000000000000000 (hakmem " HAKMEM_VERSION ")"
 
-enum { TYPE_BOOL, TYPE_UNSIGNED, TYPE_SIZE, TYPE_SSIZE, TYPE_TEXT };
+enum { TYPE_BOOL, TYPE_UNSIGNED, TYPE_SIZE, TYPE_SSIZE, TYPE_TEXT, TYPE_BLOCK, TYPE_BLOCKS };
 enum { READ = 1, WRITE = 2, OR_NOT = 4, OPTION = 8, ACT = 16 };
 enum { NAME_BYTES = 44, LG_PROF_SAMPLE_END = 46 };
 /* For a row that can do without a value, and got none. */
@@ -38,6 +38,15 @@ struct name_numbers {
 uint64_t name_read(unsigned row, const struct name_numbers *numbers, int *error);
 /* An errno. */
 int name_write(unsigned row, const struct name_numbers *numbers, uint64_t value);
+
+struct question {
+  void *old;
+  size_t *old_bytes;
+  const void *new;
+  size_t new_bytes;
+};
+/* For a row whose values are a block, or any number of them, and their answers; an errno. */
+int utilization(bool is_batch, const struct question *question);
 
 /* Options of MALLOC_CONF, by their names without "opt.": the row, NAME_ROWS for none; sets a
  * value, 0; whether it was set; its value, or the default. */

@@ -44,6 +44,8 @@ experimental.hooks.install epoc epoch. .epoch epoch.x stats stats.arenas arenas.
 arenas.bin..size arenas.bin.0 arenas.lextent.196.size arena.4095.purge arena.99999999999999999999.purge
 arena.0x0.purge arena.<i>.purge stats.allocated2
 """
+# Any number of blocks, and three or six words for each: utilization.c.
+UTILIZATION = ["experimental.utilization.query", "experimental.utilization.batch_query"]
 ANSWERS = {
     name: (int(size) if "r" in access else -EPERM, int(size) if "w" in access else -EPERM)
     for size, access, *names in map(str.split, NAMES.strip().splitlines())
@@ -51,6 +53,7 @@ ANSWERS = {
 } | {name: (-ENOENT, -ENOENT) for name in ABSENT.split()}
 # ask.c has no text to give, and arena 0 stays.
 ANSWERS["prof.prefix"] = (-EPERM, -EINVAL)
+ANSWERS |= dict.fromkeys(UTILIZATION, (-EINVAL, -EINVAL))
 NOT_ASKED = {"prof.dump", "arena.0.destroy", "arena.0.reset"}
 JEMALLOC = next(Path("/").glob("usr/lib/*/libjemalloc.so.2"), None)
 
@@ -93,7 +96,7 @@ def test_jemalloc_answers_alike(compile_c: Compile, plain: Run) -> None:
 
 
 @pytest.mark.parametrize("env", [{}, {"HAKMEM_PROFILE": "4K"}], ids=str)
-@pytest.mark.parametrize("name", ["figures", "arenas", "threads"])
+@pytest.mark.parametrize("name", ["figures", "arenas", "threads", "utilization"])
 @pytest.mark.parametrize("mode", ["linked", "linked-debug"])
 def test_program(name: str, mode: str, env: Mapping[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / f"{name}.c", mode, env=env))
