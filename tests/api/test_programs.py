@@ -30,6 +30,7 @@ WITH_OPTIONS: dict[str, tuple[tuple[str, ...], list[dict[str, str]]]] = {
     "hak_profile": (OWN_API_MODES, [NEVER_PROFILED]),
     # It asks of free blocks, too: test_fortify.py looks at what is said of them.
     "object_size": (OWN_API_MODES, [level | {"HAKMEM_ON_MISUSE": "ignore"} for level in HARDENED]),
+    "hak_move": (OWN_API_MODES, [*HARDENED, GUARDED, LIMITED, PROFILED]),
     "jemalloc_calls": (
         ("linked", "linked-debug"),
         [*HARDENED, GUARDED | {"HAKMEM_GUARD_BYTES": "256M"}, LIMITED, PROFILED],

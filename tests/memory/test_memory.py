@@ -26,6 +26,11 @@ def test_memory_comes_back(how: str, who: str, options: dict[str, str], run_prog
     assert_clean(run_program(HERE / "memory_comes_back.c", "preload", args=[how, who], env=options))
 
 
+@pytest.mark.parametrize("options", [HELPER, ALONE], ids=str)
+def test_moved_blocks_bring_memory_back(options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / "moved_blocks.c", "linked", env=options))
+
+
 def test_idle_magazines_of_a_busy_thread_go_back(run_program: Run) -> None:
     assert_clean(run_program(HERE / "idle_magazines.c", "preload", env=DECAY))
 
