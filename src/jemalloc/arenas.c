@@ -7,7 +7,7 @@
 #include "cache/heap.h"
 #include "named/named_heap.h"
 
-/* By number; of 0 that for MALLOCX_TCACHE_NONE. NULL: none now. */
+/* By number; NULL: none now, and of 0. */
 RARE_DATA static ATOMIC(hak_heap *) heaps[ARENAS_END];
 static ATOMIC(uint32_t) made_count;
 

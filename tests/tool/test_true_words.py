@@ -77,6 +77,20 @@ def test_a_purge_returns_what_why_says(stepper: Start, compiled: Compile) -> Non
     assert "in completely free pages" in text
 
 
+def test_moves_return_what_why_says(stepper: Start, compiled: Compile) -> None:
+    program = stepper([compiled("movable")], "sparse", **NEVER_PURGED)
+    before = hakmem_json("why", program.pid)
+    text = words(hakmem("why", program.pid).stdout)
+    program.go_on("moved")
+    after = hakmem_json("why", program.pid)
+    assert before["movable_bytes"] > 15 * MIB
+    assert before["movable_bytes"] == pytest.approx(before["rss_bytes"] - after["rss_bytes"], rel=0.1)
+    assert after["movable_bytes"] < MIB
+    assert "moving live blocks into fewer slabs would return about" in text
+    assert "of 512 B" in text
+    assert "Defragmentation:" not in hakmem("why", program.pid).stdout
+
+
 def test_given_pages_are_no_free_blocks(stepper: Start, compiled: Compile) -> None:
     """After a purge the blocks are free still: `stat` counts them, and does not say that they have pages."""
     program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)

@@ -56,6 +56,15 @@ class ClassCensus:
         return max(0, self.capacity_blocks - self.free_blocks - self.remote_blocks - self.cached_blocks)
 
     @property
+    def movable_bytes(self) -> int:
+        """Resident bytes of free blocks that would go if the others were moved into as few slabs as hold them."""
+        if not self.slabs:
+            return 0
+        taken_blocks = self.capacity_blocks - self.free_blocks - self.remote_blocks
+        spare_blocks = -taken_blocks % (self.capacity_blocks // self.slabs)
+        return max(0, self.free_bytes - spare_blocks * self.block_bytes)
+
+    @property
     def rounding_bytes(self) -> int:
         """Resident bytes of live blocks beyond the requested ones."""
         return self.live_bytes - self.requested_bytes

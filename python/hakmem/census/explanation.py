@@ -30,6 +30,8 @@ class Explanation:
     huge_bytes: int = 0  # of RSS, in transparent huge pages
     not_resident_live_bytes: int = 0
     purgeable_bytes: int = 0  # that hak_purge(true) would return, estimated
+    movable_bytes: int = 0  # that moving live blocks into fewer slabs would return, estimated
+    movable_classes: dict[int, int] = field(default_factory=dict)  # of those, by bytes of a block; most first
     changed_bytes: int = 0  # how much RSS changed while it was read
     scans: int = 1
     is_core: bool = False

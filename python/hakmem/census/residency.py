@@ -87,6 +87,11 @@ class Residency:
         return free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
 
     @property
+    def movable_bytes(self) -> int:
+        """Bytes that a defragmentation by the program would return."""
+        return sum(item.movable_bytes for item in self.classes)
+
+    @property
     def accounted_bytes(self) -> int:
         in_blocks = self.live_bytes + self.free_block_bytes + self.cached_bytes
         unused = self.pool_bytes + self.range_cached_bytes + self.range_free_bytes

@@ -12,7 +12,7 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import limit_notes
-from hakmem.census.lines import Line, other_lines, own_lines, sorted_lines
+from hakmem.census.lines import Line, by_bytes, other_lines, own_lines, sorted_lines
 from hakmem.census.scan import Scan, scan, scan_core, steadiest
 from hakmem.census.snapshot import read_totals, take
 from hakmem.census.verdict import verdict
@@ -65,6 +65,10 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
         huge_bytes=found.huge_bytes,
         not_resident_live_bytes=found.residency.not_resident_live_bytes,
         purgeable_bytes=found.residency.purgeable_bytes,
+        movable_bytes=found.residency.movable_bytes,
+        movable_classes={
+            item.block_bytes: item.movable_bytes for item in by_bytes(found.residency.classes, "movable_bytes")
+        },
         changed_bytes=found.changed_bytes,
         limits=limits,
         limit_notes=(limit_notes(limits) if limits else []) + limits_of_heaps(heaps),

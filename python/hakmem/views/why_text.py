@@ -30,8 +30,11 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
     console.print(f"[dim]{'':>2}≈ estimated; all others are exact.[/]\n")
     for note in explanation.notes:
         console.print(f"[yellow]{escape(note)}[/]")
-    purge = purge_text(explanation) if explanation.purgeable_bytes else ""
-    said = [("Verdict", explanation.verdict), ("Heaps", explanation.heaps_text), ("Purge", purge)]
+    said = [("Verdict", explanation.verdict), ("Heaps", explanation.heaps_text)]
+    if explanation.purgeable_bytes:
+        said.append(("Purge", purge_text(explanation)))
+    if explanation.movable_bytes >= ADVISED_SHARE * explanation.rss_bytes:
+        said.append(("Defragmentation", movable_text(explanation)))
     for name, text in [*said, *(("Limits", note) for note in explanation.limit_notes)]:
         if text:
             console.print(Text.assemble((f"{name}: ", "bold"), text))
@@ -45,6 +48,17 @@ def purge_text(explanation: Explanation) -> str:
     return (
         f"hak_purge(true), or malloc_trim, would return about {size}, plus the caches of the calling thread. "
         "Without a call it is purged after HAKMEM_DECAY_MS."
+    )
+
+
+def movable_text(explanation: Explanation) -> str:
+    size_bytes = explanation.movable_bytes
+    classes = list(explanation.movable_classes.items())[:DETAILS_SHOWN]
+    pinned = ", ".join(f"{bytes_text(part)} beside blocks of {bytes_text(size)}" for size, part in classes)
+    return (
+        f"moving live blocks into fewer slabs would return about {bytes_text(size_bytes)} "
+        f"({share_text(size_bytes, explanation.rss_bytes)}): {pinned}. Only the program can: redis and valkey by "
+        "activedefrag, others by hak_worth_moving."
     )
 
 
