@@ -1,9 +1,11 @@
 /* hakmem-walk TARGET [--blocks FILE]: walks the heaps of glibc's malloc in a process, or a core,
- * from outside.  README.md has the output. */
+ * from outside.  README.md has the output.
+ * hakmem-walk PID --pointers WORKER WORKERS: pointers.h. */
 #include <string.h>
 #include <unistd.h>
 
 #include "output.h"
+#include "pointers.h"
 #include "walk.h"
 
 /* Lists of cached chunks; a running program changes them, so what looks damaged is read again. */
@@ -28,9 +30,14 @@ static void name_cached(struct findings *findings, const struct marks *marks) {
   }
 }
 
+/* A digit, as many workers as there may be. */
+static unsigned digit_of(const char *word) { return (unsigned char)*word - (unsigned)'0'; }
+
 int main(int argc, char **argv) {
   bool has_blocks = argc == 4 && strcmp(argv[2], "--blocks") == 0;
-  if (argc != 2 && !has_blocks) refuse("usage: hakmem-walk PID|CORE [--blocks FILE]");
+  bool has_workers = argc == 5 && strcmp(argv[2], "--pointers") == 0 && digit_of(argv[4]);
+  if (argc != 2 && !has_blocks && !has_workers)
+    refuse("usage: hakmem-walk PID|CORE [--blocks FILE]");
   uint64_t began_ns = now_ns();
   static struct target target;
   static struct heap heap;
@@ -40,6 +47,10 @@ int main(int argc, char **argv) {
   static struct walk walk;
   static struct accounts accounts;
   target_open(&target, argv[1]);
+  if (has_workers) {
+    pointers_find(&target, digit_of(argv[3]), digit_of(argv[4]));
+    return 0;
+  }
   heap_find(&heap, &target);
   regions_find(&heap);
   mmapped_find(&heap);

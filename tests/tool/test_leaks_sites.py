@@ -328,7 +328,7 @@ def test_a_sample_is_its_block_only_as_long_as_it_lives(leaky: subprocess.Popen[
     later = replace(options, births_ns=[birth + 1 for birth in profile.births_ns])
     assert not stayed_samples(target, later).any()
     # Whatever the scans say of the block that is there now.
-    scan = Scanning(target, None, False).run()
+    scan = Scanning(target).run()
     everything = replace(scan, unreachable=np.flatnonzero(scan.marking.is_live))
     verdict = Verdict(everything, everything.unreachable, [], 0, 0, 0, is_settled=True)
     assert found_leaks(target, options, verdict).lost_samples.mean() > 0.1

@@ -2,7 +2,8 @@
 
     scan, wait, scan …    of a running process, until one scan suspects all blocks that those before it did:
                           unreachable and unchanged in each of them
-    one scan              of a process that is frozen meanwhile, or of a core
+    scan, stop            of a process that is stopped for a look at the suspected blocks alone (stopped.py)
+    one scan              of a core
 
 A pointer that moves while it is looked for, as a compacting collector moves many, makes a block look
 unreachable; each scan takes most of those away.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,9 +24,9 @@ from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import NONE, BlockMap
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
-from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
 from hakmem.blocks.scanning import Scan, Scanning
+from hakmem.blocks.stopped import look_stopped
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
 from hakmem.layout.memory import Addresses, Flags, Integers
@@ -128,23 +129,25 @@ class Verdict:
     swapped_bytes: int
     missing_bytes: int
     is_settled: bool  # the last scan took nothing away
+    is_frozen: bool = False
 
 
 def look(target: Target, options: Options) -> Verdict:
-    """One scan of a frozen process or a core; else scans until one agrees with all before it."""
-    process = target.process
-    if process is None:
-        return judged([Scanning(target, None, True, options.progress).run])
+    """One scan of a core; a scan and a stop; else scans until one agrees with all before it."""
+    if target.process is None:
+        return judged([Scanning(target, True, options.progress).run])
+    first = Scanning(target, options.with_swapped, options.progress).run
     if options.freeze:
-        with frozen(process) as threads:
-            return judged([Scanning(target, threads, options.with_swapped, options.progress).run])
+        suspecting = first()
+        is_frozen = len(suspecting.unreachable) > 0
+        last = look_stopped(target, suspecting, options.with_swapped) if is_frozen else suspecting
+        return replace(judged([lambda: last]), is_frozen=is_frozen)
 
     def again() -> Scan:
         options.sleep(options.wait_s)
         target.check_same()
-        return Scanning(target, None, options.with_swapped).run()
+        return Scanning(target, options.with_swapped).run()
 
-    first = Scanning(target, None, options.with_swapped, options.progress).run
     return judged([first, *[again] * (SCANS_MAX - 1)])
 
 
@@ -182,7 +185,6 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     is_whole = not (verdict.swapped_bytes or verdict.missing_bytes) and verdict.is_settled
     is_perhaps, heads = set_aside(block_map, lost, head_of, unseen if is_whole else len(lost))
     definite, perhaps = lost[~is_perhaps], lost[is_perhaps]
-    interior = np.flatnonzero(marking.is_live & marking.is_marked & ~marking.is_exact)
     shown = definite if len(definite) else perhaps
     contents = Contents(block_map, Files(target))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
@@ -191,13 +193,13 @@ def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     described = [row for row in options.described if stayed[row]]
     return Leaks(
         **Whose.head_of(target),
-        is_frozen=options.freeze and target.process is not None,
+        is_frozen=verdict.is_frozen,
         scans=verdict.log,
         live=Sum.of(block_map, block_map.live_blocks()),
         definite=Sum.of(block_map, definite, len(np.flatnonzero(~is_perhaps[heads]))),
         perhaps=Sum.of(block_map, perhaps, len(np.flatnonzero(is_perhaps[heads]))),
         freed_only=Sum.of(block_map, lost[marking.is_from_freed[lost]]),
-        interior=Sum.of(block_map, interior),
+        interior=Sum.of(block_map, marking.interior()),
         threads=len(last.threads),
         unseen_registers=unseen,
         contents=rows,
@@ -247,6 +249,6 @@ def notes_of(verdict: Verdict) -> list[str]:
     if not verdict.is_settled:
         notes.append(
             "the last scan reached blocks that earlier ones did not: the process changes faster "
-            "than it can be scanned, so nothing is definitely lost; --freeze stops it for one scan"
+            "than it can be scanned, so nothing is definitely lost; --freeze stops it"
         )
     return notes

@@ -118,6 +118,10 @@ class Marking:
         self.settle()
         return self._edges
 
+    def interior(self) -> Integers:
+        """The live blocks with a mark at whose beginning nothing points."""
+        return np.flatnonzero(self.is_live & self.is_marked & ~self.is_exact)
+
     def unreachable(self) -> Integers:
         """The live blocks without a mark."""
         return np.flatnonzero(~self.is_marked)

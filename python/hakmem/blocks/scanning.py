@@ -1,8 +1,7 @@
 """One scan for reachability: blocks, roots, marks.
 
-Nothing is stopped for it unless the caller did so: a pointer that moves from a place that is read late to
-one that was read early is missed.  So the stacks are read a second time at the end, and one scan alone
-proves nothing (leaks.py)."""
+Nothing is stopped for it: a pointer that moves from a place that is read late to one that was read early is
+missed.  So the stacks are read a second time at the end, and one scan alone proves nothing (leaks.py)."""
 
 from __future__ import annotations
 
@@ -45,7 +44,6 @@ class Scan:
 @dataclass
 class Scanning:
     target: Target
-    frozen_threads: list[Thread] | None = None  # of a process that was stopped for the scan
     with_swapped: bool = False
     progress: Progress = no_progress
     _read_bytes: int = field(default=0, init=False)
@@ -58,7 +56,7 @@ class Scanning:
         regions = Regions(block_map, threads)
         self.mark_roots(marking, regions, regions.roots, threads)
         heap = self.mark_blocks(marking, regions)
-        if self.target.process is not None and self.frozen_threads is None:
+        if self.target.process is not None:
             threads = self.threads()
             again = Regions(block_map, threads)
             stacks = [region for region in again.roots if region.kind is Kind.STACK]
@@ -79,8 +77,6 @@ class Scanning:
         )
 
     def threads(self) -> list[Thread]:
-        if self.frozen_threads is not None:
-            return self.frozen_threads
         if self.target.process is not None:
             return threads_of(self.target.process)
         return threads_of_core(self.target.core) if self.target.core else []
@@ -89,9 +85,7 @@ class Scanning:
         self, marking: Marking, regions: Regions, chosen: Sequence[Region], threads: Sequence[Thread]
     ) -> None:
         """Registers, what the kernel keeps for the program, and regions."""
-        words = [word for thread in threads for word in thread.registers]
-        words += kernel_words(self.target.process) if self.target.process else []
-        marking.mark_words(np.array(words, np.uint64))
+        marking.mark_words(root_words(self.target, threads))
         for count in each(marking.mark_roots, batches(regions.runs(chosen, self.with_swapped))):
             self._read_bytes += count
 
@@ -112,6 +106,12 @@ class Scanning:
         together = np.concatenate(starts)
         order = np.argsort(together, kind="stable")
         return together[order], np.concatenate(ends)[order]
+
+
+def root_words(target: Target, threads: Sequence[Thread]) -> Addresses:
+    words = [word for thread in threads for word in thread.registers]
+    words += kernel_words(target.process) if target.process else []
+    return np.array(words, np.uint64)
 
 
 def hashes(

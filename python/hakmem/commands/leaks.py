@@ -48,7 +48,7 @@ class Asked:
         "--wait", type=duration(), default="2s", help="Time between two scans for unreachable blocks."
     )
     freeze: bool = option(
-        "--freeze", help="Stop the process for one scan instead: certain, and registers are seen too."
+        "--freeze", help="Stop the process once instead: certain, and registers are seen too."
     )
     swapped: bool = option("--swapped", help="Read swapped-out memory too: it becomes resident.")
     depth: int = DEPTH
@@ -70,7 +70,7 @@ def command(asked: Asked) -> None:
     site is named if it grew by more than chance and frees nothing that is older than some age. Then all
     memory of the program is read for words that may be pointers. A running process is scanned until a scan
     agrees with all before it, six times at most: a block unreachable and unchanged in each of them is lost,
-    or perhaps lost if none agrees. --freeze stops it for one scan instead, as a debugger does; it continues
+    or perhaps lost if none agrees. --freeze stops it once instead, as a debugger does; it continues
     even if the tool dies. A few system calls, such as epoll_wait, then return EINTR to the program. Ctrl-C
     ends the sampling early.
 

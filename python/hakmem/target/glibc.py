@@ -150,11 +150,11 @@ def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
     keep = () if blocks is None else (blocks,)
     step = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=keep)
     if step.returncode not in (0, BROKEN):
-        raise _error(place, step.returncode, step.stderr)
+        raise walk_error(place, step.returncode, step.stderr)
     return built(GlibcHeap, json.loads(step.stdout))
 
 
-def _error(place: int | Path, status: int, said: str) -> HakmemError:
+def walk_error(place: int | Path, status: int, said: str) -> HakmemError:
     sentence = said.strip().removeprefix(f"{WALKER}: ") or f"{WALKER} ended with status {status}"
     if isinstance(place, int):
         if NO_RIGHT.search(sentence):
