@@ -66,9 +66,9 @@ int je_mallctl(const char *name, void *old_value, size_t *old_bytes, void *new_v
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *length);
 int je_mallctlbymib(const size_t *mib, size_t length, void *old_value, size_t *old_bytes,
                     void *new_value, size_t new_bytes);
-/* What redis adds: whether to move the live block, to save memory, to one of
- * je_mallocx(bytes, MALLOCX_TCACHE_NONE), and free it by je_dallocx(block, MALLOCX_TCACHE_NONE);
- * 1, or 0. */
+/* An addition of redis' jemalloc: 1 if moving the live block would save memory, else 0.  The new
+ * block is one of je_mallocx(bytes, MALLOCX_TCACHE_NONE), and the old one is freed by
+ * je_dallocx(block, MALLOCX_TCACHE_NONE). */
 #define JEMALLOC_FRAG_HINT
 int je_get_defrag_hint(void *block);
 void je_malloc_stats_print(void (*write)(void *argument, const char *text), void *argument,

@@ -58,8 +58,8 @@ void divert_use(struct heap *heap, struct hak_heap *used) {
 
 /* The thread's next free attends, and gives the heap its resting tag. */
 void divert_move(struct heap *heap, bool is_moving) {
+  if (heap->is_moving == is_moving) return;
   heap->is_moving = is_moving;
-  if (heap_is_armed_by(heap, ARMED_BY_MOVING) == is_moving) return;
   arm(heap, ARMED_BY_MOVING, is_moving);
   heap_divert(heap, HEAP_POKE);
 }

@@ -1,4 +1,5 @@
-/* etc.c: what only libraries with jemalloc's name have, libjemalloc.so.2 and libhakmem-je.a. */
+/* etc.c: parts only of libraries with jemalloc's name: libjemalloc.so.2, and archives with a
+ * prefix. */
 #include "cache/moving.h"
 
 /* The link that is read there. */

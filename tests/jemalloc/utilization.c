@@ -1,5 +1,5 @@
-/* How full slabs are: by query and batch_query, in regions of jemalloc's bins, as valkey checks them;
- * MALLOCX_TCACHE_NONE moves blocks until slabs are full. */
+/* How full slabs are: by query and batch_query, in regions of jemalloc's bins, as valkey checks
+ * them; MALLOCX_TCACHE_NONE moves blocks until slabs are full. */
 #include "jemalloc/mallctl.h"
 
 enum { BINS = 39, FREE_REGIONS = 0, REGIONS, BYTES, FIELDS, QUERY_FIELDS = 6, BLOCKS = 20000 };

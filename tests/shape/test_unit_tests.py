@@ -26,6 +26,7 @@ ELSEWHERE = {
             "jemalloc/names.c",
             "jemalloc/profile_dump.c",
             "jemalloc/stats_print.c",
+            "jemalloc/utilization.c",
         ],
         "tests/jemalloc/test_conf.py": ["jemalloc/conf.c", "jemalloc/etc.c"],
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],

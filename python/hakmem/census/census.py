@@ -57,7 +57,7 @@ class ClassCensus:
 
     @property
     def movable_bytes(self) -> int:
-        """Resident bytes of free blocks that would go if the others were moved into as few slabs as hold them."""
+        """Resident bytes of free blocks that would go if the others moved into as few slabs as hold them."""
         if not self.slabs:
             return 0
         taken_blocks = self.capacity_blocks - self.free_blocks - self.remote_blocks

@@ -67,7 +67,8 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
         purgeable_bytes=found.residency.purgeable_bytes,
         movable_bytes=found.residency.movable_bytes,
         movable_classes={
-            item.block_bytes: item.movable_bytes for item in by_bytes(found.residency.classes, "movable_bytes")
+            item.block_bytes: item.movable_bytes
+            for item in by_bytes(found.residency.classes, "movable_bytes")
         },
         changed_bytes=found.changed_bytes,
         limits=limits,

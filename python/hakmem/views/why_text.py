@@ -53,12 +53,12 @@ def purge_text(explanation: Explanation) -> str:
 
 def movable_text(explanation: Explanation) -> str:
     size_bytes = explanation.movable_bytes
+    share = share_text(size_bytes, explanation.rss_bytes)
     classes = list(explanation.movable_classes.items())[:DETAILS_SHOWN]
     pinned = ", ".join(f"{bytes_text(part)} beside blocks of {bytes_text(size)}" for size, part in classes)
     return (
-        f"moving live blocks into fewer slabs would return about {bytes_text(size_bytes)} "
-        f"({share_text(size_bytes, explanation.rss_bytes)}): {pinned}. Only the program can: redis and valkey by "
-        "activedefrag, others by hak_worth_moving."
+        f"moving live blocks into fewer slabs would return about {bytes_text(size_bytes)} ({share}): "
+        f"{pinned}. Only the program can: redis and valkey by activedefrag, others by hak_worth_moving."
     )
 
 
