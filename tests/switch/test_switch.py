@@ -16,7 +16,7 @@ from hakmem.profile.session import Plan, gather, is_on
 from hakmem.profile.sites import site_table
 from hakmem.target.switch import Settings
 from hakmem.target.target import open_process
-from results import Tally, captured
+from results import Tally
 from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
@@ -275,48 +275,3 @@ def test_many_threads_are_switched_at_once(start: Start) -> None:
         worker.say("go")
         assert int(process.running()["armed"].sum()) <= 1  # the first thread does nothing
         print(f"{threads} threads: {taken_ms:.1f} ms to the last poke")
-
-
-# ---- USDT -----------------------------------------------------------------------------------------
-
-
-def probes(library: Path) -> dict[str, str]:
-    """The notes' semaphores and arguments, by name."""
-    notes = captured(["readelf", "-n", library], check=True).stdout
-    found = re.findall(
-        r"Provider: otel_memory\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), "
-        r"Semaphore: (\w+)\s+Arguments: (.*)",
-        notes,
-    )
-    return {name: f"{semaphore} {arguments}" for name, _, _, semaphore, arguments in found}
-
-
-def test_probes_are_in_the_file(lib: Path) -> None:
-    found = probes(lib)
-    assert set(found) == {"alloc", "free"}
-    assert len(found["alloc"].split()) == 4 and len(found["free"].split()) == 2
-    semaphores = {name: int(words.split()[0], 16) for name, words in found.items()}
-    assert semaphores["alloc"] and semaphores["free"] == semaphores["alloc"] + 2
-
-
-def test_a_raised_semaphore_is_on(start: Start, lib: Path) -> None:
-    """As the kernel raises it: by the address that the note tells."""
-    worker = start("steps")
-    worker.say("pairs 10 100")
-    with outside(worker.pid) as process:
-        schema = process.target.schema
-        field = schema.records["profile_control"].fields["alloc_semaphore"]
-        place = schema.root("profile_control") + field.offset
-        semaphore = int(probes(lib)["alloc"].split()[0], 16)
-        assert place % 4096 == semaphore % 4096
-        import os
-
-        os.pwrite(process.descriptor, b"\x01", place)
-        worker.say("take 100000 1000")
-        assert int(process.state["period_bytes"]) >= 0
-        assert near(process.live_bytes(CLASS_BYTES), 100000 * CLASS_BYTES, 0.5)
-        assert set(process.samples()[2]["period_bytes"]) == {524288}
-        os.pwrite(process.descriptor, b"\x00", place)
-        worker.say("give")
-        worker.say("pairs 100000 3000")
-        assert not process.heaps()["armed"].any()
