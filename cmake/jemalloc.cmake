@@ -7,6 +7,7 @@ add_library(hakmem_jemalloc SHARED ${shared_sources} ${jemalloc_sources})
 target_link_libraries(hakmem_jemalloc PRIVATE hakmem_objects hakmem_flags)
 set_target_properties(hakmem_jemalloc PROPERTIES
   OUTPUT_NAME jemalloc
+  EXPORT_COMPILE_COMMANDS OFF # other targets compile the same sources, so make lint reads them once
   SOVERSION 2
   LIBRARY_OUTPUT_DIRECTORY ${compat_folder}
   LINK_DEPENDS "${version_script};${first_script}")

@@ -195,7 +195,7 @@ static const char *either_detail(const struct chunk *earlier) {
       text, DETAIL_BYTES,
       "its size does not lead to the next chunk, unless one byte beyond the block at %#llx has "
       "made the chunk before it smaller",
-      (unsigned long long)(earlier->address + HEADER_BYTES));
+      (unsigned long long)earlier->address + HEADER_BYTES);
   return text;
 }
 
