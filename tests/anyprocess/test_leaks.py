@@ -134,7 +134,8 @@ def test_growth_by_size(start: Start, compile_c: Compile, tool: Tool, a_second: 
     grown = answer["size_growth"]
     (one,) = (size for size in grown["sizes"] if 600 <= size["block_bytes"] <= 616)
     wanted = a_second * grown["seconds"]
-    assert one["low"] * 0.98 <= wanted <= one["high"] * 1.02 + 1, answer
+    # On a busy machine the program may stand still before a scan, and catch up before the next.
+    assert one["low"] * 0.8 <= wanted <= one["high"] * 1.2 + 1, answer
     assert one["high"] - one["low"] < wanted
     assert one["content"] == "text"
     assert grown["sizes"][0] == one
