@@ -158,6 +158,23 @@ ASKER(sallocx, sallocx(blocks[i], 0))
 ASKER(hak_version, hak_version())
 ASKER(malloc_trim, malloc_trim(0))
 ASKER(hak_purge, hak_purge(i % 2))
+static unsigned char answers[BLOCKS];
+ASKER(hak_worth_moving, hak_worth_moving(blocks, BLOCKS, answers))
+ASKER(hak_move_begin, (void)hak_move_begin())
+ASKER(hak_move_end, hak_move_end())
+
+int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
+int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
+                 size_t new_bytes);
+void malloc_stats_print(void (*write)(void *, const char *), void *data, const char *options);
+static size_t mib[8], mib_length;
+static uint64_t epoch = 1;
+ASKER(mallctl, mallctl("epoch", NULL, NULL, &epoch, sizeof epoch))
+ASKER(mallctlnametomib, (mib_length = 8, mallctlnametomib("epoch", mib, &mib_length)))
+ASKER(mallctlbymib, mallctlbymib(mib, mib_length, NULL, NULL, &epoch, sizeof epoch))
+static void write_nothing(void *data, const char *part) { (void)data, (void)part; }
+ASKER(malloc_stats_print, malloc_stats_print(write_nothing, NULL, "J"))
 ASKER(hak_thread_idle, hak_thread_idle())
 ASKER(hak_profile_start, hak_profile_start(i % 2 ? 64 : 0))
 ASKER(hak_profile_stop, hak_profile_stop())

@@ -55,8 +55,8 @@ ABSENT = {
 EVERYWHERE = set(
     """
     MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE brk chdir clock_gettime close connect fcntl futex getcpu getpid
-    get_robust_list getsockopt mprotect ppoll pread64 prlimit64 read rt_sigaction rt_sigprocmask
-    sched_setaffinity sched_setscheduler sendto setsid socket tgkill wait4 write
+    get_robust_list getsockopt mprotect ppoll pread64 prlimit64 read readlinkat rt_sigaction
+    rt_sigprocmask sched_setaffinity sched_setscheduler sendto setsid socket tgkill wait4 write
     """.split()
 )
 KEEPERS = {"close_range"}

@@ -19,6 +19,8 @@ from results import captured
 SYS = ROOT / "rust" / "hakmem-sys"
 # Rust's type in a declaration → C's.
 TYPES = {
+    "*mut u8": "unsigned char *",
+    "*const *mut c_void": "void *const *",
     "*mut c_void": "void *",
     "*const c_void": "const void *",
     "*mut *mut c_void": "void **",

@@ -21,7 +21,8 @@ from wheels.conftest import Environment, built, make_environment
 
 GLIBC_MAX = (2, 28)
 LIBRARIES = {
-    f"hakmem/lib/{name}" for name in ("libhakmem.so", "libhakmem-fortify.so", "hakmem-replay", "hakmem-walk")
+    f"hakmem/lib/{name}"
+    for name in ("libhakmem.so", "libhakmem-fortify.so", "libjemalloc.so.2", "hakmem-replay", "hakmem-walk")
 }
 # The program says where its malloc comes from.
 PROGRAM = """

@@ -120,6 +120,12 @@ extern "C" {
     pub fn hak_expand(block: *mut c_void, size: usize) -> *mut c_void;
     /// Gives free memory back to the system: what is old, or with `force` all; returns the bytes.
     pub fn hak_purge(force: bool) -> usize;
+    /// For each block the percentage of its slab that is free, 0 where moving it gives nothing back; returns how many are worth it.
+    pub fn hak_worth_moving(blocks: *const *mut c_void, count: usize, answers: *mut u8) -> usize;
+    /// From here on the thread's blocks come from dense slabs, and its frees go past its caches; false where it cannot be had.
+    pub fn hak_move_begin() -> bool;
+    /// Ends it.
+    pub fn hak_move_end();
     /// For a thread that is about to wait: what its caches hold, and its free blocks, are for other threads to use.
     pub fn hak_thread_idle();
     /// Switches this process's heap profile on, with a sample in about `period_bytes` allocated bytes (0: adapts). False
