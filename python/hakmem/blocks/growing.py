@@ -47,9 +47,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Watch:
-    for_s: float | None = (
-        None  # None: as long as a running profile has seen, else until is_told; 0: not at all
-    )
+    for_s: float | None = None  # None: as long as a running profile has seen, else until is_told; 0: none
     settings: Settings = field(default_factory=Settings)
     is_told: Callable[[Watched], bool] = lambda _: True  # is it known whose growth it is?
 

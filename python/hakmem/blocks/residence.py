@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hakmem.layout.memory import Addresses, Flags, Integers
-from hakmem.target.pages import PAGE_BYTES, PRESENT, open_pagemap, read_entries
+from hakmem.target.pages import PAGE_BYTES, PRESENT, is_within, open_pagemap, read_entries
 from hakmem.target.target import Target
 
 
@@ -24,11 +24,7 @@ def is_present(target: Target, pages: Addresses) -> Flags:
     """Whether each page, given by its number, is present: the kernel is asked one by one; of a core, whether
     the page was dumped."""
     if target.core is not None:
-        bounds = np.array(target.core.dumped or [(0, 0)], np.uint64)
-        addresses = pages * np.uint64(PAGE_BYTES)
-        row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
-        is_dumped: Flags = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
-        return is_dumped
+        return is_within(target.core.dumped, pages * np.uint64(PAGE_BYTES))
     assert target.process is not None
     numbers = pages.tolist()
     with open_pagemap(target.process) as file:

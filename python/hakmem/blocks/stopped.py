@@ -23,10 +23,10 @@ from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import Edges, Marking, spread
 from hakmem.blocks.regions import WORD_BYTES, Regions
 from hakmem.blocks.scanning import Scan, root_words
-from hakmem.layout.memory import Addresses, Flags, Integers, Records
+from hakmem.layout.memory import Addresses, Integers, Records
 from hakmem.target.glibc import WALKER, walk_error
 from hakmem.target.library import find_program
-from hakmem.target.pages import Interval
+from hakmem.target.pages import is_within
 from hakmem.target.target import Target
 
 WORKERS_MAX = 4
@@ -97,13 +97,6 @@ def marked(
     marking.mark_words(words)
     spread(edges, marking.is_marked)
     return marking, edges
-
-
-def is_within(intervals: Sequence[Interval], places: Addresses) -> Flags:
-    table = np.array(sorted(intervals) or [(0, 0)], np.uint64)
-    row = np.maximum(np.searchsorted(table[:, 0], places, "right") - 1, 0)
-    found: Flags = (table[row, 0] <= places) & (places < table[row, 1])
-    return found
 
 
 def listed(starts: Addresses, counts: Addresses) -> bytes:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from hakmem.base.errors import UnreadableError
-from hakmem.layout.memory import Flags, Integers, Memory, Numbers, Words
+from hakmem.layout.memory import Addresses, Flags, Integers, Memory, Numbers, Words
 from hakmem.target.process import Process
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -38,6 +38,14 @@ REGION_WORDS = 3
 
 Interval = tuple[int, int]  # addresses [start, end)
 NO_REGIONS = np.empty(0, np.int64)
+
+
+def is_within(intervals: Iterable[Interval], addresses: Addresses) -> Flags:
+    """Whether each address lies in one of the intervals, which do not overlap."""
+    table = np.array(sorted(intervals) or [(0, 0)], np.uint64)
+    row = np.maximum(np.searchsorted(table[:, 0], addresses, "right") - 1, 0)
+    found: Flags = (table[row, 0] <= addresses) & (addresses < table[row, 1])
+    return found
 
 
 class ScanRequest(ctypes.Structure):
