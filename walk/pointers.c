@@ -1,8 +1,7 @@
 #include "pointers.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { UNIT_SHIFT = 12, GRANULE_SHIFT = 4, UNIT_BYTES = 1 << UNIT_SHIFT, PIECE_BYTES = 1 << 18 };
 enum { PAGE_BITS = 1 << 20, GRANULE_BITS = 1 << 26 };
@@ -30,19 +29,11 @@ struct finder {
 };
 
 static void read_all(void *buffer, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t got = read(STDIN_FILENO, (char *)buffer + done, bytes - done);
-    if (got <= 0) refuse("the input ends too early");
-    done += (size_t)got;
-  }
+  if (fread(buffer, 1, bytes, stdin) != bytes) refuse("the input ends too early");
 }
 
 static void write_all(const void *buffer, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t part = write(STDOUT_FILENO, (const char *)buffer + done, bytes - done);
-    if (part <= 0) refuse("the output cannot be written");
-    done += (size_t)part;
-  }
+  if (fwrite(buffer, 1, bytes, stdout) != bytes) refuse("the output cannot be written");
 }
 
 static struct ranges read_ranges(void) {
@@ -57,15 +48,8 @@ static struct ranges read_ranges(void) {
 
 /* The range that an address is in; NULL: in none. */
 static const struct range *range_of(const struct ranges *ranges, uint64_t address) {
-  size_t low = 0, high = ranges->count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (ranges->list[middle].end <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = first_beyond(ranges->list, ranges->count, sizeof *ranges->list,
+                            offsetof(struct range, end), address);
   return low < ranges->count && ranges->list[low].begin <= address ? &ranges->list[low] : NULL;
 }
 

@@ -21,15 +21,8 @@ void region_add(struct heap *heap, const struct region *region) {
 }
 
 const struct region *region_of(const struct heap *heap, uint64_t address) {
-  size_t low = 0, high = heap->region_count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (heap->regions[middle].mapped_end <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = first_beyond(heap->regions, heap->region_count, sizeof *heap->regions,
+                            offsetof(struct region, mapped_end), address);
   if (low == heap->region_count || heap->regions[low].begin > address) return NULL;
   return &heap->regions[low];
 }

@@ -128,15 +128,8 @@ void target_refresh(struct target *target) {
 }
 
 const struct mapping *mapping_of(const struct target *target, uint64_t address) {
-  size_t low = 0, high = target->mapping_count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (target->mappings[middle].end <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = first_beyond(target->mappings, target->mapping_count, sizeof *target->mappings,
+                            offsetof(struct mapping, end), address);
   if (low == target->mapping_count || target->mappings[low].begin > address) return NULL;
   return &target->mappings[low];
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { BROKEN_HEAP = 3, REFUSED = 2 }; /* exit status */
 
@@ -42,6 +43,24 @@ const char *errno_name(void);
 void *allocated(void *old, size_t bytes);
 uint64_t now_ns(void);
 void sleep_ms(unsigned ms);
+
+/* Of rows in the order of their addresses, the number of the first that ends beyond this one;
+ * `end_at`: where in a row its end is. */
+static inline size_t first_beyond(const void *rows, size_t count, size_t row_bytes, size_t end_at,
+                                  uint64_t address) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    uint64_t end;
+    memcpy(&end, (const char *)rows + middle * row_bytes + end_at, sizeof end);
+    if (end <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
 
 void target_open(struct target *target, const char *word);
 void core_open(struct target *target);
