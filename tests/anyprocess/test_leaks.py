@@ -12,10 +12,7 @@ from results import Compile, captured
 from tool.conftest import Tool
 from tool.processes import PROGRAMS, read_until, wait_until
 
-SCAN = (
-    "--for",
-    "0s",
-)
+SCAN = ("--for", "0s")
 LOST_IN_PYTHON = """
 import ctypes
 take = ctypes.pythonapi.Py_IncRef
@@ -38,7 +35,9 @@ while (1) {
 """
 LOST_IN_RUBY = """
 require "fiddle"
-2000.times { |i| p = Fiddle.malloc(600); Fiddle::Pointer.new(p)[0, 600] = "lost order " * 54 + "xxxxxx" }
+Thread.new { # its stack, with the last pointers, goes with it
+  2000.times { |i| p = Fiddle.malloc(600); Fiddle::Pointer.new(p)[0, 600] = "lost order " * 54 + "xxxxxx" }
+}.join
 4.times { 20000.times { Object.new }; GC.start } # else some of the freed pointers are still Ruby's
 puts "ready"; $stdout.flush; gets
 """
@@ -115,10 +114,9 @@ def test_lost_blocks_of_ruby(start: Start, tool: Tool) -> None:
     if shutil.which("ruby") is None:
         pytest.skip("ruby is missing")
     answer = unreached(tool, start(["ruby", "-e", LOST_IN_RUBY]), "--freeze")
-    # A few words that Ruby keeps may still point at one.
-    assert 1990 <= answer["definite"]["blocks"] <= 2005
+    assert 1995 <= answer["definite"]["blocks"] <= 2005
     texts = [row for row in answer["contents"] if row["kind"] == "text"]
-    assert texts[0]["blocks_share"]["share"] * answer["definite"]["blocks"] >= 1985
+    assert texts[0]["blocks_share"]["share"] * answer["definite"]["blocks"] >= 1995
 
 
 # ---- growth ----------------------------------------------------------------------------------------
@@ -135,7 +133,8 @@ def test_growth_by_size(start: Start, compile_c: Compile, tool: Tool, a_second: 
     (one,) = (size for size in grown["sizes"] if 600 <= size["block_bytes"] <= 616)
     wanted = a_second * grown["seconds"]
     # On a busy machine the program may stand still before a scan, and catch up before the next.
-    assert one["low"] * 0.8 <= wanted <= one["high"] * 1.2 + 1, answer
+    late = a_second * float(process.communicate()[0]) / 1000
+    assert one["low"] * 0.98 - late <= wanted <= one["high"] * 1.02 + 1 + late, answer
     assert one["high"] - one["low"] < wanted
     assert one["content"] == "text"
     assert grown["sizes"][0] == one

@@ -14,6 +14,7 @@
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
+#include "jemalloc/mallctl.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -163,11 +164,6 @@ ASKER(hak_worth_moving, hak_worth_moving(blocks, BLOCKS, answers))
 ASKER(hak_move_begin, (void)hak_move_begin())
 ASKER(hak_move_end, hak_move_end())
 
-int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
-int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
-int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
-                 size_t new_bytes);
-void malloc_stats_print(void (*write)(void *, const char *), void *data, const char *options);
 static size_t mib[8], mib_length;
 static uint64_t epoch = 1;
 ASKER(mallctl, mallctl("epoch", NULL, NULL, &epoch, sizeof epoch))

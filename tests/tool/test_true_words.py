@@ -13,7 +13,7 @@ from hakmem.views.recording import Recording
 from hakmem.views.report import render
 from hakmem.views.watching import MEMORY, VIEWS, Watch
 from results import Compile
-from tool.conftest import Start
+from tool.conftest import Start, Stepper
 from tool.processes import hakmem, hakmem_json, runs
 
 MIB = 1 << 20
@@ -63,12 +63,17 @@ def test_help_of_metrics() -> None:
     assert all("resident or not" in by_name[f"hakmem_{figure.key}"].documentation for figure in FIGURES)
 
 
-def test_a_purge_returns_what_why_says(stepper: Start, compiled: Compile) -> None:
-    program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
+def why_around(program: Stepper, step: str) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """`why` before and after the program's step, and its text before it."""
     before = hakmem_json("why", program.pid)
     text = words(hakmem("why", program.pid).stdout)
-    program.go_on("purged")
-    after = hakmem_json("why", program.pid)
+    program.go_on(step)
+    return before, text, hakmem_json("why", program.pid)
+
+
+def test_a_purge_returns_what_why_says(stepper: Start, compiled: Compile) -> None:
+    program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
+    before, text, after = why_around(program, "purged")
     returned = before["rss_bytes"] - after["rss_bytes"]
     assert before["purgeable_bytes"] > 15 * MIB, "pages between the blocks that are kept, and the range"
     assert before["purgeable_bytes"] == pytest.approx(returned, abs=MIB), "the caller's caches are beyond it"
@@ -79,10 +84,7 @@ def test_a_purge_returns_what_why_says(stepper: Start, compiled: Compile) -> Non
 
 def test_moves_return_what_why_says(stepper: Start, compiled: Compile) -> None:
     program = stepper([compiled("movable")], "sparse", **NEVER_PURGED)
-    before = hakmem_json("why", program.pid)
-    text = words(hakmem("why", program.pid).stdout)
-    program.go_on("moved")
-    after = hakmem_json("why", program.pid)
+    before, text, after = why_around(program, "moved")
     assert before["movable_bytes"] > 15 * MIB
     assert before["movable_bytes"] == pytest.approx(before["rss_bytes"] - after["rss_bytes"], rel=0.1)
     assert after["movable_bytes"] < MIB
