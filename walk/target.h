@@ -44,8 +44,8 @@ void *allocated(void *old, size_t bytes);
 uint64_t now_ns(void);
 void sleep_ms(unsigned ms);
 
-/* Of rows in the order of their addresses, the number of the first that ends beyond this one;
- * `end_at`: where in a row its end is. */
+/* The number of the first row that ends beyond the address. Rows are in the order of their
+ * addresses; `end_at`: where in a row its end is. */
 static inline size_t first_beyond(const void *rows, size_t count, size_t row_bytes, size_t end_at,
                                   uint64_t address) {
   size_t low = 0, high = count;
