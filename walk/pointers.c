@@ -1,7 +1,7 @@
 #include "pointers.h"
 
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { UNIT_SHIFT = 12, GRANULE_SHIFT = 4, UNIT_BYTES = 1 << UNIT_SHIFT, PIECE_BYTES = 1 << 18 };
 enum { PAGE_BITS = 1 << 20, GRANULE_BITS = 1 << 26 };
@@ -29,11 +29,19 @@ struct finder {
 };
 
 static void read_all(void *buffer, size_t bytes) {
-  if (fread(buffer, 1, bytes, stdin) != bytes) refuse("the input ends too early");
+  for (size_t done = 0; done < bytes;) {
+    ssize_t got = read(STDIN_FILENO, (char *)buffer + done, bytes - done);
+    if (got <= 0) refuse("the input ends too early");
+    done += (size_t)got;
+  }
 }
 
 static void write_all(const void *buffer, size_t bytes) {
-  if (fwrite(buffer, 1, bytes, stdout) != bytes) refuse("the output cannot be written");
+  for (size_t done = 0; done < bytes;) {
+    ssize_t part = write(STDOUT_FILENO, (const char *)buffer + done, bytes - done);
+    if (part <= 0) refuse("the output cannot be written");
+    done += (size_t)part;
+  }
 }
 
 static struct ranges read_ranges(void) {
