@@ -69,6 +69,11 @@ static uint64_t split(struct operation *operation) {
   return old;
 }
 
+/* A SHOWN member (base/atomic.h) that is written: its writer's accesses are plain. */
+static bool is_shown(const struct operation *operation) {
+  return operation->kind == OP_STORE && strstr(operation->site->object, "_shown");
+}
+
 static uint64_t operate(struct operation operation, void *address, int order) {
   struct model_site *site = site_now ? site_now : &unknown_site;
   if (phase != RUNNING || site->state == SITE_BORING || is_on_a_stack(address))
@@ -76,6 +81,7 @@ static uint64_t operate(struct operation operation, void *address, int order) {
   const struct model_rule *rule = site->rule;
   if (rule && rule->action == MODEL_NOTHING) return rule->value;
   operation.site = site;
+  if (is_shown(&operation)) plain_access(address, operation.size, true);
   operation.is_seq = order == memory_order_seq_cst;
   bool is_both = operation.is_seq || order == memory_order_acq_rel;
   operation.acquires = operation.kind != OP_STORE && (is_both || order == memory_order_acquire);
