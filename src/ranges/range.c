@@ -19,13 +19,24 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   return taken;
 }
 
-/* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request
- * gets pages that are resident already, and only the rest is fresh. Large ones first. */
+/* A part of this size goes at once: the program has said that it needs it no longer, and may call
+ * nothing else for a while. */
+#define CUT_OFF_MUCH_BYTES ((size_t)16 << 20)
+
+/* A DIRTY range whose right neighbour, CLEAN, has the rest: the request gets pages that are
+ * resident already, and only the rest is fresh.  Large ones first, and those of less than half the
+ * size only where a part of a block may have been cut off: the two are used again as one, else
+ * addresses would be used up. */
 enum { JOIN_PROBES = 16, JOIN_DIVISOR = 2 };
+
+static size_t joined_from(size_t granules) {
+  bool may_be_cut_off = granules > CUT_OFF_MUCH_BYTES >> GRANULE_SHIFT;
+  return may_be_cut_off ? 1 : (granules + JOIN_DIVISOR - 1) / JOIN_DIVISOR;
+}
 
 static size_t take_joined_from(struct arena *arena, size_t granules, size_t *fresh) {
   const struct range_set *set = set_of(arena, RANGE_DIRTY);
-  unsigned probes = 0, lowest = bin_of((granules + JOIN_DIVISOR - 1) / JOIN_DIVISOR);
+  unsigned probes = 0, lowest = bin_of(joined_from(granules));
   for (unsigned bin = bin_of(granules) + 1; bin-- > lowest;) {
     for (uint32_t at = set->bins[bin]; at != NO_RANGE; at = range_record(at)->next) {
       size_t has = range_record(at)->info.granules;
@@ -50,7 +61,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
   if (request->alignment_granules > 1) return NO_GRANULE;
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
-    if (arena_granules_of(arena, RANGE_DIRTY) < granules / JOIN_DIVISOR) continue;
+    if (arena_granules_of(arena, RANGE_DIRTY) < joined_from(granules)) continue;
     arena_lock(arena, counters);
     size_t fresh = 0, first = take_joined_from(arena, granules, &fresh);
     arena_unlock(arena);
@@ -203,10 +214,6 @@ bool range_cut(size_t granule, size_t new_granules, struct counters *counters) {
   if (LIKELY(arena)) arena_unlock(arena);
   return true;
 }
-
-/* A part of this size goes at once: the program has said that it needs it no longer, and may call
- * nothing else for a while. */
-#define CUT_OFF_MUCH_BYTES ((size_t)16 << 20)
 
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = range_record(granule);
