@@ -36,7 +36,7 @@ Block = dict[str, Sample]  # runs that belong together, by allocator
 class Plan:
     """The runs to make.  The first allocator is the one that the others are compared with."""
 
-    workloads: list[Workload]
+    workloads: Sequence[Workload]
     allocators: list[Allocator]
     minutes: float
     length: Length

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", nargs="+", default=[], metavar="NAME", help="only these benchmarks; larson means larson-*")
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
     add("--self-test", action="store_true",
-        help="whether equal builds are found equal, and 3 % found as 3 %, in real programs beside two busy "
+        help="whether equal builds are found equal, and 3 %% found as 3 %%, in real programs beside two busy "
         "loops")  # fmt: skip
     add("--peers", type=_peer_kind, default=os.environ.get("PEERS") or DEBIAN, metavar="KIND",
         help="debian: Debian's packages of the peers; new: today's versions, built into build/peers; also "
@@ -148,7 +148,7 @@ def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
     if options.pairs:
-        allocators, missing = versus.sides(options.pairs), []
+        allocators, missing = versus.sides(options.pairs), list[str]()
     else:
         allocators, missing = _choose_allocators(parser, options)
     pace = QUICK if options.quick else FULL
@@ -205,7 +205,10 @@ def _list(plan: Plan, missing: list[str], console: Console) -> None:
     console.print(_estimate(plan), highlight=False)
 
 
-def _written(document: Document, targets: list[tuple[Callable[[Document, Path], None], Path]]) -> bool:
+Target = tuple[Callable[[Document, Path], None], Path]
+
+
+def _written(document: Document, targets: list[Target]) -> bool:
     """Writes the files; complains of each that could not be written, and returns whether all were."""
     good = True
     for write, path in targets:
@@ -223,13 +226,11 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
         options.report = OUTPUT / "scaling"
         options.json = options.json or options.report / "last.json"
     dated = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json"  # the next campaign overwrites the last
-    kept = (
-        []
-        if options.saved or options.scaling
-        else [(write_json, LAST_JSON), (write_csv, LAST_CSV), (write_json, dated)]
-    )
-    asked = [(write_json, options.json), (write_csv, options.csv)]
-    targets = [*kept, *((write, path) for write, path in asked if path), (write_report, options.report)]
+    kept: list[Target] = []
+    if not options.saved and not options.scaling:
+        kept = [(write_json, LAST_JSON), (write_csv, LAST_CSV), (write_json, dated)]
+    asked = [(write_json, options.json), (write_csv, options.csv), (write_report, options.report)]
+    targets = [*kept, *((write, path) for write, path in asked if path)]
     good = _written(document, targets)
     if options.markdown:
         print(to_markdown(document))

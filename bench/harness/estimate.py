@@ -6,6 +6,7 @@ their logarithms).  The interval is the bootstrap's, over pairs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ def _widened(count: int) -> float:
     """By how much the interval is wider than the bootstrap's: as Student's is wider than the normal one."""
     freedom = count - 2 * int(count * TRIMMED) - 1
     student = 1 + 1.21 / freedom + 1.4 / freedom**2  # its quantile of 97.5 % over the normal one's
-    return student * (count / (count - 1)) ** 0.5
+    return student * math.sqrt(count / (count - 1))
 
 
 def _centre(logarithms: Any) -> Any:  # noqa: ANN401 - an array, or one number for each of its rows
@@ -71,4 +72,4 @@ def estimate(reference: Sequence[float], other: Sequence[float]) -> Estimate:
     drawn = np.random.default_rng(SEED).integers(0, count, (DRAWS, count))
     ends = np.quantile(_centre(logarithms[drawn]), (0.025, 0.975))
     low, high = middle + (ends - middle) * _widened(count)
-    return Estimate(*map(float, np.exp((middle, low, high))), count)
+    return Estimate(float(np.exp(middle)), float(np.exp(low)), float(np.exp(high)), count)

@@ -94,7 +94,8 @@ def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> S
 
 def _figures_of(report: dict[str, Any]) -> dict[str, int]:
     """hakmem's counts: by its heaps, and in the whole process."""
-    return report["counters"] | report["totals"]
+    figures: dict[str, int] = report["counters"] | report["totals"]
+    return figures
 
 
 def measured_counters(folder: Path) -> dict[str, int]:

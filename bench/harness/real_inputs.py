@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 
@@ -33,7 +34,7 @@ def write_text(path: Path, kib: int) -> None:
     path.write_text(text[: kib * 1024])
 
 
-def _items(count: int) -> Iterator[dict[str, object]]:
+def _items(count: int) -> Iterator[dict[str, Any]]:
     source = random.Random(11)
     vocabulary = words(source, 2000)
     for number in range(count):

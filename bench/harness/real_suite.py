@@ -126,7 +126,7 @@ def _write_repository(path: Path, commits: int) -> None:
     try:
         subprocess.run(["git", "init", "-q", "--bare", path], env=environment, check=True)
         with stream.open() as history:
-            importing = ["git", "-C", path, "fast-import", "--quiet"]
+            importing = ["git", "-C", str(path), "fast-import", "--quiet"]
             subprocess.run(importing, stdin=history, env=environment, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise BuildError(f"the repository of real-git-gc: {error}") from error

@@ -41,7 +41,7 @@ Lines = Counter[tuple[str, int]]
 
 def of_memray(python: str, program: Path, folder: Path) -> Lines:
     file, found = folder / f"{program.stem}.bin", Lines()
-    words = [python, "-m", "memray", "run", "-q", "--trace-python-allocators", "-o", file, program]
+    words = [python, "-m", "memray", "run", "-q", "--trace-python-allocators", "-o", str(file), str(program)]
     subprocess.run(words, env=os.environ | {"PYTHONMALLOC": "malloc"}, check=True)
     told = subprocess.run([python, "-c", READ, file], check=True, capture_output=True, text=True)
     for path, line, size in json.loads(told.stdout):

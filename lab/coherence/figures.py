@@ -86,7 +86,8 @@ def run(load: str, threads: int, operations: int) -> Run:
         raise RunError(done.stderr.strip() or f"{load}, {threads} threads: exit status {done.returncode}")
     head, *rows = (line.split("\t") for line in done.stdout.splitlines())
     count, warm_ns, ns, near, far, payload_near, payload_far, shared = map(int, head[1:])
-    lines = [Line(int(row[1], 16), *map(int, row[2:8]), int(row[8], 16)) for row in rows if row[0] == "line"]
+    bases = (16, 10, 10, 10, 10, 10, 10, 16)
+    lines = [Line(*map(int, row[1:], bases)) for row in rows if row[0] == "line"]
     places = [(int(row[1], 16), int(row[2])) for row in rows if row[0] == "site"]
     places.sort(key=lambda place: -place[1])
     return Run(threads, count, warm_ns, ns, (near, far), (payload_near, payload_far), shared, lines, places)

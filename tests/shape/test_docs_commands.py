@@ -1,6 +1,7 @@
 """Commands that pages name exist: `hakmem COMMAND --option`, `make TARGET`."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +80,17 @@ def test_targets_that_pages_name_exist() -> None:
     }
     assert len(named) > 20
     assert not [f"{page}: make {target}" for page, target in named if target not in targets]
+
+
+DEVELOPERS = [
+    "bench/run", "bench/musl", "bench/profilers/run", "bench/rust/run", "lab/run",
+    "lab/coherence/run", "lab/traces/run",
+    "scripts/dist", "scripts/mutate", "scripts/pack-crates", "scripts/wheel",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", DEVELOPERS)
+def test_developers_scripts_print_their_help(script: str) -> None:
+    told = subprocess.run([ROOT / script, "--help"], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("usage:")

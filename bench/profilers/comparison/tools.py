@@ -44,7 +44,8 @@ def output_of(*words: str | Path, **options: object) -> str:
         raise RuntimeError(
             f"{Path(words[0]).name} ended with {step.returncode}: {step.stderr.strip()[-300:]}"
         )
-    return step.stdout
+    told: str = step.stdout
+    return told
 
 
 class Tool:
@@ -53,7 +54,7 @@ class Tool:
     name = ""
     needs = ""  # the preparation before the question
     attaches = False
-    runs = NATIVE
+    runs: tuple[str, ...] = NATIVE
     has_cost = True  # False: as the row of the same tool above
     ends_process = False  # by its way of asking; another that ends it has failed
     is_there_when_off = True  # False: nothing is loaded until it is asked
