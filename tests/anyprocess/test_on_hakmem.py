@@ -1,5 +1,6 @@
 """RSS of programs on hakmem is what `hakmem why` says of them while they run on glibc's malloc."""
 
+import ctypes
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from anyprocess.conftest import PROGRAMS, Process, Start
 from anyprocess.test_why import INTERPRETERS, rss_of
 from hakmem.base.sizes import parse_bytes
-from hakmem.census.on_hakmem import ACCURACY_SHARE
+from hakmem.census.on_hakmem import ACCURACY_SHARE, CLASSES
 from results import Compile, Find
 from tool.conftest import Tool
 from tool.processes import wait_until
@@ -74,3 +75,9 @@ def test_rss_is_as_estimated(
     aged = begun(LD_PRELOAD=str(lib), HAKMEM_HELPER_THREAD="1")
     wait_until(lambda: rss_of(aged) <= least * highest, "its free memory does not go back")
     assert rss_of(aged) >= lowest
+
+
+def test_the_size_classes_are_the_library_s(lib: Path) -> None:
+    library = ctypes.CDLL(str(lib))
+    library.hak_good_size.argtypes, library.hak_good_size.restype = [ctypes.c_size_t], ctypes.c_size_t
+    assert sorted({library.hak_good_size(n) for n in range(1, int(CLASSES[-1]) + 1)}) == CLASSES.tolist()
