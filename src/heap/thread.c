@@ -63,7 +63,8 @@ RESIDENT struct heap *heap_borrow(void) {
   return heap_make();
 }
 
-static THREAD_LOCAL uint8_t early_calls, early_free_class; /* plus one, of the block freed last */
+static THREAD_LOCAL uint16_t early_calls;
+static THREAD_LOCAL uint8_t early_free_class; /* plus one, of the block freed last */
 RESIDENT static struct heap *begin(struct heap *heap) {
   if (!heap) return NULL;
   if (early_free_class) capacity_close(heap, early_free_class - 1u);
@@ -86,10 +87,12 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   return begin(heap_borrow());
 }
 
-/* A parked heap costs nothing. A free makes a heap later than a malloc does: that heap would keep a
- * block of a shared slab. */
+/* Whether a round is due costs a quarter of such a call. */
+enum { CALLS_BETWEEN_LOOKS = 16 };
+
+/* A parked heap costs nothing. */
 RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
-  const unsigned most = freed ? 192 : 64;
+  const unsigned most = freed ? EARLY_FREES : EARLY_CALLS;
   if (early_calls >= most || !os_is_multi_threaded() || !owners_first()) return NULL;
   os_settle_copy();
   heaps_at_fork();
@@ -99,6 +102,6 @@ RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
   if (freed) early_free_class = (uint8_t)(class + 1);
   void *block = freed ? starter_give(class, freed) : starter_take(class, bytes);
   if (!freed) helper_start_when_worth(); /* the C library frees under a lock that it needs */
-  reclaim_when_due(heap_of_thread);
+  if (early_calls % CALLS_BETWEEN_LOOKS == 1) reclaim_when_due(heap_of_thread);
   return block;
 }

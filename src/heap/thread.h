@@ -27,7 +27,12 @@ bool heaps_ready(void);
 struct heap *heap_of_this_thread(void);
 
 /* The first calls of a thread, which need no heap (cache/starter.h): takes a block of a slab class,
- * or frees one. NULL: it needs one. */
+ * or frees one. NULL: it needs one.
+ *
+ * Each call costs a latch, which a working thread gives for less than 50 us in its life; a heap's
+ * record and slabs cost a sleeping one 130 KiB and more.  A free makes a heap later than a malloc
+ * does: it would keep a block of a shared slab. */
+enum { EARLY_CALLS = 512, EARLY_FREES = 3 * EARLY_CALLS };
 void *early_call(unsigned class, size_t bytes, void *freed);
 
 /* A heap for one call of a thread whose heap is gone: caches_park gives it back. NULL without

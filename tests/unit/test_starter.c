@@ -6,7 +6,7 @@
 #include "heap/thread.h"
 #include "heaps.h"
 
-enum { CLASS_64 = 4, THREADS = 24, MOST = 64, MOST_FREES = 192 };
+enum { CLASS_64 = 4, THREADS = 24 };
 
 static const struct owner *owner_of(const void *block) {
   return load_relaxed(&slab_of_block((uintptr_t)block)->owner);
@@ -15,7 +15,7 @@ static const struct owner *owner_of(const void *block) {
 struct life {
   pthread_barrier_t *barrier;
   unsigned block_count;
-  void *blocks[2 * MOST];
+  void *blocks[2 * EARLY_CALLS];
 };
 
 /* Allocates, waits until the others have too, and frees. */
@@ -62,7 +62,7 @@ static void require_own_slabs(struct life *lives) {
     const struct owner *own = owner_of(lives[life].blocks[last]);
     for (unsigned index = 0; index <= last; index++)
       shared += owner_of(lives[life].blocks[index]) != own;
-    REQUIRE(shared <= MOST);
+    REQUIRE(shared <= EARLY_CALLS);
     for (unsigned before = 0; before < life; before++)
       REQUIRE(owner_of(lives[before].blocks[last]) != own);
   }
@@ -75,13 +75,13 @@ CHILD_TEST(share_the_first_blocks) {
 
 CHILD_TEST(own_what_is_more) {
   start_library();
-  hold(MOST + 24, require_own_slabs);
+  hold(EARLY_CALLS + 24, require_own_slabs);
 }
 
 static void *outgrow(void *first) {
   void **block = first;
   *block = must_malloc(64);
-  for (unsigned index = 1; index < 2 * MOST; index++) must_malloc(64);
+  for (unsigned index = 1; index < 2 * EARLY_CALLS; index++) must_malloc(64);
   REQUIRE(owner_of(*block) == &heap_of_thread->owner);
   return NULL;
 }
@@ -178,7 +178,7 @@ CHILD_TEST(send_the_first_home) {
 /* A thread that only frees has a heap after more calls: a free must not be the call that gets it
  * one, or a block of a shared slab would stay with it. */
 static void *free_many(void *blocks) {
-  for (unsigned index = 0; index <= MOST_FREES; index++) {
+  for (unsigned index = 0; index <= EARLY_FREES; index++) {
     REQUIRE(heap_is_real(heap_of_thread) == false);
     hak_free(((void **)blocks)[index]);
   }
@@ -187,11 +187,11 @@ static void *free_many(void *blocks) {
 }
 
 CHILD_TEST(free_without_a_heap) {
-  static void *blocks[MOST_FREES + 1];
+  static void *blocks[EARLY_FREES + 1];
   start_library();
-  for (unsigned index = 0; index <= MOST_FREES; index++) blocks[index] = must_malloc(64);
+  for (unsigned index = 0; index <= EARLY_FREES; index++) blocks[index] = must_malloc(64);
   on_a_thread(free_many, blocks);
-  REQUIRE(counted(COUNT_remote_freed_blocks) == MOST_FREES + 1);
+  REQUIRE(counted(COUNT_remote_freed_blocks) == EARLY_FREES + 1);
 }
 
 static void *take_over_an_open_magazine(void *unused) {
