@@ -57,7 +57,10 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
   return block;
 }
 
-static void *slab_allocate(struct heap *heap, unsigned class, const struct allocation *allocation) {
+/* A refill frees nothing: of the slow paths that are one, this part looks for work that is due. */
+enum { SLOW_PATHS_A_LOOK = 8 };
+
+static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
   void *block = UNLIKELY(heap->is_moving) ? moving_take(heap, class) : magazine_pop(magazine);
@@ -65,6 +68,7 @@ static void *slab_allocate(struct heap *heap, unsigned class, const struct alloc
     class_figures_sampled(heap, class, allocation->size);
     block = magazine_pop(magazine);
     fitted_vote(heap, class, round_up(allocation->size, allocation->alignment));
+    allocation->was_quick = load_relaxed(&heap->owner.slow_paths) % SLOW_PATHS_A_LOOK != 0;
   }
   heap_leave(heap);
   return block;
