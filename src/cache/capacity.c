@@ -53,10 +53,16 @@ static int64_t live_bytes_a_thread(struct heap *heap) {
   return heap->share_bytes = threads ? bytes / threads : 0;
 }
 
-RESIDENT static int64_t budget_bytes(struct heap *heap) {
-  int64_t budget = BUDGET_BYTES + 2 * live_bytes_a_thread(heap);
-  budget = (int64_t)limits_budget((uint64_t)budget);
+RESIDENT static int64_t budget_bytes(int64_t live_bytes) {
+  int64_t budget = (int64_t)limits_budget((uint64_t)(BUDGET_BYTES + 2 * live_bytes));
   return commit_is_too_much() ? budget / 8 : budget; /* above the soft limit */
+}
+
+/* Mostly without a walk over the heaps: at least what full magazines would leave is live. */
+static bool is_within_budget(struct heap *heap, int64_t bytes) {
+  int64_t least = load_relaxed(&heap->owner.bytes_out) - heap->capacity_bytes;
+  if (least < 0 || os_is_multi_threaded()) least = 0;
+  return bytes <= budget_bytes(least) || bytes <= budget_bytes(live_bytes_a_thread(heap));
 }
 
 static unsigned initial_slots(unsigned class) {
@@ -113,7 +119,7 @@ static bool may_hold(struct heap *heap, unsigned class, unsigned slots) {
   int64_t bytes = (int64_t)(slots * class_bytes(class));
   if (slots > SLOTS_MAX) return false;
   if (bytes <= (int64_t)MODEST_BYTES) return true;
-  return heap->capacity_bytes + bytes / 2 <= budget_bytes(heap);
+  return is_within_budget(heap, heap->capacity_bytes + bytes / 2);
 }
 
 RESIDENT static void grow(struct heap *heap, unsigned class) {
@@ -201,5 +207,5 @@ void capacity_shrink_all(struct heap *heap, unsigned most) {
 
 bool capacity_exceeds_budget(struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
-  return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
+  return bytes > MODEST_BYTES && !is_within_budget(heap, heap->capacity_bytes);
 }

@@ -64,7 +64,8 @@ RESIDENT static void count_all(struct allowance *now, int64_t large, uint64_t he
   /* Free blocks in magazines count as live; only where they may hide that nearly all is free is a
    * walk worth its price. */
   count_live(now, slabs, large, held);
-  if (now->blocks < (now->free + cacheable) / ALLOWANCE_LITTLE_BYTES + cacheable / MID_MAX_BYTES)
+  uint64_t parts = (now->free + cacheable) / ALLOWANCE_LITTLE_BYTES;
+  if (parts && now->blocks < parts + cacheable / MID_MAX_BYTES)
     count_live(now, slabs - cached_bytes(), large, held);
 }
 
