@@ -22,9 +22,13 @@ void *fail_with(int error) {
   return NULL;
 }
 
-RESIDENT void *family_malloc_site(size_t size, uint32_t site) {
-  return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site, MADE_BY_MALLOC);
+/* Compares a tiny size once. */
+INLINE void *malloc_site(size_t size, uint32_t site) {
+  if (LIKELY(size <= TINY_MAX_BYTES)) return heap_malloc(size);
+  if (LIKELY(size <= MID_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
+  return heap_aligned(1, size, site, MADE_BY_MALLOC);
 }
+RESIDENT void *family_malloc_site(size_t size, uint32_t site) { return malloc_site(size, site); }
 
 /* ---- calloc ---------------------------------------------------------------------------------- */
 
@@ -68,14 +72,15 @@ NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t
 
 INLINE void *move(void *block, enum kind kind, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_named = kind >= KIND_named_slab && kind <= KIND_hardened_named_range;
+  bool is_range = kind != KIND_slab;
   bool is_large = kind_knows_request(kind) ? size > MID_MAX_BYTES
                                            : keep_bytes > MID_MAX_BYTES && size > ROOMY_MIN_BYTES;
-  bool is_growing = !is_named && size > keep_bytes && is_large;
+  bool is_growing = is_range && !is_named && size > keep_bytes && is_large;
   bool is_other = is_growing || UNLIKELY(is_named || heap_of_thread->used);
   int errno_before = size == keep_bytes ? errno : 0;
   void *target =
       is_other ? malloc_target(block, size, site, is_growing) : family_malloc_site(size, site);
-  void *moved = target && keep_bytes >= MOVE_PAGES_MIN_BYTES && !is_named
+  void *moved = target && is_range && keep_bytes >= MOVE_PAGES_MIN_BYTES && !is_named
                     ? move_pages(&target, block, size, keep_bytes, site)
                     : NULL;
   if (UNLIKELY(!target)) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
@@ -114,7 +119,7 @@ RESIDENT NOINLINE static void *realloc_block(void *block, size_t size, uint32_t 
 }
 
 RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
-  return block ? realloc_block(block, size, site) : family_malloc_site(size, site);
+  return block ? realloc_block(block, size, site) : malloc_site(size, site);
 }
 
 RESIDENT void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
