@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ATOMIC(type) _Atomic(type)
@@ -23,6 +24,17 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
   return result;
 #else
   return value ^ load_relaxed(object);
+#endif
+}
+
+/* value < load_relaxed(object), likewise. */
+static inline bool is_below_relaxed(size_t value, const ATOMIC(size_t) *object) {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  bool is_below;
+  __asm__("cmpq %2, %1" : "=@ccb"(is_below) : "r"(value), "m"(*object));
+  return is_below;
+#else
+  return value < load_relaxed(object);
 #endif
 }
 

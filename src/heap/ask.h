@@ -15,7 +15,7 @@ enum kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 INLINE bool heap_ask_quickly(const void *block, size_t *usable_bytes) {
   const struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return false;
+  if (UNLIKELY(!is_below_relaxed(granule, &window.granule_count))) return false;
   size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
   if (UNLIKELY(class >= SLAB_CLASS_COUNT)) return false;
   const struct slab_starts *starts = &slab_starts[class];

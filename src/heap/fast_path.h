@@ -27,7 +27,7 @@ INLINE void *heap_malloc(size_t size) {
 INLINE void heap_free_below(ATOMIC(size_t) *bound, void *block, void (*slow)(void *)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(granule >= load_relaxed(bound))) {
+  if (UNLIKELY(!is_below_relaxed(granule, bound))) {
     slow(block);
     return;
   }
@@ -50,7 +50,7 @@ INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t siz
                                   void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(size > TINY_MAX_BYTES || granule >= load_relaxed(bound))) {
+  if (UNLIKELY(size > TINY_MAX_BYTES || !is_below_relaxed(granule, bound))) {
     slow(block, size);
     return;
   }
