@@ -36,6 +36,19 @@ INLINE uint64_t low_bits(unsigned count) {
   return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
 }
 
+/* Sets bit `index` modulo 64; whether it was set. */
+INLINE bool add_bit(uint64_t *word, uint64_t index) {
+#if defined(__x86_64__)
+  bool was_set;
+  __asm__("btsq %2, %0" : "+r"(*word), "=@ccc"(was_set) : "r"(index));
+  return was_set;
+#else
+  uint64_t bit = UINT64_C(1) << index % 64, before = *word;
+  *word |= bit;
+  return before & bit;
+#endif
+}
+
 INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 /* The number whose product with `odd` is 1, modulo 2^64. Each step doubles the number of correct

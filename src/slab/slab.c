@@ -231,11 +231,10 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
       bits = *open;
       slab_note_word(slab, (unsigned)open_word);
     }
-    if (UNLIKELY(bits >> index % 64 & 1)) {
+    if (UNLIKELY(add_bit(&bits, index))) {
       slab_fail_double_free(slab, (unsigned)open_word, UINT64_C(1) << index % 64);
       twice++;
     }
-    bits |= UINT64_C(1) << index % 64;
   }
   *open = bits;
   unsigned set = (unsigned)(at - blocks);

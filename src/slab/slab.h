@@ -73,9 +73,9 @@ void slab_place(struct slab *slab, struct owner *owner);
  * line. False when it was free already. */
 INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
   const struct slab_shape *shape = &slab_shapes[class];
-  uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
-  if (UNLIKELY(*word & bit)) return false;
-  *word |= bit;
+  uint64_t *word = &slab->local[index / 64], bits = *word;
+  if (UNLIKELY(add_bit(&bits, index))) return false;
+  *word = bits;
   slab_note_freed(slab, owner, 1, shape->block_bytes);
   slab_note_word(slab, index / 64);
   ASSERT(slab->is_listed || slab == owner->bins[class].current || slab->free_local == 1);
