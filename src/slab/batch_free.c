@@ -71,6 +71,7 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   const struct slab_shape copy = slab_shapes[class], *shape = &copy;
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
+  int64_t given = 0;
   owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
@@ -78,9 +79,11 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
      * slab->owner does. */
     bool is_given = load_relaxed(&group[at].slab->held_by) == own &&
                     group[at].index < shape->capacity &&
-                    slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
+                    slab_put_index(group[at].slab, shape, group[at].index, owner);
+    given += is_given;
     if (UNLIKELY(!is_given)) give_to_slab(owner, &blocks[at], 1, counters);
   }
+  add_single_writer(&owner->bytes_out, -given * shape->block_bytes);
   return GROUP_BLOCKS;
 }
 

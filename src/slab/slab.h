@@ -69,19 +69,26 @@ INLINE void slab_note_word(struct slab *slab, unsigned word) {
 }
 void slab_place(struct slab *slab, struct owner *owner);
 
-/* Gives one block back, number `index` of a slab of the class, without reading the record's first
- * line. False when it was free already. */
-INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
-  const struct slab_shape *shape = &slab_shapes[class];
+/* Gives one block back, number `index` of a slab of this shape, without reading the record's first
+ * line; bytes_out is left to the caller. False when it was free already. */
+INLINE bool slab_put_index(struct slab *slab, const struct slab_shape *shape, size_t index,
+                           struct owner *owner) {
   uint64_t *word = &slab->local[index / 64], bits = *word;
+  unsigned free_blocks = slab->free_local + 1u;
   if (UNLIKELY(add_bit(&bits, index))) return false;
   *word = bits;
-  slab_note_freed(slab, owner, 1, shape->block_bytes);
-  slab_note_word(slab, index / 64);
-  ASSERT(slab->is_listed || slab == owner->bins[class].current || slab->free_local == 1);
+  slab_set_free(slab, free_blocks);
+  slab_note_word(slab, (unsigned)(index / 64));
+  ASSERT(slab->is_listed || slab == owner->bins[slab->class].current || free_blocks == 1);
   /* The first or the last to be free, in one branch: which of a class's slabs the next block
    * belongs to cannot be predicted. */
-  if (UNLIKELY(slab->free_local - 2u >= shape->capacity - 2u)) slab_place(slab, owner);
+  if (UNLIKELY(free_blocks - 2u >= shape->capacity - 2u)) slab_place(slab, owner);
+  return true;
+}
+INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
+  const struct slab_shape *shape = &slab_shapes[class];
+  if (UNLIKELY(!slab_put_index(slab, shape, index, owner))) return false;
+  add_single_writer(&owner->bytes_out, -(int64_t)shape->block_bytes);
   return true;
 }
 
