@@ -37,6 +37,7 @@ INLINE struct slab *find_partial(struct supply *supply) {
 enum { PENDING_BUDGET_SLABS = 4 };
 
 INLINE struct slab *find_pending(struct supply *supply) {
+  if (!pending_may_have(supply->owner, supply->class)) return NULL;
   unsigned useful = pending_drain_class(supply->owner, supply->class, PENDING_BUDGET_SLABS);
   struct slab *current = bin_of(supply)->current;
   if (has_reusable(current)) return current;
@@ -65,6 +66,7 @@ INLINE struct slab *find_fresh_listed(struct supply *supply) { return bin_of(sup
 /* Large blocks by a few: those that the owner needs back it would have to borrow itself. */
 INLINE struct slab *find_borrowed(struct supply *supply) {
   enum { LEAST = 8, MOST = 64, MOST_BYTES = 32 << 10 };
+  if (owner_after(supply->owner) == supply->owner) return NULL; /* there is no other */
   size_t most = MOST_BYTES / class_bytes(supply->class);
   unsigned wanted = most < LEAST ? LEAST : most < MOST ? (unsigned)most : MOST;
   if (wanted > supply->wanted) wanted = supply->wanted;

@@ -54,9 +54,7 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
 
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check;
-   * pairs with push, which reads that mask after it has set this bit. */
-  if (!(load_seq(&owner->ready_mask) & class_bit(class))) return NULL;
+  if (!pending_may_have(owner, class)) return NULL;
   /* acquire (seq): the slabs' links; pairs with push. */
   if (!bin->taken) bin->taken = exchange_seq(&owner->pending[class], NULL);
   struct slab *slab = bin->taken;

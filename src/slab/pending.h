@@ -12,6 +12,13 @@ void pending_enqueue(struct slab *slab, struct counters *counters);
  * the 0 -> 1 edge, on which the slab joins its owner's pending queue. */
 void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters);
 
+/* Latch. False when no slab of the class is queued. */
+INLINE bool pending_may_have(const struct owner *owner, unsigned class) {
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check;
+   * pairs with pending_push, which reads that mask after it has set this bit. */
+  return load_seq(&owner->ready_mask) >> class & 1;
+}
+
 /* Latch.  The next slab of the class that has been queued, or NULL.  It still has queued == 1. */
 struct slab *pending_next(struct owner *owner, unsigned class);
 
