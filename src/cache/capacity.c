@@ -8,7 +8,7 @@
 enum {
   SLOTS_MAX = 2048,
   INITIAL_SLOTS = 4,
-  STREAK_TO_GROW = 4, /* misses of one kind in a row that raise the batch size */
+  STREAK_TO_GROW = 2, /* misses of one kind in a row that raise the batch size */
   STREAK_SLOTS = 64,  /* by streaks alone, independent of the live bytes */
   STREAK_SLOTS_MAX = 256,
   STREAK_DIVISOR = 64, /* beyond STREAK_SLOTS: the part of its class's slabs that it may hold */
@@ -22,6 +22,8 @@ _Static_assert(INITIAL_BYTES / FITTED_MAX_BYTES >= INITIAL_SLOTS,
 /* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)16 << 10)
 
+/* By streaks it may hold as many blocks as are in two pages, whatever their number. */
+#define FEW_PAGES_BYTES ((size_t)8 << 10)
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
@@ -150,7 +152,7 @@ static void note_bounce(struct heap *heap, unsigned class) {
 static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
   size_t bytes = slots * class_bytes(class);
   if (slots > STREAK_SLOTS_MAX || bytes > STREAK_BYTES) return false;
-  if (slots <= STREAK_SLOTS) return true;
+  if (slots <= STREAK_SLOTS || bytes <= FEW_PAGES_BYTES) return true;
   size_t granules = (size_t)heap->owner.bins[class].slab_count * slots_of_class(class);
   return bytes <= granules * GRANULE_BYTES / STREAK_DIVISOR;
 }
