@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 from hakmem.base.errors import DamagedFileError
@@ -23,6 +22,7 @@ class Files:
         by_address = ByAddress(target.maps())
         self.mappings, self.mapping_at = by_address.mappings, by_address.at
         self._symbols_of = cache(lambda file: symbols_of(file, FUNCTIONS_AND_OBJECTS))
+        self._data_end = cache(target.data_end)
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
         self.missing: set[str] = set()  # of a core: names of files in which symbols were sought but not found
 
@@ -33,10 +33,6 @@ class Files:
         before = self.mapping_at(mapping.start - 1)
         is_bss = before is not None and not mapping.path and continues_file(mapping, before, self._data_end)
         return before if is_bss else None
-
-    def _data_end(self, mapping: Mapping) -> float:
-        opened = self._open(mapping)
-        return opened[0].memory_end + opened[1] if opened else math.inf
 
     def is_code(self, address: int) -> bool:
         mapping = self.mapping_at(address)

@@ -16,7 +16,6 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
-from hakmem.census.scan import data_end, is_library
 from hakmem.layout.memory import Addresses, Integers
 from hakmem.layout.structures import runs_of
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
@@ -114,7 +113,7 @@ class Regions:
 
     def _roots(self, block_map: BlockMap, threads: Sequence[Thread]) -> list[Region]:
         pointers = sorted(thread.stack_pointer for thread in threads if thread.stack_pointer)
-        kinds = classify(self.mappings, is_library, lambda one: data_end(self.target, one), pointers)
+        kinds = classify(self.mappings, self.target.data_end, pointers)
         own = block_map.own(self.mappings)
         return [
             self._root(low, high, KIND_OF[kind], mapping, threads)

@@ -9,9 +9,9 @@ from hakmem.census.catalogue import LINES
 from hakmem.census.explanation import CORE_NOTES, Explanation
 from hakmem.census.lines import Detail, Line, sorted_lines
 from hakmem.census.on_hakmem import ACCURACY_SHARE, chunk_words, on_hakmem_bytes
-from hakmem.census.scan import data_end, is_library, steadiest
+from hakmem.census.scan import kinds_of, steadiest
 from hakmem.target.glibc import HEADER_BYTES, MEAN_ROUNDING_BYTES, GlibcHeap, block_file, walk
-from hakmem.target.mappings import Outside, classify
+from hakmem.target.mappings import Outside
 from hakmem.target.process import DetailedMapping, Process, kib
 from hakmem.target.target import Target, making_sense
 
@@ -123,12 +123,10 @@ def other_lines(
     target: Target, heap: GlibcHeap, mappings: list[DetailedMapping], own_bytes: int
 ) -> list[Line]:
     """All that is not malloc's; mappings that malloc has made are of two kinds, and taken off their sum."""
-    pointers = target.process.stack_pointers() if target.process else ()
-    kinds = classify([one.mapping for one in mappings], is_library, lambda m: data_end(target, m), pointers)
     begins = sorted(part.begin for arena in heap.arenas for part in arena.heaps)
     chunks = sorted((one.address, one.resident) for one in heap.mmapped)
     sums: dict[Outside, int] = {}
-    for item, kind in zip(mappings, kinds, strict=True):
+    for item, kind in zip(mappings, kinds_of(target, mappings), strict=True):
         start, end = item.mapping.start, item.mapping.end
         # The end of one heap may look like the guard of the stack that the next one seems to be, and
         # the kernel merges a stack with chunks beside it.

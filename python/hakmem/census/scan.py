@@ -5,7 +5,6 @@ the process changed meanwhile."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from hakmem.layout.memory import Flags
 from hakmem.layout.structures import Window
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
-from hakmem.target.process import DetailedMapping, Mapping, Process
+from hakmem.target.process import DetailedMapping, Process
 from hakmem.target.target import Target, making_sense
 
 STEADY_SHARE = 0.001
@@ -113,16 +112,16 @@ def foreign_chunks(window: Window, mappings: Sequence[DetailedMapping]) -> Flags
     return foreign
 
 
+def kinds_of(target: Target, mappings: Sequence[DetailedMapping]) -> list[Outside]:
+    pointers = target.process.stack_pointers() if target.process else ()
+    return classify([item.mapping for item in mappings], target.data_end, pointers)
+
+
 def split_outside(
     target: Target, mappings: Sequence[DetailedMapping], pages: PageMap
 ) -> tuple[dict[Outside, int], int, int]:
     """Resident bytes outside the window by kind, of hakmem's own maps and data, and inside the window."""
-    kinds = classify(
-        [item.mapping for item in mappings],
-        is_library,
-        lambda one: data_end(target, one),
-        target.process.stack_pointers() if target.process else (),
-    )
+    kinds = kinds_of(target, mappings)
     maps = map_addresses(target)
     outside: dict[Outside, int] = {}
     library_bytes = in_window = 0
@@ -152,17 +151,6 @@ def map_addresses(target: Target) -> tuple[int, int]:
     """An address in the owner map and one in the chunk map."""
     record = target.schema.structure(target.memory, "window")
     return int(record["owner_map"]), int(record["chunk_map_end"]) - 1
-
-
-def data_end(target: Target, mapping: Mapping) -> float:
-    """Where the data of a mapped file end, .bss included; infinity if that is not known."""
-    loaded = target.loaded(mapping)
-    return loaded[0].memory_end + loaded[1] if loaded else math.inf
-
-
-def is_library(mapping: Mapping) -> bool:
-    """The library's data; its code counts as a file."""
-    return mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions
 
 
 def scan_core(target: Target) -> Scan:

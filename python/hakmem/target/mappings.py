@@ -36,15 +36,9 @@ class Outside(StrEnum):
 
 
 def classify(
-    mappings: Sequence[Mapping],
-    is_library: Callable[[Mapping], bool],
-    data_end: DataEnd,
-    stack_pointers: Sequence[int] = (),
+    mappings: Sequence[Mapping], data_end: DataEnd, stack_pointers: Sequence[int] = ()
 ) -> list[Outside]:
-    """The kind of each mapping, in order.
-
-    `is_library` recognises the files that contain hakmem's code and data; `stack_pointers` are those of the
-    threads as far as they are known, sorted."""
+    """The kind of each mapping, in order.  `stack_pointers`: those of the threads that are known, sorted."""
     kinds: list[Outside] = []
     for index, mapping in enumerate(mappings):
         before = mappings[index - 1] if index else None
@@ -63,6 +57,11 @@ def classify(
             kind = Outside.ANONYMOUS
         kinds.append(kind)
     return kinds
+
+
+def is_library(mapping: Mapping) -> bool:
+    """The library's data; its code counts as a file."""
+    return mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions
 
 
 def named_kind(mapping: Mapping) -> Outside:

@@ -6,6 +6,7 @@ target = open_core(Path("core"))
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,6 +95,11 @@ class Target:
         except DamagedFileError:
             return None
         return (file, bias) if file is not None and bias is not None else None
+
+    def data_end(self, mapping: Mapping) -> float:
+        """Where the data of a mapped file end, .bss included; infinity if that is not known."""
+        loaded = self.loaded(mapping)
+        return loaded[0].memory_end + loaded[1] if loaded else math.inf
 
     def check_same(self) -> None:
         """Raises if the process that was opened has ended, or runs another program."""
