@@ -22,7 +22,7 @@ def lives(
     """What was recorded with a period of so many bytes."""
     program, path = stepper([compiled("traced", "-pthread")], "ready"), tmp_path / "s.hkt"
     threading.Timer(BUSY_AT_S, program.go_on).start()
-    end = record_sampled(open_process(program.pid), path, LONG_S, period_bytes=request.param)
+    end = record_sampled(open_process(program.pid), path, LONG_S, lambda *_: None, request.param)
     program.wait_for("done")
     return path, read_sampled(path), end
 

@@ -158,15 +158,6 @@ def live_births(target: Target) -> set[tuple[int, int]]:
         return found
 
 
-def read_live_samples(target: Target) -> list[tuple[int, Sample]]:
-    """The samples that live now, each with the time of its birth in nanoseconds."""
-    with making_sense(target):
-        state = read_state(target)
-        segments = list(_segments(target, state, "sample"))
-        stacks = _read_sites(target, read_state(target), target.maps())[0]
-        return [(born_ns, one) for _, born_ns, one in _read_samples(target, state, segments, stacks, 0)]
-
-
 # ---- samples --------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.layout.memory import Records
 from hakmem.profile.estimate import probabilities
 from hakmem.profile.labels import Labels
-from hakmem.profile.live import read_live_samples, read_stacks
+from hakmem.profile.live import read_profile, read_stacks
 from hakmem.profile.model import Profile, Sample, Stack
 from hakmem.profile.names import mappings_of
 from hakmem.profile.watch import Names
@@ -114,10 +114,11 @@ class _Session:
     def read_living(self) -> None:
         """The samples that were born since the beginning, and live."""
         now_ns = monotonic_ms(self.target.pid) * NS_PER_MS
+        profile = read_profile(self.target, with_counts=False)
         rows = [
             (self._site(one.stack), one.requested_bytes, one.weight_blocks, at - self.began_ns,
              max(0, now_ns - at), 0, one.thread_id, 0)
-            for at, one in read_live_samples(self.target)
+            for at, one in zip(profile.births_ns, profile.samples, strict=True)
             if at >= self.began_ns
         ]  # fmt: skip
         self._write(**dict(zip(COLUMNS, np.array(rows).reshape(-1, len(COLUMNS)).T, strict=True)))
@@ -150,7 +151,7 @@ class _Session:
 
 
 def record_sampled(
-    target: Target, path: Path, for_s: float, progress: Progress = lambda *_: None, period_bytes: int = 0
+    target: Target, path: Path, for_s: float, progress: Progress, period_bytes: int = 0
 ) -> dict[str, Any]:
     """Records for this time, or until Ctrl-C or the process's end.  Returns the file's last line.
     `period_bytes`: R; 0: as a profile adapts it."""
