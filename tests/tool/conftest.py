@@ -132,12 +132,13 @@ def traced(compiled: Compile, tmp_path_factory: pytest.TempPathFactory, lib: Pat
     """A trace of programs/traced.c, which works while it is recorded."""
     from hakmem.target.target import open_process  # the tool may be left out
     from hakmem.trace.record import record
+    from hakmem.views.screen import progress_bar
 
     program = Stepper([compiled("traced", "-pthread")], preload_environment(lib))
     program.wait_for("ready")
     path = tmp_path_factory.mktemp("traces") / "x.hkt"
     threading.Timer(0.7, program.go_on).start()
-    record(open_process(program.pid), path, 2.0)
+    record(open_process(program.pid), path, 2.0, progress_bar)
     program.wait_for("done")
     yield path
     program.end()

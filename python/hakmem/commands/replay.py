@@ -12,7 +12,8 @@ from hakmem.base.durations import duration_text
 from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.base.sizes import counted
 from hakmem.commands.arguments import INPUT, JSON, argument, duration, option, options, say
-from hakmem.launch.contenders import HAKMEM, Contender, Unusable, contender, find_replayer, with_settings
+from hakmem.launch.contenders import HAKMEM, REPLAYER, Contender, Unusable, contender, with_settings
+from hakmem.target.library import find_program
 
 if TYPE_CHECKING:
     from hakmem.trace.file import Trace
@@ -107,7 +108,7 @@ def whole_trace(path: Path) -> Trace:
 def chosen_of(asked: list[str], *, is_default: bool) -> tuple[list[Contender], list[str]]:
     """hakmem first, since the trace was recorded on it; and a note on each malloc of the default list that is
     not installed.  HakmemError if one that was asked for cannot take part: a replay takes minutes."""
-    found, missing, program = [], [], find_replayer()
+    found, missing, program = [], [], find_program(REPLAYER)
     for word in dict.fromkeys([HAKMEM, *filter(None, asked)]):
         try:
             found.append(contender(word, program))

@@ -12,7 +12,7 @@ from hakmem.base.errors import DamagedFileError, HakmemError
 from hakmem.launch.preload import misfit
 from hakmem.launch.preloadable import preloadable
 from hakmem.target.elf import open_elf
-from hakmem.target.library import find_library, find_program
+from hakmem.target.library import find_library
 
 HAKMEM = "hakmem"
 C_LIBRARY = ("glibc", "musl")  # without a preload
@@ -48,10 +48,6 @@ class Contender:
         rest = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         preload = {"LD_PRELOAD": str(preloadable(self.library))} if self.library else {}
         return rest | preload | self.variables
-
-
-def find_replayer() -> Path:
-    return find_program(REPLAYER)
 
 
 def contender(word: str, replayer: Path) -> Contender:

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from hakmem.base.errors import HakmemError
-from hakmem.launch.contenders import Contender, Unusable, find_replayer, output_of
+from hakmem.launch.contenders import REPLAYER, Contender, Unusable, output_of
 from hakmem.launch.scratch import Scratch
 from hakmem.layout.memory import Integers
+from hakmem.target.library import find_program
 from hakmem.target.process import library_sums, resident_of
 from hakmem.trace.figures import NS_PER_S
 from hakmem.trace.file import Trace
@@ -128,7 +129,7 @@ class Replayer:
 @contextmanager
 def replayer(trace: Trace, how: How) -> Iterator[Replayer]:
     """RSS is that of the trace's program, if it has samples of other memory than malloc's."""
-    program, folder = find_replayer(), Scratch.make()
+    program, folder = find_program(REPLAYER), Scratch.make()
     try:
         plan = plan_of(trace, folder.path / "plan")
         replays = Replayer(plan, program, how)

@@ -63,14 +63,10 @@ class Plan:
         return float(np.average(curve[1:], weights=spans)) if spans.any() else float(curve[-1])
 
 
-def check_events(trace: Trace) -> None:
-    if not trace.extent.events:
-        raise HakmemError("this trace has no events to replay")
-
-
 def plan_of(trace: Trace, path: Path) -> Plan:
     """HakmemError if events contradict each other."""
-    check_events(trace)
+    if not trace.extent.events:
+        raise HakmemError("this trace has no events to replay")
     survey, extent = _Survey(int(trace.head.get("pid", 0))), trace.extent
     for step in steps(trace, Living()):
         survey.add(step)

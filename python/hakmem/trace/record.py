@@ -14,7 +14,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,6 @@ MAX_BYTES = 1 << 30  # of the file while it is recorded: some 200 million events
 Progress = Callable[[float, int], None]  # seconds; words, or sampled lives, so far
 # A bar with its title, for a number of seconds or for a share; it is advanced to what is done.
 Bar = Callable[[str, float | None], AbstractContextManager[Callable[..., None]]]
-
-
-def no_bar(_title: str, _for_s: float | None) -> AbstractContextManager[Callable[..., None]]:
-    return nullcontext(lambda *_: None)
 
 
 def _frame_of(target: Target) -> Frame:
@@ -189,13 +185,7 @@ def ended_by(run: Callable[[], None]) -> str:
     return "duration reached"
 
 
-def record(
-    target: Target,
-    path: Path,
-    for_s: float,
-    bar: Bar = no_bar,
-    max_bytes: int = MAX_BYTES,
-) -> dict[str, Any]:
+def record(target: Target, path: Path, for_s: float, bar: Bar, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Records all events of a process for this time, or until Ctrl-C or its end, into the file.  Returns its
     last line, with the number of events."""
     end_s = time.monotonic() + for_s
