@@ -14,8 +14,6 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 
-import numpy as np
-
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.files import Files
 from hakmem.blocks.python_types import WORD_BYTES, PythonTypes
@@ -93,9 +91,7 @@ class PythonReferences:
         """As many as can be read."""
         while count:
             try:
-                found: list[int] = self._memory.array(address, np.dtype("<u8"), count).tolist()
+                return self._memory.words(address, count)
             except (UnreadableError, OverflowError):
                 count //= 2
-            else:
-                return found
         return []

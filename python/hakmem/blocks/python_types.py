@@ -67,9 +67,9 @@ class PythonTypes:
         if address % WORD_BYTES or self._files.mapping_at(address) is None:
             return None
         try:
-            if not self._is_type(self._word(address + TYPE_OF_OBJECT)):
+            if not self._is_type(self._memory.word(address + TYPE_OF_OBJECT)):
                 return None
-            name = self._memory.text(self._word(address + NAME_OF_TYPE))
+            name = self._memory.text(self._memory.word(address + NAME_OF_TYPE))
         except (UnreadableError, OverflowError):
             return None
         return name if 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() else None
@@ -80,9 +80,6 @@ class PythonTypes:
             return True
         if metatype % WORD_BYTES or self._files.mapping_at(metatype) is None:
             return False
-        return self._word(metatype + TYPE_OF_OBJECT) == self._type_type and bool(
-            self._word(metatype + FLAGS_OF_TYPE) & IS_TYPE
+        return self._memory.word(metatype + TYPE_OF_OBJECT) == self._type_type and bool(
+            self._memory.word(metatype + FLAGS_OF_TYPE) & IS_TYPE
         )
-
-    def _word(self, address: int) -> int:
-        return int.from_bytes(self._memory.read(address, WORD_BYTES), "little")

@@ -7,7 +7,6 @@ A running target is tolerated: lists are bounded, torn records are skipped.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -59,10 +58,10 @@ def linked(memory: Memory, root: int, link: int) -> list[int]:
     lists = _lists_found.setdefault(memory, {})
     known = lists.get(root, [0])
     found: list[int] = []
-    record = _pointer(memory, root)
+    record = memory.word(root)
     while record not in (0, known[0]) and len(found) < HEAPS_MAX:
         found.append(record)
-        record = _pointer(memory, record + link)
+        record = memory.word(record + link)
     if record:
         if record != known[0]:
             raise HakmemError("the target's list of heaps does not end: its memory is damaged")
@@ -74,10 +73,6 @@ def linked(memory: Memory, root: int, link: int) -> list[int]:
 
 # Results of the last walks, newest first, by the address of the list's beginning.
 _lists_found: WeakKeyDictionary[Memory, dict[int, list[int]]] = WeakKeyDictionary()
-
-
-def _pointer(memory: Memory, address: int) -> int:
-    return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
 
 
 def magazine_bases(heaps: Records) -> Words:

@@ -12,6 +12,7 @@ The target is never stopped, so pieces may be a few operations apart; readers mu
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -75,6 +76,9 @@ class Memory(ABC):
 
     def words(self, address: int, count: int) -> list[int]:
         return [int(one) for one in self.array(address, np.dtype("<u8"), count)]
+
+    def word(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 8), sys.byteorder)
 
     def text(self, address: int) -> str:
         """The NUL-terminated text at an address; page by page, as the next page may not be mapped."""

@@ -213,7 +213,7 @@ class PythonFrames:
         return self.memory.read(address + start, length * kind).decode(codec, "replace")
 
     def _bytes(self, address: int) -> bytes:
-        length = self.memory.words(address + SIZE_AT, 1)[0]
+        length = self.memory.word(address + SIZE_AT)
         if length > LINES_MAX:
             raise UnreadableError(address)
         return self.memory.read(address + BYTES_AT, length)

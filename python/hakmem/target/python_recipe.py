@@ -140,7 +140,7 @@ class _Interpreter:
             size, thread, frame, filename, first_line, at = _LAYOUTS[version]
             holder = (self._address("_PyRuntime") or 0) + at if at else 0
             found = Recipe(version, code_type, thread, frame, filename, first_line, size, holder)
-        if found is None or self._memory.words(code_type + BASIC_SIZE_OF_TYPE, 1)[0] != found.code:
+        if found is None or self._memory.word(code_type + BASIC_SIZE_OF_TYPE) != found.code:
             raise UnknownPythonError(version)
         return found
 
@@ -148,7 +148,7 @@ class _Interpreter:
         """By its own number; before 3.11 by functions that were new."""
         place = self._address("Py_Version")
         if place is not None:
-            return self._memory.words(place, 1)[0] >> 16 & 0xFFFF
+            return self._memory.word(place) >> 16 & 0xFFFF
         news = {0x30A: "PyIter_Send", 0x309: "PyFrame_GetBack"}
         return next((version for version, name in news.items() if self._address(name) is not None), 0)
 

@@ -11,7 +11,6 @@ import numpy as np
 from hakmem.census.reading import read_quick
 from hakmem.census.scan import map_addresses, window_bounds
 from hakmem.census.snapshot import read_counters
-from hakmem.layout import memory as layout
 from hakmem.layout.memory import Integers
 from hakmem.target.process import library_sums, resident_of
 from hakmem.target.switch import monotonic_offset_ns
@@ -59,10 +58,6 @@ class Memory:
         return cls(*(column[::step] for column in found)) if found else None
 
 
-def number_at(memory: layout.Memory, address: int) -> int:
-    return int.from_bytes(memory.read(address, 8), "little")
-
-
 @dataclass
 class _Look:
     time_ns: int
@@ -96,7 +91,7 @@ class Sampler:
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if now_ns < self._next_ns:
             return None
-        committed = number_at(self._memory, self._committed)
+        committed = self._memory.word(self._committed)
         anonymous, of_files = self._process.resident_bytes()
         self._rows.append((now_ns + self._offset_ns, anonymous - ring_bytes, committed, of_files, 0))
         self._next_ns = now_ns + EVERY_NS

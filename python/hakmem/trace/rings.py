@@ -14,7 +14,6 @@ from hakmem.layout.heaps import heap_addresses, heap_column
 from hakmem.layout.memory import Numbers
 from hakmem.target.switch import Switch
 from hakmem.target.target import Target
-from hakmem.trace.memory import number_at
 
 RING = "trace_ring"
 WORD_BYTES = 4
@@ -49,7 +48,7 @@ class Rings:
         heaps = heap_addresses(self._target.memory, self._target.schema)
         for address in heap_column(self._target.memory, self._target.schema, heaps, RING).tolist():
             if address and address not in self._rings:
-                read = number_at(self._target.memory, address + self._read)
+                read = self._target.memory.word(address + self._read)
                 self._rings[address] = Ring(address, read, read)
 
     @property
@@ -60,7 +59,7 @@ class Rings:
     def skip(self) -> None:
         """Forgets what is in the rings."""
         for ring in self._rings.values():
-            self._advance(ring, number_at(self._target.memory, ring.address + self._written))
+            self._advance(ring, self._target.memory.word(ring.address + self._written))
 
     def drain(self) -> Iterator[tuple[int, Numbers]]:
         """The words that each ring has got since, with the ring's number."""

@@ -25,7 +25,6 @@ from hakmem.profile.watch import Names
 from hakmem.target.switch import NS_PER_MS, STATE, Settings, Switch, monotonic_ms, read_state
 from hakmem.target.target import Target
 from hakmem.trace.file import Writer, contents
-from hakmem.trace.memory import number_at
 from hakmem.trace.record import LEASE_S, RENEW_EVERY_S, Progress, ended_by, head_of
 
 COLUMNS = {
@@ -65,7 +64,7 @@ class Log:
         numbers = np.arange(max(self._next, taken - room), taken)
         found = log["lives"][numbers % room]
         is_whole = found["turn"] == (numbers + 1).astype(np.uint64)
-        now = number_at(self._target.memory, address + self._target.schema.offset(LOG, "taken"))
+        now = self._target.memory.word(address + self._target.schema.offset(LOG, "taken"))
         is_whole &= numbers > now - room  # not overwritten meanwhile
         if not is_last and not is_whole.all():  # wait for it for half a round
             young = np.flatnonzero(~is_whole & (numbers > taken - room // 2))
