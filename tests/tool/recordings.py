@@ -1,5 +1,6 @@
 """Recordings that a test has made or changed, written as `hakmem record` writes them."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def parts_of(history: SiteHistory) -> list[dict[str, Any]]:
 
 def write(recording: Recording, path: Path) -> None:
     samples = recording.samples
-    lines: list[dict[str, Any]] = [*(bounded(one).to_json() for one in samples), {"ended": recording.ended}]
+    lines: list[dict[str, Any]] = [*(asdict(bounded(one)) for one in samples), {"ended": recording.ended}]
     for part in parts_of(recording.sites):
         place = sum(sample.monotonic_s < part["monotonic_s"] for sample in samples)
         lines[place].setdefault(KEY, []).append(part)

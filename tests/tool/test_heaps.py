@@ -1,6 +1,7 @@
 """Heaps that a program has made: their figures in stat, why, what, leaks, export and record."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,7 +83,7 @@ def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Start, mode: s
     assert full.memory.live_bytes >= CACHE_BYTES + MIB
     assert quick.memory.live_bytes == full.memory.live_bytes
     assert [thread.heap_name for thread in full.threads if thread.thread_id == program.pid] == ["main loop"]
-    assert built(Snapshot, json.loads(json.dumps(full.to_json()))).heaps == full.heaps
+    assert built(Snapshot, json.loads(json.dumps(asdict(full)))).heaps == full.heaps
 
 
 def test_a_stripped_static_program(compiled: Compile, stepper: Start, static_lib: Path) -> None:

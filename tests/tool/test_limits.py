@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_the_cgroup_of_the_process_counts(
     names = {s.name: s.value for f in HakmemCollector("counters").collect() for s in f.samples}
     assert names["hakmem_cgroup_limit_bytes"] == 100 * MIB
     assert names["hakmem_cgroup_used_bytes"] == 95 * MIB
-    again = built(Snapshot, snapshot.to_json())
+    again = built(Snapshot, asdict(snapshot))
     assert (again.limits, again.options_changed) == (limits, snapshot.options_changed)
 
 

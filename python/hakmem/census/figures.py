@@ -5,8 +5,7 @@ In the quick form, unknown figures are None (slab figures of a class) or empty.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from hakmem.census.heap_figures import NamedHeapFigures, quoted
 from hakmem.census.limits import LimitFigures
@@ -121,6 +120,3 @@ class Snapshot:
     options_changed: list[ChangedOption] = field(default_factory=list)  # those that differ from the default
     limits: LimitFigures | None = None
     heaps: list[NamedHeapFigures] = field(default_factory=list)  # that the program has made, or named
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)

@@ -242,7 +242,7 @@ def record(
     try:
         with stoppable():
             for sample in samples(target, every_s, for_s):
-                text = line({**bounded(sample).to_json(), **(sites.taken() if sites else {})})
+                text = line({**asdict(bounded(sample)), **(sites.taken() if sites else {})})
                 last_s = sample.monotonic_s
                 if not output.pieces:  # the first one replaces the old content
                     text, first_s = header + text, last_s

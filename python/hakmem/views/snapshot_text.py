@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -36,7 +37,7 @@ def show_snapshot(target: Target, *, as_json: bool, everything: bool, more: Mapp
     with progress_bar("reading") as progress:
         snapshot = take(target, progress=progress)
     if as_json:
-        print_json({**snapshot.to_json(), **more})
+        print_json({**asdict(snapshot), **more})
         return
     out = console()
     out.print(_headline(snapshot))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hakmem.base.sizes import bytes_text, share_text
 from hakmem.census.catalogue import CACHED_BLOCKS, FAULTS, LIVE_BLOCKS, MEMORY_PARTS, OS_CALLS, RSS
-from hakmem.census.figures import ClassFigures, Snapshot
+from hakmem.census.figures import TIERS, ClassFigures, Snapshot
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.rates import Rates, between
 from hakmem.census.snapshot import WALKED
@@ -176,7 +176,7 @@ def thread_rows(moment: Moment) -> list[Row]:
             number(thread.thread_id, lambda n: str(int(n)) if n else "–"),
             Cell(thread.state, thread.state),
             size(thread.cached_bytes),
-            *(size(thread.magazine_bytes.get(tier, 0)) for tier in ("tiny", "mid", "large")),
+            *(size(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
             size(thread.bytes_out),
             number(thread.slow_paths),
         ]
