@@ -21,6 +21,7 @@ import math
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import count
 
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import ByAddress, Frame, Mapping, Mode, Profile, Sample, Stack
@@ -65,17 +66,6 @@ class Row:
         return [round(self.blocks), round(self.bytes), round(self.requested), self.samples]
 
 
-@dataclass
-class Strings:
-    """The table of strings; the first one is empty."""
-
-    texts: dict[str, int] = field(default_factory=lambda: {"": 0})
-
-    def __getitem__(self, text: str) -> int:
-        """Its number; a new one is added."""
-        return self.texts.setdefault(text, len(self.texts))
-
-
 def to_pprof(profile: Profile) -> bytes:
     return gzip.compress(bytes(_Writer(profile).message()), compresslevel=6, mtime=0)
 
@@ -83,12 +73,12 @@ def to_pprof(profile: Profile) -> bytes:
 class _Writer:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._strings = Strings()
+        self._strings: dict[str, int] = defaultdict(count().__next__)  # a new one gets the next number
+        _ = self._strings[""]  # the first one
         self._out = Message()
         self._functions: dict[tuple[str, str], int] = {}
         self._locations: dict[int | str, int] = {}
-        self._labels: dict[tuple[str, int], bytes] = {}
-        self._stacks: dict[tuple[Stack, bool], bytes] = {}
+        self._label, self._places = cache(self._new_label), cache(self._new_places)
         self._mappings = ByAddress(profile.mappings)
         self._numbers = {one: number for number, one in enumerate(self._mappings.mappings, start=1)}
         is_allocated = profile.header.mode is Mode.ALLOCATED
@@ -105,7 +95,7 @@ class _Writer:
         for mapping, number in self._numbers.items():
             self._out.nested(3, self._mapping(number, mapping))
         self._header()
-        for text in self._strings.texts:  # complete only now
+        for text in self._strings:  # complete only now
             self._out.data(6, text.encode(errors="replace"))
         return self._out
 
@@ -139,10 +129,10 @@ class _Writer:
         if (mode is Mode.ALLOCATED) != (prefix == ALLOCATED_PREFIX):
             return
         table = site_table(self._profile)
-        for name, count in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
-            if round(count):
+        for name, rest in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
+            if held := round(rest):
                 place = bytes(Message().packed(1, [self._location(name)]))
-                self._sample(prefix, place, [0, round(count), round(count), 0], b"")
+                self._sample(prefix, place, [0, held, held, 0], b"")
 
     def _sample(self, prefix: str, places: bytes, values: list[int], labels: bytes) -> None:
         row: list[int] = []
@@ -150,23 +140,15 @@ class _Writer:
             row += values if other == prefix else [0] * len(COLUMNS)
         self._out.data(2, places + bytes(Message().packed(2, row)) + labels)
 
-    def _label(self, key: str, number: int, unit: str = "") -> bytes:
+    def _new_label(self, key: str, number: int, unit: str = "") -> bytes:
         """As the field of a sample; most occur again."""
-        known = self._labels.get((key, number))
-        if known is None:
-            label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
-            known = self._labels[key, number] = bytes(Message().nested(3, label))
-        return known
+        label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
+        return bytes(Message().nested(3, label))
 
-    def _places(self, stack: Stack, is_complete: bool) -> bytes:
+    def _new_places(self, stack: Stack, is_complete: bool) -> bytes:
         """The numbers of a stack's places."""
-        known = self._stacks.get((stack, is_complete))
-        if known is None:
-            numbers = [self._location(address) for address in stack]
-            if not is_complete:
-                numbers.append(self._location(INCOMPLETE_NAME))
-            known = self._stacks[stack, is_complete] = bytes(Message().packed(1, numbers))
-        return known
+        places: list[int | str] = [*stack, *([] if is_complete else [INCOMPLETE_NAME])]
+        return bytes(Message().packed(1, map(self._location, places)))
 
     # ---- places ------------------------------------------------------------------------------------
 

@@ -193,6 +193,7 @@ def _add_sample(
         of_bytes, blocks, requested, count = (values[c] if c >= 0 else 0 for c in columns)
         if of_bytes <= 0 or stack == ():
             continue
+        youngest, oldest = labels.get(YOUNGEST), labels.get(OLDEST)
         # Rounding may have made a part of a block none at all.
         weight_blocks = float(blocks) if blocks > 0 else of_bytes / max(1, labels.get("bytes", of_bytes))
         block_bytes = labels.get("bytes") or max(1, round(of_bytes / weight_blocks))
@@ -206,17 +207,11 @@ def _add_sample(
                 weight_blocks=weight_blocks,
                 samples=count if columns[3] >= 0 else _guessed(weight_blocks, block_bytes, raw.period),
                 is_complete=is_complete,
-                age_ms=labels.get(YOUNGEST),
+                age_ms=youngest,
                 thread_id=labels.get("thread", 0),
-                age_max_ms=_oldest(labels),
+                age_max_ms=None if oldest == youngest else oldest,
             )
         )
-
-
-def _oldest(labels: dict[str, int]) -> int | None:
-    """If it is another than the youngest."""
-    oldest = labels.get(OLDEST)
-    return None if oldest == labels.get(YOUNGEST) else oldest
 
 
 def _count_of(
