@@ -30,6 +30,7 @@ from hakmem.blocks.stopped import look_stopped
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
 from hakmem.layout.memory import Addresses, Flags, Integers
+from hakmem.layout.structures import rows_in
 from hakmem.profile.live import live_births
 from hakmem.target.target import Target, making_sense
 
@@ -108,11 +109,11 @@ class Suspects:
 
     def rows_in(self, other: Suspects) -> Integers:
         """The rows of these that are in the other ones, too."""
-        if not len(other):
-            return np.empty(0, np.int64)
-        row = np.minimum(np.searchsorted(other.starts, self.starts), len(other) - 1)
-        same = (other.starts[row] == self.starts) & (other.sizes[row] == self.sizes)
-        return np.flatnonzero(same & (other.hashes[row] == self.hashes))
+        rows, is_there = rows_in(other.starts, self.starts)
+        own = np.flatnonzero(is_there)
+        rows = rows[own]
+        is_same = (other.sizes[rows] == self.sizes[own]) & (other.hashes[rows] == self.hashes[own])
+        return np.asarray(own[is_same])
 
     def chosen(self, rows: Integers) -> Suspects:
         return Suspects(self.starts[rows], self.sizes[rows], self.hashes[rows])

@@ -18,6 +18,7 @@ from hakmem.blocks.block_map import BlockMap, State
 from hakmem.blocks.pointers import pointers_in
 from hakmem.blocks.regions import Runs
 from hakmem.layout.memory import Addresses, Flags, Integers, Records
+from hakmem.layout.structures import rows_in
 
 EXACT_BYTES = 8  # a pointer to the first bytes is exact: programs keep flags in a pointer's low bits
 EDGES_AT_ONCE = 1 << 24  # kept before those that are settled are dropped
@@ -203,11 +204,9 @@ def _one_by_one(graph: Graph, wave: Integers, labels: Records) -> Integers:
 def groups(edges: Edges, members: Integers) -> Integers:
     """For each member, sorted, the place of the one that its group begins with: a member that no other one
     points to, and all that can be reached from it; of a cycle the lowest."""
-    inside = Edges(np.searchsorted(members, edges.sources), np.searchsorted(members, edges.targets))
-    last = max(len(members) - 1, 0)
-    rows = (members[np.minimum(inside.sources, last)] == edges.sources) if len(members) else np.empty(0, bool)
-    rows = rows & (members[np.minimum(inside.targets, last)] == edges.targets) if len(members) else rows
-    inside = inside.chosen(rows)
+    sources, is_source = rows_in(members, edges.sources)
+    targets, is_target = rows_in(members, edges.targets)
+    inside = Edges(sources, targets).chosen(is_source & is_target)
     graph, labels = Graph(inside, len(members)), np.zeros(len(members), np.int64)
     blocked = np.zeros(len(members), bool)
     blocked[inside.targets] = True

@@ -23,6 +23,7 @@ from hakmem.census.named import named_heap_figures
 from hakmem.census.reading import NOTHING, Blocks, Reading
 from hakmem.layout.memory import Addresses, Flags, Integers
 from hakmem.layout.occupancy import bits_of, set_bytes_by_page
+from hakmem.layout.structures import rows_in
 from hakmem.target.pages import PAGE_BYTES, PageMap
 
 
@@ -157,7 +158,7 @@ class Measuring:
         ends = blocks.addresses + self.reading.class_bytes[blocks.classes].astype(np.uint64)
         resident = self.pages.resident_between(blocks.addresses, ends)
         is_large = blocks.classes >= self.reading.schema.constant("slab_class_count")
-        row, is_range = self.ranges.rows_of(self.window.granule_of(blocks.addresses[is_large]))
+        row, is_range = rows_in(self.ranges.granule, self.window.granule_of(blocks.addresses[is_large]))
         resident[is_large] = 0
         resident[np.flatnonzero(is_large)[is_range]] = self.range_resident[row[is_range]]
         self.is_in_magazine[row[is_range]] = True

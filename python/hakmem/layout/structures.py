@@ -201,10 +201,6 @@ class Ranges:
     records: Records  # of that granule: granules, kind, site …
     entries: Numbers  # of the owner map: 0 for free and cached ones
 
-    def rows_of(self, granules: Integers) -> tuple[Integers, Flags]:
-        """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
-        return rows_in(self.granule, granules)
-
     def open_ends(self, window: Window) -> Integers:
         """Where the pages that may hold a block end, from each range's start: closed ones follow."""
         closed = self.records["closed_pages"].astype(np.int64) * PAGE_BYTES
