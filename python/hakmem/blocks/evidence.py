@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from hakmem.blocks.content import Content, Kind
 from hakmem.blocks.growing import Watched
@@ -21,6 +21,7 @@ from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
 
+Kept = TypeVar("Kept", int, str)
 NAMED = (Kind.CXX, Kind.PYTHON)
 TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
 MOST_SHARE = 0.5
@@ -260,8 +261,7 @@ def _block_sizes(profile: Profile, key: StackKey) -> dict[Hashable, int]:
     counts: dict[Hashable, Counter[int]] = defaultdict(Counter)
     for one in profile.samples:
         counts[key(one.stack)][one.block_bytes] += 1
-    most = {site: sizes.most_common(1)[0] for site, sizes in counts.items()}
-    return {site: size for site, (size, count) in most.items() if count > counts[site].total() * MOST_SHARE}
+    return _prevailing(counts)
 
 
 def _contents(profile: Profile, contents: dict[int, Content], key: StackKey) -> dict[Hashable, str]:
@@ -271,12 +271,12 @@ def _contents(profile: Profile, contents: dict[int, Content], key: StackKey) -> 
         is_named = content.kind in NAMED or content.kind in TEXTS
         name = f"{content.kind.value}: {content.name}" if content.kind in NAMED else content.kind.value
         counts[key(profile.samples[row].stack)][name if is_named else ""] += 1
-    found = {}
-    for site, names in counts.items():
-        name, most = names.most_common(1)[0]
-        if name and most > names.total() * MOST_SHARE:
-            found[site] = name
-    return found
+    return {site: name for site, name in _prevailing(counts).items() if name}
+
+
+def _prevailing(counts: dict[Hashable, Counter[Kept]]) -> dict[Hashable, Kept]:
+    most = {site: found.most_common(1)[0] for site, found in counts.items()}
+    return {site: one for site, (one, count) in most.items() if count > counts[site].total() * MOST_SHARE}
 
 
 def _importance(site: Site) -> tuple[bool, bool, float]:

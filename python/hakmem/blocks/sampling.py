@@ -17,12 +17,12 @@ import numpy as np
 
 from hakmem.blocks.block_map import NONE, BlockMap
 from hakmem.layout.memory import Flags, Integers
+from hakmem.profile.estimate import Z_95
 
 Key = TypeVar("Key", bound=Hashable)
 
 DRAWS_MIN = 24  # of each stratum
 RARE_HITS = 2  # of the draws, or misses: fewer say nothing about how strata differ
-Z = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
 BIG = 1000  # numbers of strata from here on are Big blocks'
 
 
@@ -123,7 +123,7 @@ def estimate(
 
 def wilson(share: float, draws: float) -> Share:
     """The interval of a share that `draws` independent draws gave."""
-    z2 = Z * Z
+    z2 = Z_95**2
     middle = (share + z2 / (2 * draws)) / (1 + z2 / draws)
-    half = Z / (1 + z2 / draws) * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws * draws))
+    half = Z_95 / (1 + z2 / draws) * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws * draws))
     return Share(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
