@@ -8,7 +8,7 @@ from hakmem.base.errors import UnreadableError
 from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import Details, HeapName, NamedHeap, State
 from hakmem.blocks.slab_blocks import NO_RANGE, SlabBlocks, read_slabs
-from hakmem.census.snapshot import STATES
+from hakmem.census.snapshot import thread_figures
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.target.target import Target
 
@@ -47,14 +47,16 @@ class HakmemBlocks(SlabBlocks):
         return "in a SuperSlab, " + ("in a slab's tail" if inside.any() else "in an UNUSED slot: no slab")
 
     def details_of(self, block: int) -> Details:
-        number, state = int(self.classes_of(np.array([block]))[0]), State(int(self.states[block]))
-        heap, start = named_heap_of(self, block), int(self.starts_of(np.array([block]))[0])
+        one, state = np.array([block]), State(int(self.states[block]))
+        number, start, place = (int(of(one)[0]) for of in (self.classes_of, self.starts_of, self.places_of))
+        slab_row, range_row = int(self.places.slab_rows[place]), int(self.places.range_rows[place])
+        heap = named_heap_of(self, slab_row, range_row)
         return Details(
             size_class=number if number >= 0 else None,
             tier=self.reading.tier(number) if number >= 0 else "big",
-            state_text=state_text(self, block, state),
+            state_text=state_text(self, range_row, state),
             heap=heap,
-            owner=None if heap else owner_of(self, block),
+            owner=None if heap else owner_of(self, start, slab_row),
             cached_by=cached_by(self, start, state),
         )
 
@@ -63,10 +65,8 @@ def read(target: Target, progress: Progress = no_progress) -> HakmemBlocks:
     return read_slabs(target, progress, HakmemBlocks)
 
 
-def state_text(found: SlabBlocks, block: int, state: State) -> str:
+def state_text(found: SlabBlocks, range_row: int, state: State) -> str:
     """The state in words; of ranges their own states."""
-    row = int(found.places_of(np.array([block]))[0])
-    range_row = int(found.places.range_rows[row])
     if state is not State.FREE or range_row == NO_RANGE:
         return STATE_TEXTS[state]
     walk, constants = found.walk, found.reading.schema.constants
@@ -77,11 +77,9 @@ def state_text(found: SlabBlocks, block: int, state: State) -> str:
 # ---- whose -----------------------------------------------------------------------------------------
 
 
-def named_heap_of(found: SlabBlocks, block: int) -> NamedHeap | None:
+def named_heap_of(found: SlabBlocks, slab_row: int, range_row: int) -> NamedHeap | None:
     """The heap that the program has made and that the block's slab or range is of."""
-    named, place = found.reading.named, found.places_of(np.array([block]))[0]
-    slab_row, range_row = int(found.places.slab_rows[place]), int(found.places.range_rows[place])
-    walk = found.walk
+    named, walk = found.reading.named, found.walk
     if slab_row >= 0:
         row = named.rows_of(walk.superslabs.slabs["owner"][[slab_row]].astype(np.uint64))[0]
     else:
@@ -92,17 +90,14 @@ def named_heap_of(found: SlabBlocks, block: int) -> NamedHeap | None:
     return NamedHeap(int(named.numbers[row]), named.names[row], int(named.records["tag"][row]))
 
 
-def owner_of(found: SlabBlocks, block: int) -> HeapName | None:
+def owner_of(found: SlabBlocks, start: int, slab_row: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading, window = found.reading, found.window
     # Named heaps, that of samples among them, have numbers of their own.
-    granule = int(window.granule_of(found.starts_of(np.array([block])))[0])
-    if int(window.owner_map[granule]) >= reading.schema.constant("map_tag_named"):
+    granule = (start - window.base) // window.granule_bytes
+    if slab_row < 0 or int(window.owner_map[granule]) >= reading.schema.constant("map_tag_named"):
         return None
-    row = int(found.places.slab_rows[found.places_of(np.array([block]))[0]])
-    if row < 0:
-        return None
-    owner = int(found.walk.superslabs.slabs["owner"][row])
+    owner = int(found.walk.superslabs.slabs["owner"][slab_row])
     place = owner + reading.schema.offset("owner", "number")
     try:
         number = int(reading.target.memory.array(place, np.dtype("u4"), 1)[0])
@@ -122,16 +117,5 @@ def cached_by(found: SlabBlocks, start: int, state: State) -> HeapName | None:
 
 
 def heap_name(found: SlabBlocks, row: int) -> HeapName:
-    reading = found.reading
-    heap, process = reading.heaps[row], reading.target.process
-    number = int(heap["owner"]["number"])
-    names = process.thread_names() if process else {}
-    states = {reading.schema.constant(key): text for key, text in STATES.items()}
-    thread_id = int(heap["thread_id"])
-    return HeapName(
-        number=number,
-        thread_id=thread_id,
-        thread_name=names.get(thread_id, ""),
-        state=states.get(int(heap["owner"]["state"]), "unknown"),
-        heap_name=reading.named.of_threads.get(number, ""),
-    )
+    one = thread_figures(found.reading)[row]
+    return HeapName(one.number, one.thread_id, one.name, one.state, one.heap_name)

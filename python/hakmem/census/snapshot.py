@@ -31,7 +31,6 @@ from hakmem.census.options import changed_options, environment_of, option_defaul
 from hakmem.census.reading import Reading, Walk, read_full, read_quick
 from hakmem.layout.heaps import range_magazine_bytes
 from hakmem.layout.memory import Integers
-from hakmem.target.process import Process
 from hakmem.target.target import Target, making_sense, open_process
 
 __all__ = ["Target", "open_process", "take"]
@@ -76,7 +75,7 @@ def snapshot_of(census: Census) -> Snapshot:
         options=options,
         classes=[class_figures(reading, item) for item in sorted(made, key=lambda item: item.block_bytes)],
         big=BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0)),
-        threads=thread_figures(reading, process),
+        threads=thread_figures(reading),
         memory=memory_figures(census, totals),
         process=process.figures() if process else None,
         options_changed=changed_options(options, option_defaults(schema), environment_of(process)),
@@ -115,8 +114,9 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
     return ClassFigures(**known)
 
 
-def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigures]:
+def thread_figures(reading: Reading) -> list[ThreadFigures]:
     """One row per heap."""
+    process = reading.target.process
     names = process.thread_names() if process else {}
     states = {reading.schema.constant(key): state for key, state in STATES.items()}
     tiers = np.array([reading.tier(number) for number in range(len(reading.class_bytes))])
