@@ -16,12 +16,11 @@ from hakmem.base.errors import HakmemError
 from hakmem.census.snapshot import take
 from hakmem.launch.condition import Condition, usable_bytes
 from hakmem.launch.keepers import Keeper
-from hakmem.layout.memory import PAGE_BYTES
 from hakmem.profile.live import Start, read_profile
 from hakmem.profile.model import Mode, Profile
 from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.session import require_profiles
-from hakmem.target.process import Process
+from hakmem.target.process import Process, kib
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, open_process
 
@@ -153,8 +152,7 @@ class Program:
         self._close_switch()
         if self.is_kept:
             with suppress(HakmemError):
-                peak = Process(self.target.pid).status().get("VmHWM", "0 kB")
-                self.rss_peak_bytes = int(peak.removesuffix("kB")) * 1024
+                self.rss_peak_bytes = kib(Process(self.target.pid).status().get("VmHWM"))
                 self.take().is_exact = True
         if self.latest is not None and not self.latest.is_exact:
             age_s = self.ended_s - self.latest.at_s
@@ -189,10 +187,9 @@ class Program:
     @property
     def rss_bytes(self) -> int:
         """0 when it has ended."""
-        try:
-            return int(Path(f"/proc/{self.target.pid}/statm").read_text().split()[1]) * PAGE_BYTES
-        except (OSError, IndexError, ValueError):
-            return 0
+        with suppress(HakmemError, ValueError):
+            return sum(Process(self.target.pid).resident_bytes())
+        return 0
 
     def name(self, profile: Profile) -> None:
         """In its own file system, as long as it is there."""
