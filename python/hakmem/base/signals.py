@@ -87,8 +87,3 @@ def die_of(number: int) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)
-
-
-def ignore_broken_pipes() -> None:
-    """For a server: a client that hangs up must not end it."""
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
+from hakmem.base.signals import Stopped, stoppable
 from hakmem.commands.arguments import OUTPUT_OR_DASH, Parsed, argument, duration, option, options_as
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def check(asked: Asked) -> None:
 def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
     from hakmem.views.metrics import serve
 
-    ignore_broken_pipes()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that hangs up must not end it
     port = serve(*address, metrics)
     click.echo(f"listening on http://{authority(address[0], port)}/metrics; stop with Ctrl-C", err=True)
     with stoppable():

@@ -189,7 +189,10 @@ def print_listing(lines: Sequence[Line], everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            *("–" if count is None else bytes_text(count) for count in _counts(line)),
+            *(
+                "–" if count is None else bytes_text(count)
+                for count in (line.pss_bytes, line.live_bytes, line.free_bytes)
+            ),
             *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
@@ -204,10 +207,6 @@ def print_listing(lines: Sequence[Line], everything: bool) -> None:
         out.print(f"… and {more} (--all)", style="dim")
     if ours and not find_spec("numpy"):
         out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
-
-
-def _counts(line: Line) -> tuple[int | None, ...]:
-    return line.pss_bytes, line.live_bytes, line.free_bytes
 
 
 def grouped(lines: Sequence[Line], by: By) -> list[Group]:

@@ -91,7 +91,10 @@ class HakmemCollector(Collector):
         rows: dict[int, tuple[str, ...]] = dict(labels_of)
         families = Families()
         if not self.grouping.is_plain:
-            members = [Member(target, *labels_of[target.pid], rss_bytes(one)) for target, one in snapshots]
+            members = [
+                Member(target, *labels_of[target.pid], one.process.rss_bytes if one.process else 0)
+                for target, one in snapshots
+            ]
             rows = rows_of(members, self.grouping)
             self._totals.forget(targets, self.grouping)
             families = Sums(self.grouping, members, rows, self._totals)
@@ -101,11 +104,6 @@ class HakmemCollector(Collector):
         for row, version in sorted({(rows[target.pid], one.version) for target, one in snapshots}):
             info.add_metric(row, {"version": version})
         return families, info, rows
-
-
-def rss_bytes(snapshot: Snapshot) -> int:
-    """The figure by which the largest processes are chosen."""
-    return snapshot.process.rss_bytes if snapshot.process else snapshot.memory.live_bytes
 
 
 def process_labels(target: Target) -> tuple[str, str]:

@@ -81,7 +81,10 @@ class HeapMetrics:
             by_series.setdefault(heap.series if heap.series in shown else OTHERS, []).append(heap)
         counted = self._counted.setdefault(target.pid, _Counted(target))
         for series, heaps in by_series.items():
-            add_series(families, heaps, (*labels, *series))
+            for figure in HEAP_GAUGES:
+                known = [value for value in map(figure.of, heaps) if value is not None]
+                if known:
+                    families.add(figure, (*labels, *series), figure.fold(known))
             if any(heap.is_made for heap in heaps):
                 grown = counted.grow(series, (heap for heap in heaps if heap.is_made))
                 for figure, value in zip(HEAP_COUNTERS, grown, strict=True):
@@ -90,10 +93,3 @@ class HeapMetrics:
 
 def largest(sizes: Counter[Series], count: int) -> list[Series]:
     return sorted(sizes, key=lambda series: (-sizes[series], series))[:count]
-
-
-def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Sequence[str]) -> None:
-    for figure in HEAP_GAUGES:
-        known = [value for value in map(figure.of, heaps) if value is not None]
-        if known:
-            families.add(figure, labels, figure.fold(known))

@@ -42,9 +42,8 @@ class SitesOverTime:
 
     def charts(self) -> list[Chart]:
         """None for less than two readings."""
-        return [self._chart()] if len(self.readings) > 1 else []
-
-    def _chart(self) -> Chart:
+        if len(self.readings) < 2:
+            return []
         drawn = self._largest()[:SITES_DRAWN]
         series = [Series(label(self._sites[number]), self._bytes(number)) for number in drawn]
         kept = set(drawn)
@@ -54,7 +53,7 @@ class SitesOverTime:
         ]
         series.append(Series("other sites", rest))
         series += [Series(name, [getattr(one, of) for one in self.readings]) for name, of in RESTS[:-1]]
-        return Chart(
+        chart = Chart(
             "sites_over_time",
             "Live bytes by site",
             f"Bytes held by each of the {SITES_DRAWN} largest call sites, estimated from samples of a heap "
@@ -65,9 +64,10 @@ class SitesOverTime:
             bytes_text,
             is_stacked=True,
         )
+        return [chart]
 
     def _largest(self) -> list[int]:
-        tables = [{row.site: row.bytes for row in reading.rows} for reading in self.readings]
+        tables = ({site: row.bytes for site, row in rows.items()} for rows in self._rows)
         return largest(tables, len(self._sites))
 
     def _bytes(self, number: int) -> list[float]:
