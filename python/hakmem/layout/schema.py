@@ -78,22 +78,6 @@ class Head(NamedTuple):
     def version_text(self) -> str:
         return _text(self.version)
 
-    def check(self, address: int) -> None:
-        """Raises unless this is a block that this tool can read."""
-        if self.magic != MAGIC:
-            raise NotHakmemError(f"no hakmem block at {address:#x}")
-        version = self.version_text
-        if self.format != FORMAT:
-            raise VersionError(
-                f"the program uses hakmem {version}, whose statistics have format {self.format}; this tool "
-                f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
-            )
-        rows = (self.entry_bytes, ENTRY.size), (self.root_bytes, ROOT.size)
-        is_sane = all(known_bytes <= row_bytes <= ROW_BYTES_MAX for row_bytes, known_bytes in rows)
-        is_sane &= max(self.entry_count, self.root_count) <= ROWS_MAX
-        if not (is_sane and 0 < self.text_bytes <= TEXT_BYTES_MAX):
-            raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
-
 
 @dataclass(frozen=True)
 class FieldMeta:
@@ -138,7 +122,19 @@ def _texts(pool: bytes, offset: int, count: int) -> list[str]:
 def read_head(memory: Memory, address: int) -> Head:
     """NotHakmemError if there is no block, VersionError if this tool cannot read it."""
     head = Head.at(memory, address)
-    head.check(address)
+    if head.magic != MAGIC:
+        raise NotHakmemError(f"no hakmem block at {address:#x}")
+    version = head.version_text
+    if head.format != FORMAT:
+        raise VersionError(
+            f"the program uses hakmem {version}, whose statistics have format {head.format}; this tool "
+            f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
+        )
+    rows = (head.entry_bytes, ENTRY.size), (head.root_bytes, ROOT.size)
+    is_sane = all(known_bytes <= row_bytes <= ROW_BYTES_MAX for row_bytes, known_bytes in rows)
+    is_sane &= max(head.entry_count, head.root_count) <= ROWS_MAX
+    if not (is_sane and 0 < head.text_bytes <= TEXT_BYTES_MAX):
+        raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
     return head
 
 
