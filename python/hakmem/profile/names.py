@@ -91,7 +91,7 @@ def name_file(path: Path, offsets: Iterable[int], sources: Sources) -> Names | N
     """The names in a file by the offset from where it is loaded, as the dynamic linker tells it; None for
     other files than programs and libraries."""
     try:
-        files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod)
+        files = find(Mapping(0, 0, 0, str(path), ""), None, sources.debuginfod, sources.moved)
         if files.file is None:
             return None
         base = min((one.address for one in files.file.segments), default=0) & ~0xFFF  # of its page
@@ -126,10 +126,8 @@ def _named(files: FileToName, places: dict[int, int], sources: Sources) -> dict[
     for file in files.sources:
         left = [address for address in known if address not in found]
         functions = symbols_of(file) if left else None
-        if functions is not None:
-            for address, name in zip(left, functions.names_at([places[a] for a in left]), strict=True):
-                if name:
-                    found[address] = [Frame(name)]
+        symbols = {address: functions.at(places[address]) for address in left} if functions else {}
+        found |= {address: [Frame(symbol[0])] for address, symbol in symbols.items() if symbol}
     if sources.wants_lines:
         _add_lines(found, files, places, sources)
     return found

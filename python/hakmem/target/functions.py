@@ -6,7 +6,6 @@ debug file: several tables are asked in turn."""
 from __future__ import annotations
 
 import lzma
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,10 +37,6 @@ class Symbols:
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    def names_at(self, addresses: Sequence[int]) -> list[str | None]:
-        """The symbol that contains each address, None for unknown."""
-        return [found[0] if (found := self.at(address)) else None for address in addresses]
 
     def at(self, address: int) -> tuple[str, int] | None:
         """The symbol that an address lies in, and how far."""

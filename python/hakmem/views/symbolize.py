@@ -85,26 +85,17 @@ class Symbolizer:
                 yield f"{margin}inlined into {place}{one.end or chr(10)}".encode(errors="surrogateescape")
 
     def _names(self, module: str, offsets: Sequence[int]) -> Names:
-        path = self._find(module) if module not in self._unknown else None
-        found = name_file(path, offsets, Sources(complain=self.complain)) if path is not None else None
-        if found is None and module not in self._unknown:
+        """A program without a path is looked for in PATH."""
+        if module in self._unknown:
+            return {}
+        path = Path(module if "/" in module else shutil.which(module) or module)
+        found = name_file(path, offsets, Sources(complain=self.complain, moved=self.moved))
+        if found is None:
             self._unknown.add(module)
             if not module.startswith(("linux-vdso", "[")):
-                reason = "not found" if path is None else f"{path} is not a program or library"
+                reason = "not a program or library" if path.is_file() else "not found"
                 self.complain(f"{module}: {reason}; its frames stay unresolved")
         return found or {}
-
-    def _find(self, name: str) -> Path | None:
-        """The current place of a file: as given for moved ones; in PATH for a program without a path."""
-        base = Path(name).name
-        for place in self.moved:
-            path = place / base if place.is_dir() else place
-            if path.name == base and path.is_file():
-                return path
-        if "/" not in name:
-            found = shutil.which(name)
-            return Path(found) if found else None
-        return Path(name) if Path(name).is_file() else None
 
 
 def _text(frame: Frame) -> str:
