@@ -31,7 +31,7 @@ class Child:
 
     pid: int
     pidfd: int  # -1 on kernels without them: then it is asked for
-    status: int | None = None  # as from waitpid
+    status: int | None = None  # its exit status; of a signal that killed it the negated number
 
     @property
     def has_ended(self) -> bool:
@@ -54,7 +54,7 @@ class Child:
 
     def reap(self) -> None:
         """After its end.  From now on signals are the tool's own: Ctrl-C ends its writing."""
-        _, self.status = os.waitpid(self.pid, 0)
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         while signal.sigtimedwait(FORWARDED, 0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
@@ -62,19 +62,17 @@ class Child:
     def leave(self) -> NoReturn:
         """As it did."""
         assert self.status is not None
-        if os.WIFSIGNALED(self.status):
+        if self.status < 0:
             with suppress(OSError, ValueError):  # one core dump is enough
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            number = os.WTERMSIG(self.status)
-            die_of(number)
-        raise SystemExit(os.WEXITSTATUS(self.status))
+            die_of(-self.status)
+        raise SystemExit(self.status)
 
     def how_it_ended(self) -> str:
         assert self.status is not None
-        if os.WIFSIGNALED(self.status):
-            number = os.WTERMSIG(self.status)
-            return f"was killed by signal {number} ({signal.strsignal(number)})"
-        return f"ended with exit status {os.WEXITSTATUS(self.status)}"
+        if self.status < 0:
+            return f"was killed by signal {-self.status} ({signal.strsignal(-self.status)})"
+        return f"ended with exit status {self.status}"
 
 
 def start(execute: Callable[[], NoReturn]) -> Child:
