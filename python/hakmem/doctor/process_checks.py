@@ -12,7 +12,7 @@ from hakmem.census.figures import Snapshot
 from hakmem.census.limits import limit_mark, limit_notes
 from hakmem.doctor.findings import Finding, advice, map_count, memory_limit, ok, problem
 from hakmem.doctor.option_checks import option_findings
-from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
+from hakmem.doctor.runtimes import GO, runtime_finding, runtime_in
 from hakmem.doctor.several import several_findings
 from hakmem.launch.preload import misfit
 from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
@@ -142,7 +142,7 @@ def _changed_by_itself(snapshot: Snapshot | None) -> Iterator[Finding]:
 def _runtime(
     allocator: Allocator, process: Process, maps: list[Mapping], environment: dict[str, str]
 ) -> Iterator[Finding]:
-    found = runtime_of(executable_name(process), (m.file_name for m in maps if m.is_file))
+    found = runtime_in(process, maps)
     if found is None and allocator.name == GO.name:
         found = GO
     if found is not None:

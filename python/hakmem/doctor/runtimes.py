@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from hakmem.base.errors import HakmemError
 from hakmem.doctor.findings import Finding, advice, ok
+from hakmem.target.locate import executable_of
 from hakmem.target.process import DELETED, Process
+from hakmem.target.process import Mapping as ProcessMapping
 
 NAME = "own allocator"
 CPYTHON, FREE_THREADED, PYPY = "CPython", "free-threaded CPython", "PyPy"
@@ -102,6 +104,11 @@ def runtime_of(program: str, files: Iterable[str]) -> Runtime | None:
     return None
 
 
+def runtime_in(process: Process, maps: Sequence[ProcessMapping]) -> Runtime | None:
+    program = executable_of(process, maps).rpartition("/")[2].removesuffix(DELETED)
+    return runtime_of(program, (one.file_name for one in maps if one.is_file))
+
+
 def is_switched(found: Runtime, environment: Mapping[str, str]) -> bool:
     """Does it use malloc for its objects, because it was told to?"""
     return found.switch is not None and (
@@ -141,19 +148,10 @@ def hidden_in(process: Process | None) -> list[str]:
     if process is None:
         return []
     try:
-        files = {mapping.file_name for mapping in process.maps() if mapping.is_file}
-        note = hidden(runtime_of(executable_name(process), files), process.environment(), process.command)
+        note = hidden(runtime_in(process, process.maps()), process.environment(), process.command)
     except HakmemError:
         note = None
     return [note] if note else []
-
-
-def executable_name(process: Process) -> str:
-    """Its file's name; what it calls itself where that cannot be read."""
-    try:
-        return process.path("exe").readlink().name.removesuffix(DELETED)
-    except OSError:
-        return process.name
 
 
 def runtime_finding(found: Runtime, environment: Mapping[str, str]) -> Finding:
