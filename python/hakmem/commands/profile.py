@@ -125,7 +125,7 @@ def command(asked: Asked) -> None:
     writers, advice = checked(asked), ""
     before = load(asked.against) if asked.against else None
     if is_profile(asked.target):
-        gathered = Gathered(load_named(asked), "read")
+        gathered = Gathered(load_named(asked))
     else:
         opened = open_target(asked.target, asked.files)
         require_profiles(opened)

@@ -48,7 +48,6 @@ class Plan:
 @dataclass
 class Gathered:
     profile: Profile
-    ended: str  # "duration reached", "interrupted", "the process ended" …
     notes: list[str] = field(default_factory=list)
     stopped_by: int | None = None  # the signal
     spent: Spent | None = None  # None: the process ended before that was read
@@ -89,7 +88,7 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
         raise HakmemError(
             f"{what} has no samples: no profile was on; switch one on with `hakmem profile PID --on`"
         )
-    return Gathered(profile, "read", python_notes(target))
+    return Gathered(profile, python_notes(target))
 
 
 def python_notes(target: Target) -> list[str]:
@@ -170,7 +169,7 @@ def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
 ) -> Gathered:
     notes = []
-    before, spent = Spent.so_far(readings.target), None
+    before, spent, stopped_by = Spent.so_far(readings.target), None, None
 
     def conclude() -> Spent:
         spent = Spent.so_far(readings.target).since(before)
@@ -184,19 +183,18 @@ def _while_on(
             notes += _how_it_followed(switch)
         _wait(switch, plan, readings, progress, was_on=was_on)
         spent = conclude()
-        ended, stopped_by = "duration reached", None
     except Stopped as stop:
         readings.take(is_last=True)
         spent = conclude()
-        ended, stopped_by = "interrupted", stop.number
+        stopped_by = stop.number
     except ProcessGoneError:
         if readings.last is None:
             raise
-        ended, stopped_by = f"process {readings.target.pid} ended, or runs another program now", None
+        ended = f"process {readings.target.pid} ended, or runs another program now"
         notes.append(f"{ended}; this is the last reading")
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
-    return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by, spent)
+    return Gathered(readings.last, notes, None if stopped_by == signal.SIGINT else stopped_by, spent)
 
 
 def own_settings(asked: Settings) -> list[str]:
