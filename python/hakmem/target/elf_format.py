@@ -16,7 +16,7 @@ CLASS, DATA = 4, 5  # places of the two
 HEADER, PROGRAM_HEADER = "16xHH4x8xQQ4x2xHHHHH", "IIQQ8xQQ8x"  # without their byte order
 HEADER_32, PROGRAM_HEADER_32 = "16xHH4x4xII4x2xHHHHH", "III4xIII4x"  # the flags come last
 NOTE = struct.Struct("<III")  # bytes of the name, of the content; type
-SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+SECTION_HEADER = struct.Struct("<IIQQQQII16x")
 DYNAMIC_TAG = struct.Struct("<qQ")
 EXTENDED = 0xFFFF  # the number did not fit
 KINDS = {1: "ET_REL", 2: "ET_EXEC", 3: "ET_DYN", 4: "ET_CORE"}
@@ -97,5 +97,3 @@ class Section(NamedTuple):
     size: int
     link: int
     info: int
-    alignment: int
-    entry_size: int
