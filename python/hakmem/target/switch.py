@@ -118,7 +118,7 @@ class Switch(AbstractContextManager["Switch"]):
 
     def _note_end(self, ended_ms: int) -> None:
         """As the first thread that looks would note it: until then the next profile would be the same one."""
-        if self.state()["status"] == self._constant("profile_is_on"):
+        if read_state(self.target)["status"] == self._constant("profile_is_on"):
             self._set("ended_ms", ended_ms, STATE)
             self._set("status", self._constant("profile_is_off"), STATE)
 
@@ -158,12 +158,8 @@ class Switch(AbstractContextManager["Switch"]):
     def is_on(self) -> bool:
         return is_asked_for(self.target, monotonic_ms(self._process.memory_id))
 
-    def state(self) -> np.void:
-        """The process's own account of its profile."""
-        return read_state(self.target)
-
     def check_permitted(self) -> None:
-        if self.state()["status"] == self._constant("profile_is_refused"):
+        if read_state(self.target)["status"] == self._constant("profile_is_refused"):
             raise HakmemError(
                 f"process {self.target.pid} refuses heap profiles: it was started with HAKMEM_PROFILE=never; "
                 "start it again without that"
@@ -199,7 +195,7 @@ class Switch(AbstractContextManager["Switch"]):
 
     def wait_purged(self, number: int, patience_s: float) -> bool:
         """False if no thread has come to it by then: none allocates or frees."""
-        return self._wait(lambda: int(self.state()["purges_done"]) & 0xFF == number, patience_s)
+        return self._wait(lambda: int(read_state(self.target)["purges_done"]) & 0xFF == number, patience_s)
 
     @property
     def is_stopped(self) -> bool:
