@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from statistics import linear_regression
 
 from hakmem.base.durations import duration_text
 from hakmem.base.progress import Progress
@@ -15,7 +16,7 @@ from hakmem.base.sizes import bytes_text
 from hakmem.blocks.block_map import read_block_map
 from hakmem.blocks.content import Contents
 from hakmem.blocks.files import Files
-from hakmem.blocks.sampling import draw, rows_of
+from hakmem.blocks.what import describe
 from hakmem.target.glibc import walk
 from hakmem.target.target import Target
 
@@ -83,11 +84,9 @@ def watch_sizes(target: Target, for_s: float | None, progress: Progress) -> Size
 
 def bounds_of(counts: list[int]) -> tuple[int, int]:
     """How much they grew, at least and at most."""
-    middle, mean = (len(counts) - 1) / 2, sum(counts) / len(counts)
-    offsets = [step - middle for step in range(len(counts))]
-    slope = sum(x * (y - mean) for x, y in zip(offsets, counts, strict=True)) / sum(x * x for x in offsets)
-    farthest = max(abs(y - mean - slope * x) for x, y in zip(offsets, counts, strict=True))
-    grown = slope * 2 * middle
+    slope, start = linear_regression(range(len(counts)), counts)
+    farthest = max(abs(count - start - slope * step) for step, count in enumerate(counts))
+    grown = slope * (len(counts) - 1)
     return math.floor(grown - 2 * farthest), math.ceil(grown + 2 * farthest)
 
 
@@ -95,17 +94,11 @@ def contents_of(target: Target, sizes: list[int]) -> dict[int, str]:
     """Which content prevails in blocks of these sizes."""
     if not sizes:
         return {}
-    import numpy as np
-
-    block_map, chance = read_block_map(target), np.random.default_rng()
+    block_map = read_block_map(target)
     contents, live = Contents(block_map, Files(target)), block_map.live_blocks()
     found = {}
     for size in sizes:
-        blocks = live[block_map.sizes_of(live) == size]
-        if len(blocks):
-            strata = draw(block_map, blocks, DRAWS, chance)
-            drawn = np.concatenate([stratum.drawn for stratum in strata])
-            known = dict(zip(drawn.tolist(), contents.of(drawn), strict=True))
-            texts = {block: f"{one.kind.value} {one.name}".strip() for block, one in known.items()}
-            found[size] = rows_of(strata, texts.__getitem__)[0].key
+        rows, _ = describe(block_map, contents, live[block_map.sizes_of(live) == size], DRAWS, examples=False)
+        if rows:
+            found[size] = rows[0].title
     return found

@@ -36,6 +36,10 @@ class ContentRow:
     example_address: int
     example: str  # "" unless asked for
 
+    @property
+    def title(self) -> str:
+        return f"{self.kind.value} {self.name}".strip()
+
 
 @dataclass
 class SizeClass:

@@ -109,8 +109,7 @@ def lines_of(opened: Target, found: Explanation, growth: SizeGrowth | None, leak
 
 
 def contents_of(leaks: Leaks) -> str:
-    rows = [f"{row.kind.value} {row.name}".strip() for row in leaks.contents[:1]]
-    return rows[0] if rows else "of unknown content"
+    return leaks.contents[0].title if leaks.contents else "of unknown content"
 
 
 def next_command(opened: Target, found: Explanation, growth: SizeGrowth | None, leaks: Leaks | None) -> str:
