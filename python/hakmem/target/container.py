@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hakmem.target.cgroup import groups_of
 
@@ -22,17 +22,12 @@ OUTSIDE = "/.."  # the path leads out of the reader's own cgroup namespace
 CONTROLLERS = ("memory", "", "name=systemd")  # whose path counts: v1's, v2's, that of services
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """A process outside containers has empty ids."""
 
     id: str
     pod_uid: str
     cgroup: str  # the path of the container's cgroup; of a process in none, of its own
-
-    @property
-    def labels(self) -> tuple[str, str, str]:
-        return self.id, self.pod_uid, self.cgroup
 
 
 def container_of(membership: Path) -> Container:

@@ -76,7 +76,7 @@ class Member:
         if by == "command":
             return (self.command,)
         process = self.target.process
-        return container_of(process.path("cgroup")).labels if process else ("", "", "")
+        return container_of(process.path("cgroup")) if process else ("", "", "")
 
 
 def rows_of(members: Sequence[Member], grouping: Grouping) -> dict[int, Row]:
