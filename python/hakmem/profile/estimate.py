@@ -106,13 +106,6 @@ class Estimate:
             down, up = (root - slope) / (2 * bend), (root + slope) / (2 * bend)
         return max(0.0, self.value - math.hypot(down, math.sqrt(self.unseen))), self.value + up
 
-    @property
-    def z(self) -> float:
-        """The number of standard errors between it and zero."""
-        if self.uncertainty <= 0:
-            return math.copysign(math.inf, self.value) if self.value else 0.0
-        return self.value / self.error
-
 
 class Sum:
     """Adds samples up; quicker than adding estimates."""

@@ -77,7 +77,7 @@ class Growth:
     @property
     def is_significant(self) -> bool:
         """By its own samples, or because no other site can have grown its classes."""
-        is_left = self.certain is not None and self.certain.z > Z_SIGNIFICANT
+        is_left = self.certain is not None and difference_z(Estimate(), self.certain) > Z_SIGNIFICANT
         return self.z > Z_SIGNIFICANT or is_left
 
     @property
