@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hakmem.base.errors import HakmemError
+from hakmem.base.sizes import counted
 from hakmem.launch.scratch import Scratch
 
 VARIABLE = "HAKMEM_KEEPER"
 BACKLOG = 1024
 CREDENTIALS = struct.Struct("=iII")  # struct ucred: PID, user, group
 SCM_CREDENTIALS = getattr(socket, "SCM_CREDENTIALS", 2)
+NEVER_READ = "it did not allocate on hakmem, or ended before it could be read"
 FIRST_BYTE_S = 10.0  # the keeper sends it as soon as it runs, which takes seconds on a busy machine
 
 
@@ -50,6 +52,12 @@ class Keeper:
     def release(self) -> None:
         """It ends, and with it the rest of the program's memory."""
         self.connection.close()
+
+
+def unfollowed(count: int, what: str) -> str:
+    """Programs that the one in question has started."""
+    processes, were = counted(count, "other process", "other processes"), "was" if count == 1 else "were"
+    return f"{processes} on hakmem, started by it, {were} not {what}"
 
 
 class Listener:

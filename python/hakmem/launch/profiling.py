@@ -18,7 +18,7 @@ from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.condition import Condition
-from hakmem.launch.keepers import Keeper, Listener
+from hakmem.launch.keepers import NEVER_READ, Keeper, Listener, unfollowed
 from hakmem.launch.profiled import Program, Taken, program_of
 from hakmem.launch.results import Results, Say, whose
 from hakmem.profile.model import Mode
@@ -61,7 +61,7 @@ class Profiling:
     written: list[tuple[Program, str]] = field(default_factory=list)  # with the word in the files' names
     left_out: list[Program] = field(default_factory=list)  # sampled before an exec, but hardly
     met: set[tuple[int, str]] = field(default_factory=set)
-    why_not: str = ""
+    why_not: str = NEVER_READ
     _unserved_s: float = field(default_factory=time.monotonic)  # since when no program of the child is known
     _looked_s: float = 0.0
     _busy_s: float = 0.0  # when a program last began, or met a condition
@@ -204,14 +204,10 @@ class Profiling:
             main.release()
         self._sum_up()
         if not self.written:
-            why = self.why_not or "it did not allocate on hakmem, or ended before it could be read"
-            self.say(f"no profile of PID {self.child.pid}, which {self.child.how_it_ended()}: {why}")
+            self.say(f"no profile of PID {self.child.pid}, which {self.child.how_it_ended()}: {self.why_not}")
         if self.others:
-            self.say(
-                f"{counted(len(self.others), 'other process', 'other processes')} on hakmem, started by it, "
-                f"{'was' if len(self.others) == 1 else 'were'} not profiled; with %p in the file's name "
-                "(-o x.%p.pb.gz) each has a file"
-            )
+            hint = "with %p in the file's name (-o x.%p.pb.gz) each has a file"
+            self.say(f"{unfollowed(len(self.others), 'profiled')}; {hint}")
 
     def _sum_up(self) -> None:
         """Says which of several files is the main one."""

@@ -17,9 +17,9 @@ from typing import Any
 
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
-from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.base.sizes import bytes_text, count_text
 from hakmem.launch.child import Child
-from hakmem.launch.keepers import Keeper, Listener
+from hakmem.launch.keepers import NEVER_READ, Keeper, Listener, unfollowed
 from hakmem.target.process import Process
 from hakmem.target.switch import Switch
 from hakmem.target.target import open_process
@@ -42,7 +42,7 @@ class Tracing:
     bar: Bar
     images: list[tuple[str, Session]] = field(default_factory=list)  # each with what it called itself
     others: set[int] = field(default_factory=set)  # PIDs of programs that are not recorded
-    why_not: str = "it did not allocate on hakmem, or ended before it could be read"
+    why_not: str = NEVER_READ
     _next: Keeper | None = None  # of the child's next program
 
     def run(self) -> None:
@@ -129,7 +129,4 @@ class Tracing:
         if not self.images:
             self.say(f"no trace of PID {self.child.pid}, which {self.child.how_it_ended()}: {self.why_not}")
         if self.others:
-            self.say(
-                f"{counted(len(self.others), 'other process', 'other processes')} on hakmem, started by it, "
-                f"{'was' if len(self.others) == 1 else 'were'} not recorded"
-            )
+            self.say(unfollowed(len(self.others), "recorded"))
