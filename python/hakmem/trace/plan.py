@@ -45,7 +45,6 @@ class Plan:
     path: Path
     starts_ns: Integers  # of each window, since the recording began; window 0 makes the live blocks
     rows: Records
-    slots: int
     events: int  # without the blocks that were live at the start
     end_ns: int
 
@@ -82,7 +81,7 @@ def plan_of(trace: Trace, path: Path) -> Plan:
             file.add(threads, *_ops(events, filled, before, of_event))
         starts_ns = windows.starts_ns
         rows = file.finish(starts_ns, slots.count)
-    return Plan(path, starts_ns, rows, slots.count, extent.events, extent.last_ns - extent.first_ns)
+    return Plan(path, starts_ns, rows, extent.events, extent.last_ns - extent.first_ns)
 
 
 class Ranks:
