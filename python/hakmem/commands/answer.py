@@ -102,14 +102,11 @@ def lines_of(opened: Target, found: Explanation, growth: SizeGrowth | None, leak
         lines.append("Unreachable blocks were not looked for: that takes longer here (hakmem leaks).")
     elif leaks.definite.blocks:
         size, blocks = bytes_text(leaks.definite.bytes), counted(leaks.definite.blocks, "block")
-        lines.append(f"Leak: nothing points to {size} in {blocks}, mostly {contents_of(leaks)}.")
+        content = leaks.contents[0].title if leaks.contents else "of unknown content"
+        lines.append(f"Leak: nothing points to {size} in {blocks}, mostly {content}.")
     else:
         lines.append(f"Nothing is definitely lost, in {duration_text(WAIT_S)} between two scans.")
     return [*lines, ""]
-
-
-def contents_of(leaks: Leaks) -> str:
-    return leaks.contents[0].title if leaks.contents else "of unknown content"
 
 
 def next_command(opened: Target, found: Explanation, growth: SizeGrowth | None, leaks: Leaks | None) -> str:

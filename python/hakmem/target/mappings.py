@@ -43,8 +43,8 @@ def classify(
     for index, mapping in enumerate(mappings):
         before = mappings[index - 1] if index else None
         after = mappings[index + 1] if index + 1 < len(mappings) else None
-        if is_library(mapping):
-            kind = Outside.LIBRARY
+        if mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions:
+            kind = Outside.LIBRARY  # its data; its code counts as a file
         elif mapping.path:
             kind = named_kind(mapping)
         elif is_stack(mapping, before, stack_pointers):
@@ -57,11 +57,6 @@ def classify(
             kind = Outside.ANONYMOUS
         kinds.append(kind)
     return kinds
-
-
-def is_library(mapping: Mapping) -> bool:
-    """The library's data; its code counts as a file."""
-    return mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions
 
 
 def named_kind(mapping: Mapping) -> Outside:
