@@ -5,7 +5,7 @@
 
 enum { QUEUE_MAX = 512, SUSPECTS_MAX = 4096, FD = 16, BK = 24 };
 /* Each link that leads out of the window costs a look at the target. */
-enum { LOOKS_MAX = 3 << 20 };
+enum { LOOKS_MAX = 3 << 20, SUM_BITS = 20 };
 
 struct free_chunk {
   uint64_t address, fd, bk, arena;
@@ -22,6 +22,7 @@ struct links {
   } queue[QUEUE_MAX];
   size_t queued, looks, suspect_count;
   struct free_chunk suspects[SUSPECTS_MAX];
+  uint32_t sums[1 << SUM_BITS]; /* of links by their hash: forward ones less backward ones */
 };
 
 struct links *links_new(struct heap *heap, struct findings *findings) {
@@ -70,24 +71,55 @@ static void look(struct links *links, const struct window *window, const struct 
   if (links->queued == QUEUE_MAX) flush(links);
 }
 
+/* The links of a chunk in the window, if it is free. */
+static bool read_links(const struct window *window, const struct chunk *read,
+                       struct free_chunk *chunk) {
+  uint64_t at = read->address;
+  if (!read->is_free || !is_in_window(window, at, at + MINIMUM_BYTES)) return false;
+  memset(chunk, 0, sizeof *chunk);
+  chunk->address = at;
+  chunk->fd = word_at(window->bytes + (at - window->begin) + FD);
+  chunk->bk = word_at(window->bytes + (at - window->begin) + BK);
+  return true;
+}
+
+/* A link's place among the sums, and what it adds there. */
+static uint32_t *sum_of(struct links *links, uint64_t from, uint64_t to, uint32_t *term) {
+  uint64_t hash = (from * UINT64_C(0x9e3779b97f4a7c15) ^ to) * UINT64_C(0xd6e8feb86659fd93);
+  *term = (uint32_t)(hash >> 12);
+  return &links->sums[hash >> (64 - SUM_BITS)];
+}
+
+void links_note(struct links *links, struct walk *walk) {
+  const struct chain *chain = &walk->chain;
+  struct free_chunk chunk;
+  uint32_t term;
+  for (size_t i = 0; i < chain->count; ++i) {
+    if (!read_links(&chain->window, &chain->chunks[i], &chunk)) continue;
+    *sum_of(links, chunk.address, chunk.fd, &term) += term;
+    *sum_of(links, chunk.bk, chunk.address, &term) -= term;
+  }
+}
+
+static bool is_agreed(struct links *links, uint64_t from, uint64_t to) {
+  uint32_t term;
+  return *sum_of(links, from, to, &term) == 0;
+}
+
 void links_check(struct links *links, struct walk *walk) {
   const struct chain *chain = &walk->chain;
   const struct window *window = &chain->window;
+  struct free_chunk chunk;
   for (size_t i = 0; i < chain->count; ++i) {
-    if (!chain->chunks[i].is_free) continue;
-    uint64_t at = chain->chunks[i].address;
-    struct free_chunk chunk = {.address = at};
+    if (!read_links(window, &chain->chunks[i], &chunk)) continue;
     chunk.arena = links->heap->arenas[walk->region->arena].address;
     chunk.region = (size_t)(walk->region - links->heap->regions);
     if (i > 0) chunk.before = chain->chunks[i - 1];
-    if (!is_in_window(window, at, at + MINIMUM_BYTES)) continue;
-    chunk.fd = word_at(window->bytes + (at - window->begin) + FD);
-    chunk.bk = word_at(window->bytes + (at - window->begin) + BK);
     if (!is_plausible(links, &chunk, chunk.fd) || !is_plausible(links, &chunk, chunk.bk)) {
       suspect(links, &chunk);
     } else {
-      look(links, window, &chunk, chunk.fd + BK);
-      look(links, window, &chunk, chunk.bk + FD);
+      if (!is_agreed(links, chunk.address, chunk.fd)) look(links, window, &chunk, chunk.fd + BK);
+      if (!is_agreed(links, chunk.bk, chunk.address)) look(links, window, &chunk, chunk.bk + FD);
     }
   }
 }

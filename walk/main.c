@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
   static struct findings findings, suspicions;
   static struct walk walk;
   static struct accounts accounts;
+  static struct links *links;
   target_open(&target, argv[1]);
   if (has_workers) {
     pointers_find(&target, digit_of(argv[3]), digit_of(argv[4]));
@@ -55,11 +56,10 @@ int main(int argc, char **argv) {
   regions_find(&heap);
   mmapped_find(&heap);
   walk_init(&walk, &heap, &findings);
-  walk_candidates(&walk, &candidates);
+  links = links_new(&heap, &findings);
+  walk_candidates(&walk, &candidates, links);
   find_caches(&heap, &candidates, &marks, &suspicions);
   accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
-  static struct links *links;
-  links = links_new(&heap, &findings);
   walk_accounts(&walk, &accounts, links, &suspicions);
   accounts_end(&accounts);
   links_confirm(links, &walk);

@@ -60,6 +60,7 @@ static void commit(struct way *way) {
   const struct chain *chain = &way->walk->chain;
   if (way->candidates) {
     collect(way);
+    links_note(way->links, way->walk);
   } else {
     account_chain(way->accounts, way->walk);
     links_check(way->links, way->walk);
@@ -361,10 +362,11 @@ static void walk_region(struct way *way) {
         pages_resident(walk->heap->target, region->end, region->mapped_end);
 }
 
-void walk_candidates(struct walk *walk, struct candidates *candidates) {
+void walk_candidates(struct walk *walk, struct candidates *candidates, struct links *links) {
   struct way way = {0};
   way.walk = walk;
   way.candidates = candidates;
+  way.links = links;
   for (size_t i = 0; i < walk->heap->region_count; ++i) {
     walk->region = &walk->heap->regions[i];
     walk_region(&way);
