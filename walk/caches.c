@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { BINS_MAX = 76, SMALL_BINS = 64, SMALL_MAX = 1040, ENTRIES_MAX = 1 << 16 };
+enum { FAST_MAX = (FIRST_BINS + 1) * CHUNK_ALIGNMENT, LONG = 1 << 16 /* chunks in fastbins */ };
 static const uint64_t FAST_ENTRIES_MAX = UINT64_C(1) << 40; /* marks end any cycle */
 
 /* A release's tcache_perthread_struct: counts, or since 2.42 the slots that are left; then
@@ -104,13 +105,25 @@ static void suspect(struct findings *findings, const struct list *list, uint64_t
   findings_add(findings, &found);
 }
 
+/* The chunk after this one in its list; false: it is not one of the list's.  Where the program
+ * changes a fastbin, at its beginning, notes may be too old. */
+static bool read_next(const struct heap *heap, const struct list *list, const struct marks *marks,
+                      uint64_t length, uint64_t chunk, uint64_t *next) {
+  struct entry entry;
+  bool is_stable = list->mark == IN_FASTBIN && length > LONG;
+  *next = is_stable ? link_noted(marks, chunk, list->bytes) : 0;
+  if (*next) return true;
+  if (!read_entry(heap, list, chunk, &entry)) return false;
+  *next = next_of(heap, chunk, entry.next);
+  return true;
+}
+
 static void walk_list(const struct heap *heap, const struct list *list, uint64_t head,
                       struct marks *marks, struct findings *findings) {
   uint64_t link = head, holder = list->holder, shift = list->mark == IN_TCACHE ? HEADER_BYTES : 0;
   for (uint64_t length = 0; link != 0; ++length) {
-    struct entry entry;
-    uint64_t chunk = link - shift;
-    if (!read_entry(heap, list, chunk, &entry)) {
+    uint64_t chunk = link - shift, next;
+    if (!read_next(heap, list, marks, length, chunk, &next)) {
       suspect(findings, list, holder, link, "its link does not lead to a free chunk of its size");
       return;
     }
@@ -120,7 +133,7 @@ static void walk_list(const struct heap *heap, const struct list *list, uint64_t
     }
     mark_set(marks, chunk, list->mark);
     if (marks->is_full) return;
-    link = next_of(heap, chunk, entry.next);
+    link = next;
     holder = chunk;
   }
 }
@@ -193,6 +206,36 @@ static void choose_links(struct heap *heap, const struct tcache *tcaches, size_t
   heap->layout.is_safe_linked = votes > 0;
 }
 
+static struct list fast_list(const struct arena *arena, unsigned bin) {
+  struct list list = {DAMAGED_FASTBIN, IN_FASTBIN,       (bin + 2) * 16, bin,
+                      arena->address,  FAST_ENTRIES_MAX, arena->address};
+  return list;
+}
+
+bool caches_are_long(struct heap *heap) {
+  uint64_t length = 0;
+  memory_forget();
+  choose_links(heap, NULL, 0);
+  for (size_t i = 0; i < heap->arena_count; ++i)
+    for (unsigned bin = 0; bin < FIRST_BINS; ++bin) {
+      struct list list = fast_list(&heap->arenas[i], bin);
+      uint64_t chunk = fast_head(heap, &heap->arenas[i], bin);
+      struct entry entry;
+      while (chunk && read_entry(heap, &list, chunk, &entry)) {
+        if (++length > LONG) return true;
+        chunk = next_of(heap, chunk, entry.next);
+      }
+    }
+  return false;
+}
+
+void caches_note(const struct heap *heap, struct marks *marks, const struct chunk *chunk,
+                 const uint8_t *bytes) {
+  if (chunk->bytes > FAST_MAX) return;
+  uint64_t next = next_of(heap, chunk->address, word_at(bytes + HEADER_BYTES));
+  link_note(marks, chunk->address, chunk->bytes, next);
+}
+
 size_t caches_find(struct heap *heap, const struct candidates *candidates, struct marks *marks,
                    struct findings *findings) {
   struct tcache *tcaches = NULL;
@@ -215,9 +258,7 @@ size_t caches_find(struct heap *heap, const struct candidates *candidates, struc
   }
   for (size_t i = 0; i < heap->arena_count; ++i)
     for (unsigned bin = 0; bin < FIRST_BINS; ++bin) {
-      uint64_t arena = heap->arenas[i].address;
-      struct list list = {DAMAGED_FASTBIN, IN_FASTBIN,       (bin + 2) * 16, bin,
-                          arena,           FAST_ENTRIES_MAX, arena};
+      struct list list = fast_list(&heap->arenas[i], bin);
       walk_list(heap, &list, fast_head(heap, &heap->arenas[i], bin), marks, findings);
     }
   free(tcaches);

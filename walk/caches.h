@@ -17,6 +17,10 @@ bool is_candidate(uint64_t bytes);
 /* Could this chunk, read as a whole, be one? */
 bool is_candidate_content(uint64_t bytes, const uint8_t *chunk);
 void candidates_add(struct candidates *candidates, uint64_t chunk);
+/* Are fastbins long?  Then the first walk is to note the links of small chunks. */
+bool caches_are_long(struct heap *heap);
+void caches_note(const struct heap *heap, struct marks *marks, const struct chunk *chunk,
+                 const uint8_t *bytes);
 /* Finds the thread caches among the candidates, marks all cached chunks and adds damaged lists to
  * the findings.  Returns the number of thread caches. */
 size_t caches_find(struct heap *heap, const struct candidates *candidates, struct marks *marks,

@@ -57,7 +57,8 @@ int main(int argc, char **argv) {
   mmapped_find(&heap);
   walk_init(&walk, &heap, &findings);
   links = links_new(&heap, &findings);
-  walk_candidates(&walk, &candidates, links);
+  marks.notes_links = caches_are_long(&heap);
+  walk_candidates(&walk, &candidates, &marks, links);
   find_caches(&heap, &candidates, &marks, &suspicions);
   accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
   walk_accounts(&walk, &accounts, links, &suspicions);

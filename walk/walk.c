@@ -10,7 +10,8 @@ enum { ANCHORS = 32, QUICK_TRIES = 3 };
 struct way {
   struct walk *walk;
   struct candidates *candidates; /* of the first walk */
-  struct accounts *accounts;     /* of the second one */
+  struct marks *marks;
+  struct accounts *accounts; /* of the second one */
   struct links *links;
   struct findings *suspicions;
   uint64_t at, origin; /* the chain began there */
@@ -27,11 +28,13 @@ static void collect(struct way *way) {
   for (size_t i = 0; i < chain->count; ++i) {
     const struct chunk *chunk = &chain->chunks[i];
     uint64_t end = chunk->address + chunk->bytes + HEADER_BYTES;
-    if (chunk->is_free || !is_candidate(chunk->bytes)) continue;
-    if (is_in_window(&chain->window, chunk->address, end) &&
-        !is_candidate_content(chunk->bytes,
-                              chain->window.bytes + (chunk->address - chain->window.begin)))
-      continue;
+    if (chunk->is_free) continue;
+    const uint8_t *bytes = is_in_window(&chain->window, chunk->address, end)
+                               ? chain->window.bytes + (chunk->address - chain->window.begin)
+                               : NULL;
+    if (bytes && way->marks->notes_links) caches_note(way->walk->heap, way->marks, chunk, bytes);
+    if (!is_candidate(chunk->bytes)) continue;
+    if (bytes && !is_candidate_content(chunk->bytes, bytes)) continue;
     candidates_add(way->candidates, chunk->address);
   }
 }
@@ -362,10 +365,12 @@ static void walk_region(struct way *way) {
         pages_resident(walk->heap->target, region->end, region->mapped_end);
 }
 
-void walk_candidates(struct walk *walk, struct candidates *candidates, struct links *links) {
+void walk_candidates(struct walk *walk, struct candidates *candidates, struct marks *marks,
+                     struct links *links) {
   struct way way = {0};
   way.walk = walk;
   way.candidates = candidates;
+  way.marks = marks;
   way.links = links;
   for (size_t i = 0; i < walk->heap->region_count; ++i) {
     walk->region = &walk->heap->regions[i];

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 4000, SIZE = 0x88, LARGE = 3000, FIRST_CACHED = 7 };
+enum { COUNT = 4000, SIZE = 0x88, LARGE = 3000, FIRST_CACHED = 7, MANY = 160000 };
 
 static char *blocks[COUNT];
 static const char *way;
@@ -31,6 +31,18 @@ static char *in_fastbin(size_t size, char **second) {
   free(first);
   free(*second);
   return first;
+}
+
+/* The link of one of many in a list, in no order, leads to one of another list. */
+static char *in_long_fastbin(void) {
+  static char *volatile many[MANY];
+  for (int i = 0; i < MANY; ++i) many[i] = take(40);
+  char *other, *first = in_fastbin(56, &other);
+  fill_cache(40);
+  for (int i = 0; i < MANY; ++i) free(many[i * 7919L % MANY]);
+  char *at = many[MANY / 4 * 7919L % MANY], *next = many[(MANY / 4 - 1) * 7919L % MANY];
+  *(volatile uintptr_t *)at ^= (uintptr_t)(next - 16) ^ (uintptr_t)(first - 16);
+  return at;
 }
 
 static char *damage(void) {
@@ -68,6 +80,7 @@ static char *damage(void) {
     memset(first + 8, 0, 8); /* the key */
     return free(first), first;
   }
+  if (is("fastbin-far")) return in_long_fastbin();
   char *first = in_fastbin(40, &second);
   if (is("fastbin-next")) return memset(second, 'A', 8), second;
   if (is("fastbin-twice")) return free(first), first;

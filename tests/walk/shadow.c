@@ -1,5 +1,6 @@
-/* shadow THREADS BLOCKS [foreign|blocked|busy|small]: has a heap of every kind and knows the truth about it.  Its
- * break is moved by others, too (foreign), cannot be moved (blocked), its threads go on (busy), or all blocks are small.  Commands
+/* shadow THREADS BLOCKS [foreign|blocked|busy|small|shuffled]: has a heap of every kind and knows
+ * the truth about it.  Its break is moved by others, too (foreign), cannot be moved (blocked), its
+ * threads go on (busy), or all blocks are small, and freed in no order (shuffled).  Commands
  * on standard input, a line of JSON for each: "i" malloc's own figures; "t" malloc_trim(0), and resident
  * memory before and after. */
 #define _GNU_SOURCE
@@ -29,13 +30,14 @@ static void *fill(void *number) {
     seed = seed * 1664525 + 1013904223;
     unsigned kind = seed >> 8 & 255;
     size_t size = kind < 230 ? seed >> 20 & 255 : kind < 250 ? seed >> 16 : seed >> 12 & 262143;
-    if (is("small")) size &= 255;
+    if (is("small") || is("shuffled")) size &= 255;
     if (number == NULL && is("foreign") && i % 1000 == 500) sbrk(1000 + i);
     blocks[i] = memset(malloc(size), 1, size);
   }
   for (unsigned i = 0; i < block_count; ++i) {
     seed = seed * 1664525 + 1013904223;
-    if ((seed >> 16) % 100 < 40 || i / 1000 % 4 == 1) free(blocks[i]);
+    unsigned place = is("shuffled") ? (unsigned)((uint64_t)i * 1000003 % block_count) : i;
+    if ((seed >> 16) % 100 < 40 || i / 1000 % 4 == 1) free(blocks[place]);
   }
   if (number == NULL) return NULL;
   pthread_barrier_wait(&ready);

@@ -20,6 +20,7 @@ KINDS = {
     "tcache-twice": "tcache",
     "fastbin-next": "fastbin",
     "fastbin-twice": "fastbin",
+    "fastbin-far": "fastbin",
 }
 
 

@@ -24,6 +24,7 @@ MODES = {
     "huge pages": (("2", "4000"), "hugetlb=1"),
     "small heaps": (("2", "4000"), "hugetlb=2"),
     "no thread caches": (("2", "4000"), "tcache_count=0"),
+    "long lists in no order": (("0", "500000", "shuffled"), ""),
     "large thread caches": (("2", "4000"), "tcache_max=300000"),
 }
 
