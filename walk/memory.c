@@ -59,7 +59,7 @@ size_t memory_read(const struct target *target, uint64_t address, void *buffer, 
   return done;
 }
 
-/* Some pieces; the rest of one that cannot be read stays 0. */
+/* Some pieces; the rest of one that cannot be read becomes 0. */
 static void read_pieces(const struct target *target, struct iovec *here, struct iovec *there,
                         size_t count) {
   size_t first = 0;
@@ -69,7 +69,9 @@ static void read_pieces(const struct target *target, struct iovec *here, struct 
     if (got < 0) check_errno(target);
     size_t left = got > 0 ? (size_t)got : 0;
     while (first < count && left >= here[first].iov_len) left -= here[first++].iov_len;
-    ++first; /* the one that could not be read whole */
+    if (first == count) return;
+    memset((char *)here[first].iov_base + left, 0, here[first].iov_len - left);
+    ++first;
   }
 }
 
@@ -83,16 +85,17 @@ void memory_read_touched(const struct target *target, uint64_t address, uint8_t 
     core_read(target, address, buffer, bytes);
     return;
   }
-  memset(buffer, 0, bytes);
   for (size_t i = 0; i < pages;) {
     size_t next = i + 1;
     while (next < pages && (states[next] != PAGE_ABSENT) == (states[i] != PAGE_ABSENT)) ++next;
+    uint64_t begin = (page + i) * page_bytes, end = (page + next) * page_bytes;
+    if (begin < address) begin = address;
+    if (end > address + bytes) end = address + bytes;
     if (states[i] != PAGE_ABSENT) {
-      uint64_t begin = (page + i) * page_bytes, end = (page + next) * page_bytes;
-      if (begin < address) begin = address;
-      if (end > address + bytes) end = address + bytes;
       here[count] = (struct iovec){buffer + (begin - address), (size_t)(end - begin)};
       there[count++] = (struct iovec){(void *)(uintptr_t)begin, (size_t)(end - begin)};
+    } else {
+      memset(buffer + (begin - address), 0, (size_t)(end - begin));
     }
     if (count == PIECES || next == pages) {
       read_pieces(target, here, there, count);

@@ -108,7 +108,7 @@ static void search(struct heap *heap, const struct mapping *mapping, uint8_t *by
 }
 
 void mmapped_find(struct heap *heap) {
-  uint8_t *bytes = allocated(NULL, PIECE_BYTES);
+  uint8_t *bytes = allocated_pages(PIECE_BYTES);
   uint8_t *states = allocated(NULL, PIECE_BYTES / PAGE + 2);
   memory_forget();
   for (size_t i = 0; i < heap->target->mapping_count && !is_all_found(heap); ++i) {

@@ -118,7 +118,7 @@ static void search(struct finder *finder, uint64_t begin, uint64_t end, uint64_t
 
 void pointers_find(const struct target *target, unsigned worker, unsigned workers) {
   struct finder finder = {.target = target, .worker = worker, .workers = workers};
-  uint64_t *buffer = allocated(NULL, PIECE_BYTES);
+  uint64_t *buffer = allocated_pages(PIECE_BYTES);
   read_blocks(&finder);
   struct ranges memory = read_ranges();
   for (size_t i = 0; i < memory.count; ++i)

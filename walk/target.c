@@ -28,6 +28,12 @@ void *allocated(void *old, size_t bytes) {
   return block;
 }
 
+void *allocated_pages(size_t bytes) {
+  void *block;
+  if (posix_memalign(&block, 4096, bytes) != 0) refuse("no memory for %zu bytes", bytes);
+  return block;
+}
+
 uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -41,6 +41,10 @@ struct target {
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *errno_name(void);
 void *allocated(void *old, size_t bytes);
+/* For copies of whole pages: where a copy begins a few bytes further into a page than its source
+ * does, as a large block of malloc's, the processor takes each load to depend on the stores before
+ * it, and the kernel three times as long. */
+void *allocated_pages(size_t bytes);
 uint64_t now_ns(void);
 void sleep_ms(unsigned ms);
 
