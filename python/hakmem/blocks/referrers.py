@@ -57,7 +57,7 @@ class Finder:
         self._map = block_map
         self._files = files
         self._threads = Scanning(block_map.target).threads()
-        self._regions = Regions(block_map, self._threads)
+        self._regions = Regions(block_map.target, self._threads, block_map)
 
     def hits(self, wanted: Integers, progress: Progress = no_progress) -> list[Found]:
         """Roots first."""

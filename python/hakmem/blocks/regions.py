@@ -89,32 +89,31 @@ class Runs:
 
 
 class Regions:
-    """The regions of one target, and which of their pages can be read."""
+    """The regions of one target, and which of their pages can be read.  Without a block map all are roots."""
 
-    def __init__(self, block_map: BlockMap, threads: Sequence[Thread]) -> None:
-        self.target: Target = block_map.target
+    def __init__(self, target: Target, threads: Sequence[Thread], block_map: BlockMap | None = None) -> None:
+        self.target = target
         self.swapped_bytes = 0
         self.missing_bytes = 0  # of a core: memory that was not dumped
         self._has_swapped = has_swapped(self.target)
         self.mappings = self.target.maps()
-        self.heap = self._heap(block_map)
-        self.roots = self._roots(block_map, threads)
+        self.heap = self._heap(block_map.memory() if block_map else [])
+        self.roots = self._roots(block_map.own(self.mappings) if block_map else [], threads)
 
     # ---- which --------------------------------------------------------------------------------------
 
-    def _heap(self, block_map: BlockMap) -> list[Region]:
+    def _heap(self, memory: Sequence[Interval]) -> list[Region]:
         return [
             Region(low, high, Kind.HEAP, mapping)
-            for start, end in block_map.memory()
+            for start, end in memory
             for mapping in self.mappings
             if "r" in mapping.permissions
             for low, high in clipped([(start, end)], mapping.start, mapping.end)
         ]
 
-    def _roots(self, block_map: BlockMap, threads: Sequence[Thread]) -> list[Region]:
+    def _roots(self, own: Sequence[Interval], threads: Sequence[Thread]) -> list[Region]:
         pointers = sorted(thread.stack_pointer for thread in threads if thread.stack_pointer)
         kinds = classify(self.mappings, self.target.data_end, pointers)
-        own = block_map.own(self.mappings)
         return [
             self._root(low, high, KIND_OF[kind], mapping, threads)
             for mapping, kind in zip(self.mappings, kinds, strict=True)

@@ -53,12 +53,12 @@ class Scanning:
         block_map = read_block_map(self.target)
         marking = Marking(block_map)
         threads = self.threads()
-        regions = Regions(block_map, threads)
+        regions = Regions(self.target, threads, block_map)
         self.mark_roots(marking, regions, regions.roots, threads)
         heap = self.mark_blocks(marking, regions)
         if self.target.process is not None:
             threads = self.threads()
-            again = Regions(block_map, threads)
+            again = Regions(self.target, threads, block_map)
             stacks = [region for region in again.roots if region.kind is Kind.STACK]
             self.mark_roots(marking, again, stacks, threads)
         edges, unreachable = marking.finish(), marking.unreachable()

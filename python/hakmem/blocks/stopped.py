@@ -1,7 +1,7 @@
 """The suspected blocks at one moment, for which the process is stopped.
 
-A scan of the running process suspects blocks (scanning.py).  While the process is stopped, its block map is
-read, and all its memory searched for words that point to suspects, by `hakmem-walk --pointers`.  What the
+A scan of the running process suspects blocks (scanning.py).  While the process is stopped, all its memory is
+searched for words that point to suspects, by `hakmem-walk --pointers`, and its block map is read.  What the
 program can reach then, it reaches from a root or from a live block that is not suspected: every other way
 leads through suspects alone, whose pointers are known too.  So a wrong suspicion does no harm."""
 
@@ -26,7 +26,7 @@ from hakmem.blocks.scanning import Scan, root_words
 from hakmem.layout.memory import Addresses, Integers, Records
 from hakmem.target.glibc import WALKER, walk_error
 from hakmem.target.library import find_program
-from hakmem.target.pages import is_within
+from hakmem.target.pages import Interval, is_within
 from hakmem.target.target import Target
 
 WORKERS_MAX = 4
@@ -41,14 +41,14 @@ def look_stopped(target: Target, suspecting: Scan, with_swapped: bool) -> Scan:
     with Finders.started(target, listed(starts, sizes.astype(np.uint64))) as finders:
         with frozen(target.process) as threads:
             began_s = time.monotonic()
-            block_map = read_block_map(target)
-            regions = Regions(block_map, threads)
-            runs = list(regions.runs([*regions.roots, *regions.heap], with_swapped))
+            regions = Regions(target, threads)
+            runs = list(regions.runs(regions.roots, with_swapped))
             read = [
                 np.concatenate(column)
                 for column in zip(*((run.starts, run.counts) for run in runs), strict=True)
             ]
             finders.send(listed(*read))
+            block_map = read_block_map(target)
             words = root_words(target, threads)
             counts = finders.counts()
             seconds = time.monotonic() - began_s
@@ -57,7 +57,7 @@ def look_stopped(target: Target, suspecting: Scan, with_swapped: bool) -> Scan:
     rows = np.flatnonzero((blocks != NONE) & (into == 0))
     same = block_map.sizes_of(blocks[rows]) == sizes[rows]
     rows = rows[same & (block_map.states[blocks[rows]] == State.LIVE)]
-    marking, edges = marked(block_map, blocks[rows], pointers, words)
+    marking, edges = marked(block_map, block_map.own(regions.mappings), blocks[rows], pointers, words)
     is_lost = ~marking.is_marked[blocks[rows]]
     first = suspecting.marking
     inexact, _ = block_map.find(suspecting.map.starts_of(first.interior()))
@@ -78,7 +78,7 @@ def look_stopped(target: Target, suspecting: Scan, with_swapped: bool) -> Scan:
 
 
 def marked(
-    block_map: BlockMap, suspects: Integers, pointers: Records, words: Addresses
+    block_map: BlockMap, own: Sequence[Interval], suspects: Integers, pointers: Records, words: Addresses
 ) -> tuple[Marking, Edges]:
     """All but the suspects that nothing reaches; and the pointers between suspects."""
     marking = Marking(block_map)
@@ -93,7 +93,7 @@ def marked(
     is_inner = is_live & ~marking.is_marked[sources]
     marking.is_from_freed[targets[is_block & ~is_live]] = True
     edges = Edges(sources[is_inner], targets[is_inner])
-    marking.is_marked[targets[(is_live & ~is_inner) | ~is_within(block_map.memory(), places)]] = True
+    marking.is_marked[targets[(is_live & ~is_inner) | ~is_within(own, places)]] = True
     marking.mark_words(words)
     spread(edges, marking.is_marked)
     return marking, edges
