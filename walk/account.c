@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+enum { STATE_BITS = 3, STATE_MASK = (1 << STATE_BITS) - 1 };
 enum { BUFFERED_MAX = 4096, TRIM_HEADER = 48 /* struct malloc_chunk */ };
 
 void accounts_init(struct accounts *accounts, const struct heap *heap, struct marks *marks,
@@ -15,7 +17,7 @@ void accounts_init(struct accounts *accounts, const struct heap *heap, struct ma
   accounts->sizes = allocated(NULL, SIZES * sizeof *accounts->sizes);
   memset(accounts->sizes, 0, SIZES * sizeof *accounts->sizes);
   accounts->buffer = allocated(NULL, BUFFERED_MAX * sizeof *accounts->buffer);
-  accounts->blocks = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+  accounts->blocks = path ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
   if (path && accounts->blocks < 0) refuse("%s: %s", path, errno_name());
 }
 
@@ -30,13 +32,14 @@ static void flush(struct accounts *accounts) {
     at += done;
     left -= (size_t)done;
   }
+  accounts->written += accounts->buffered;
   accounts->buffered = 0;
 }
 
 static void put(struct accounts *accounts, uint64_t address, uint64_t usable, enum state state) {
   uint64_t *record = accounts->buffer[accounts->buffered++];
   record[0] = address;
-  record[1] = usable << 3 | (uint64_t)state;
+  record[1] = usable << STATE_BITS | (uint64_t)state;
   if (accounts->buffered == BUFFERED_MAX) flush(accounts);
 }
 
@@ -56,10 +59,15 @@ static void put_block(struct accounts *accounts, uint64_t chunk, uint64_t bytes,
   put(accounts, chunk + HEADER_BYTES, bytes - 8, state);
 }
 
-void accounts_end(struct accounts *accounts) {
-  if (accounts->blocks < 0) return;
+/* After it nothing is written but by accounts_mark. */
+static void write_rest(struct accounts *accounts) {
   put_mmapped(accounts, UINT64_MAX);
   flush(accounts);
+}
+
+void accounts_end(struct accounts *accounts) {
+  if (accounts->blocks < 0) return;
+  write_rest(accounts);
   if (close(accounts->blocks) != 0) refuse("the blocks cannot be written: %s", errno_name());
 }
 
@@ -194,4 +202,38 @@ void account_top(struct accounts *accounts, struct walk *walk, uint64_t top) {
   account->resident[WHOLE] += pages_resident(target, end - extra, trimmed);
   accounts->run_begin = 0;
   put_block(accounts, top, end - top, IS_TOP);
+}
+
+/* ---- a single walk ---- */
+
+static void recount(struct accounts *accounts, struct heap *heap, uint64_t chunk, uint64_t bytes,
+                    enum mark mark) {
+  const struct region *region = region_of(heap, chunk);
+  if (region == NULL) return; /* a mapping of its own */
+  struct account *account = &heap->arenas[region->arena].account;
+  struct account_of_sizes *sizes = &accounts->sizes[place_of_size(bytes)];
+  account->live_bytes -= bytes;
+  --account->live_chunks;
+  --sizes->live;
+  ++sizes->cached;
+  *(mark == IN_TCACHE ? &account->tcache_bytes : &account->fastbin_bytes) += bytes;
+  ++*(mark == IN_TCACHE ? &account->tcache_chunks : &account->fastbin_chunks);
+}
+
+void accounts_mark(struct accounts *accounts, struct heap *heap) {
+  write_rest(accounts);
+  size_t bytes = accounts->written * sizeof *accounts->buffer;
+  if (bytes == 0) return;
+  uint64_t(*records)[2] =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, accounts->blocks, 0);
+  if (records == MAP_FAILED) refuse("the blocks cannot be corrected: %s", errno_name());
+  for (size_t i = 0; i < accounts->written; ++i) {
+    uint64_t chunk = records[i][0] - HEADER_BYTES, word = records[i][1];
+    if ((word & STATE_MASK) != IS_LIVE) continue;
+    enum mark mark = mark_of(accounts->marks, chunk);
+    if (mark == NOT_CACHED) continue;
+    records[i][1] |= IS_CACHED;
+    recount(accounts, heap, chunk, (word >> STATE_BITS) + 8, mark);
+  }
+  munmap(records, bytes);
 }

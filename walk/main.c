@@ -1,6 +1,8 @@
 /* hakmem-walk TARGET [--blocks FILE]: walks the heaps of glibc's malloc in a process, or a core,
  * from outside.  README.md has the output.
+ * hakmem-walk PID --stopped FILE: the same of a process that is stopped, in one walk.
  * hakmem-walk PID --pointers WORKER WORKERS: pointers.h. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +35,37 @@ static void name_cached(struct findings *findings, const struct marks *marks) {
 /* A digit, as many workers as there may be. */
 static unsigned digit_of(const char *word) { return (unsigned char)*word - (unsigned)'0'; }
 
+/* A first walk finds the caches, and the second one counts. */
+static void walk_twice(struct walk *walk, struct accounts *accounts, struct findings *suspicions) {
+  struct heap *heap = walk->heap;
+  struct candidates candidates = {NULL, 0, 0};
+  struct links *links = links_new(heap, walk->findings);
+  const struct wanted first = {.candidates = &candidates, .marks = accounts->marks, .links = links};
+  walk_all(walk, &first);
+  find_caches(heap, &candidates, accounts->marks, suspicions);
+  free(candidates.chunks);
+  const struct wanted second = {.accounts = accounts, .links = links, .suspicions = suspicions};
+  walk_all(walk, &second);
+  accounts_end(accounts);
+  links_confirm(links, walk);
+  free(links);
+}
+
+/* The blocks of a stopped process can be corrected after a single walk. */
+static void walk_once(struct walk *walk, struct accounts *accounts, struct findings *suspicions) {
+  struct candidates candidates = {NULL, 0, 0};
+  const struct wanted all = {
+      .candidates = &candidates, .marks = accounts->marks, .accounts = accounts};
+  walk_all(walk, &all);
+  find_caches(walk->heap, &candidates, accounts->marks, suspicions);
+  free(candidates.chunks);
+  accounts_mark(accounts, walk->heap);
+  accounts_end(accounts);
+}
+
 int main(int argc, char **argv) {
-  bool has_blocks = argc == 4 && strcmp(argv[2], "--blocks") == 0;
+  bool is_stopped = argc == 4 && strcmp(argv[2], "--stopped") == 0;
+  bool has_blocks = is_stopped || (argc == 4 && strcmp(argv[2], "--blocks") == 0);
   bool has_workers = argc == 5 && strcmp(argv[2], "--pointers") == 0 && digit_of(argv[4]);
   if (argc != 2 && !has_blocks && !has_workers)
     refuse("usage: hakmem-walk PID|CORE [--blocks FILE]");
@@ -42,11 +73,9 @@ int main(int argc, char **argv) {
   static struct target target;
   static struct heap heap;
   static struct marks marks;
-  static struct candidates candidates;
   static struct findings findings, suspicions;
   static struct walk walk;
   static struct accounts accounts;
-  static struct links *links;
   target_open(&target, argv[1]);
   if (has_workers) {
     pointers_find(&target, digit_of(argv[3]), digit_of(argv[4]));
@@ -56,14 +85,9 @@ int main(int argc, char **argv) {
   regions_find(&heap);
   mmapped_find(&heap);
   walk_init(&walk, &heap, &findings);
-  links = links_new(&heap, &findings);
   marks.notes_links = caches_are_long(&heap);
-  walk_candidates(&walk, &candidates, &marks, links);
-  find_caches(&heap, &candidates, &marks, &suspicions);
   accounts_init(&accounts, &heap, &marks, has_blocks ? argv[3] : NULL);
-  walk_accounts(&walk, &accounts, links, &suspicions);
-  accounts_end(&accounts);
-  links_confirm(links, &walk);
+  (is_stopped ? walk_once : walk_twice)(&walk, &accounts, &suspicions);
   for (size_t i = 0; i < suspicions.count; ++i) findings_add(&findings, &suspicions.list[i]);
   name_cached(&findings, &marks);
   for (size_t i = 0; i < heap.mmapped_count; ++i)

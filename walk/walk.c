@@ -9,11 +9,7 @@ enum { ANCHORS = 32, QUICK_TRIES = 3 };
 /* One walk of a region. */
 struct way {
   struct walk *walk;
-  struct candidates *candidates; /* of the first walk */
-  struct marks *marks;
-  struct accounts *accounts; /* of the second one */
-  struct links *links;
-  struct findings *suspicions;
+  struct wanted wanted;
   uint64_t at, origin; /* the chain began there */
   size_t window_bytes;
   unsigned tries;
@@ -32,18 +28,19 @@ static void collect(struct way *way) {
     const uint8_t *bytes = is_in_window(&chain->window, chunk->address, end)
                                ? chain->window.bytes + (chunk->address - chain->window.begin)
                                : NULL;
-    if (bytes && way->marks->notes_links) caches_note(way->walk->heap, way->marks, chunk, bytes);
+    if (bytes && way->wanted.marks->notes_links)
+      caches_note(way->walk->heap, way->wanted.marks, chunk, bytes);
     if (!is_candidate(chunk->bytes)) continue;
     if (bytes && !is_candidate_content(chunk->bytes, bytes)) continue;
-    candidates_add(way->candidates, chunk->address);
+    candidates_add(way->wanted.candidates, chunk->address);
   }
 }
 
 /* Findings of lists know no neighbours. */
 static void name_neighbours(struct way *way) {
   const struct chain *chain = &way->walk->chain;
-  for (size_t i = 0; i < way->suspicions->count; ++i) {
-    struct finding *finding = &way->suspicions->list[i];
+  for (size_t i = 0; i < way->wanted.suspicions->count; ++i) {
+    struct finding *finding = &way->wanted.suspicions->list[i];
     size_t low = 1, high = chain->count;
     while (low < high) {
       size_t middle = (low + high) / 2;
@@ -61,14 +58,11 @@ static void name_neighbours(struct way *way) {
 /* Takes the chunks of the chain as true. */
 static void commit(struct way *way) {
   const struct chain *chain = &way->walk->chain;
-  if (way->candidates) {
-    collect(way);
-    links_note(way->links, way->walk);
-  } else {
-    account_chain(way->accounts, way->walk);
-    links_check(way->links, way->walk);
-    name_neighbours(way);
-  }
+  if (way->wanted.candidates) collect(way);
+  if (way->wanted.accounts) account_chain(way->wanted.accounts, way->walk);
+  if (way->wanted.links)
+    (way->wanted.accounts ? links_check : links_note)(way->wanted.links, way->walk);
+  if (way->wanted.suspicions) name_neighbours(way);
   if (chain->count > 0) {
     way->last[1] = chain->count > 1 ? chain->chunks[chain->count - 2] : way->last[0];
     way->last[0] = chain->chunks[chain->count - 1];
@@ -85,13 +79,13 @@ static void commit(struct way *way) {
 }
 
 static void skip_unknown(struct way *way, uint64_t to) {
-  if (way->accounts) account_unknown(way->accounts, way->walk, way->at, to);
+  if (way->wanted.accounts) account_unknown(way->wanted.accounts, way->walk, way->at, to);
   way->at = to;
   way->tries = 0;
 }
 
 static void skip_headers(struct way *way, uint64_t to) {
-  if (way->accounts) account_headers(way->accounts, way->walk, way->at, to);
+  if (way->wanted.accounts) account_headers(way->wanted.accounts, way->walk, way->at, to);
   way->at = to;
 }
 
@@ -275,7 +269,7 @@ static void meet_damage(struct way *way) {
   if (tries < 2 * QUICK_TRIES && way->walk->heap->target->pid)
     outcome = retrace(way, tries - QUICK_TRIES ? ANCHORS : 1, &seen);
   if (outcome == GONE || tries + 1 < 2 * QUICK_TRIES) return;
-  outcome = way->candidates || tries > 3 * QUICK_TRIES ? UNSTEADY : examine(way, &seen);
+  outcome = way->wanted.candidates || tries > 3 * QUICK_TRIES ? UNSTEADY : examine(way, &seen);
   if (outcome == LASTING) report(way);
   if (outcome == UNSTEADY) pass_break(way);
 }
@@ -292,9 +286,9 @@ static void meet_fence(struct way *way) {
   uint64_t foreign = way->at + 2 * HEADER_BYTES;
   skip_headers(way, foreign < region->end ? foreign : region->end);
   uint64_t next = chain_find(walk, way->at), to = next ? next : region->end;
-  if (way->accounts) {
+  if (way->wanted.accounts) {
     walk->heap->arenas[region->arena].account.foreign_bytes += to - way->at;
-    way->accounts->run_begin = 0;
+    way->wanted.accounts->run_begin = 0;
   }
   way->at = to;
 }
@@ -340,7 +334,8 @@ static void walk_region(struct way *way) {
   way->tries = 0;
   way->is_unproven = false;
   memset(way->last, 0, sizeof way->last);
-  if (way->accounts) account_headers(way->accounts, walk, region->mapped_begin, region->begin);
+  if (way->wanted.accounts)
+    account_headers(way->wanted.accounts, walk, region->mapped_begin, region->begin);
   bool is_at_top = false;
   while (way->at < region->end && !(is_at_top = is_at_top || way->at >= walk->top)) {
     chain_read(walk, way->at, way->window_bytes);
@@ -356,35 +351,17 @@ static void walk_region(struct way *way) {
     walk->top = region_refresh(walk->heap, region);
   }
   region->walked_to = way->at < region->end ? way->at : region->end;
-  if (!way->accounts) return;
+  if (!way->wanted.accounts) return;
   if (is_at_top && way->at == walk->top) check_top(way);
-  if (is_at_top && way->at < region->end) account_top(way->accounts, walk, way->at);
-  way->accounts->run_begin = 0;
+  if (is_at_top && way->at < region->end) account_top(way->wanted.accounts, walk, way->at);
+  way->wanted.accounts->run_begin = 0;
   if (region->mapped_end > region->end)
     walk->heap->arenas[region->arena].account.resident[UNUSED] +=
         pages_resident(walk->heap->target, region->end, region->mapped_end);
 }
 
-void walk_candidates(struct walk *walk, struct candidates *candidates, struct marks *marks,
-                     struct links *links) {
-  struct way way = {0};
-  way.walk = walk;
-  way.candidates = candidates;
-  way.marks = marks;
-  way.links = links;
-  for (size_t i = 0; i < walk->heap->region_count; ++i) {
-    walk->region = &walk->heap->regions[i];
-    walk_region(&way);
-  }
-}
-
-void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links,
-                   struct findings *suspicions) {
-  struct way way = {0};
-  way.suspicions = suspicions;
-  way.walk = walk;
-  way.accounts = accounts;
-  way.links = links;
+void walk_all(struct walk *walk, const struct wanted *wanted) {
+  struct way way = {.walk = walk, .wanted = *wanted};
   for (size_t i = 0; i < walk->heap->region_count; ++i) {
     walk->region = &walk->heap->regions[i];
     walk_region(&way);

@@ -5,11 +5,15 @@
 #include "account.h"
 #include "links.h"
 
-/* The first walk, which only collects what may be a thread cache, and links. */
-void walk_candidates(struct walk *walk, struct candidates *candidates, struct marks *marks,
-                     struct links *links);
-/* The second one.  The suspicions get the blocks before them. */
-void walk_accounts(struct walk *walk, struct accounts *accounts, struct links *links,
-                   struct findings *suspicions);
+/* The purposes of a walk; NULL: not wanted. */
+struct wanted {
+  struct candidates *candidates; /* it only collects: damage is left to another walk */
+  struct marks *marks;           /* for their links */
+  struct links *links;           /* noted, or with accounts checked */
+  struct accounts *accounts;
+  struct findings *suspicions; /* of lists: they get the blocks before them */
+};
+
+void walk_all(struct walk *walk, const struct wanted *wanted);
 
 #endif

@@ -95,6 +95,21 @@ def test_blocks_are_those_of_the_figures(walker: Path, shadow: Path, tmp_path: P
     assert usable == walked.total("free_bytes")
 
 
+@pytest.mark.parametrize("mode", ["foreign", "shuffled"])
+def test_one_walk_of_a_stopped_program(mode: str, walker: Path, shadow: Path, tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks"
+    with waiting(shadow, "3", "20000", mode, variables=tuned("tcache_count=50")) as process:
+        asked(process, "i")
+        twice, blocks_of_two = walk(walker, process.pid, "--blocks", blocks).told, blocks.read_bytes()
+        once = walk(walker, process.pid, "--stopped", blocks).told
+    assert blocks.read_bytes() == blocks_of_two
+    for told in (once, twice):
+        del told["seconds"]
+        for arena in told["arenas"]:
+            del arena["resident"], arena["top_whole"]
+    assert once == twice
+
+
 @pytest.mark.parametrize("arenas", ["8", "1"])
 @pytest.mark.parametrize(
     "walks", [3, pytest.param(50, marks=pytest.mark.long("two minutes of a program at full speed"))]

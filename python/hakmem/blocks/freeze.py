@@ -40,8 +40,10 @@ def frozen(process: Process) -> Iterator[list[Thread]]:
     with stoppable():
         try:
             _stop_all(process, stopped)
+            process.is_stopped = True
             yield [_thread(thread_id) for thread_id in stopped]
         finally:
+            process.is_stopped = False
             for thread_id, number in stopped.items():
                 with suppress(OSError):
                     _ptrace(DETACH, thread_id, 0, number)

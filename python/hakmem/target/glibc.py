@@ -140,13 +140,16 @@ def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
     """`blocks`: a descriptor that gets all blocks as pairs of words."""
     if target.core is not None:
         return walk_of(target.core.path, blocks)
-    return walk_of(target.process.memory_id if target.process else target.pid, blocks)
+    process = target.process
+    if process is None:
+        return walk_of(target.pid, blocks)
+    return walk_of(process.memory_id, blocks, process.is_stopped)
 
 
-def walk_of(place: int | Path, blocks: int | None = None) -> GlibcHeap:
+def walk_of(place: int | Path, blocks: int | None = None, is_stopped: bool = False) -> GlibcHeap:
     words = [str(find_program(WALKER)), str(place)]
     if blocks is not None:
-        words += ["--blocks", f"/proc/self/fd/{blocks}"]
+        words += ["--stopped" if is_stopped else "--blocks", f"/proc/self/fd/{blocks}"]
     keep = () if blocks is None else (blocks,)
     step = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=keep)
     if step.returncode not in (0, BROKEN):

@@ -88,6 +88,7 @@ class Process:
 
     pid: int
     start_ticks: int = field(default=-1)  # since boot: with the PID, the process's identity
+    is_stopped: bool = field(default=False, compare=False)  # by the tool
 
     def __post_init__(self) -> None:
         if self.start_ticks < 0:
