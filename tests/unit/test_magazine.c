@@ -185,6 +185,7 @@ CHILD_TEST(grow_with_the_class) {
 /* ---- other threads' blocks ------------------------------------------------------------------- */
 
 static void *make_many_blocks(void *size) {
+  REQUIRE(heap_of_this_thread()); /* its first calls would do without */
   take(*(size_t *)size, MANY);
   return NULL;
 }
@@ -222,6 +223,7 @@ static const struct owner *owner_of(const void *block) {
 }
 
 static void *take_a_few(void *size) {
+  REQUIRE(heap_of_this_thread());
   for (unsigned index = 0; index < SWING / 2; index++) blocks[index] = must_malloc(*(size_t *)size);
   return NULL;
 }
