@@ -26,11 +26,14 @@ INLINE size_t je_bin_of(size_t block_bytes) {
   while (bin < JE_BINS && je_class_bytes(bin) < block_bytes) bin++;
   return bin;
 }
-/* Blocks in a slab of the bin: in hakmem's, or in what it would be. */
+/* Blocks in a slab of the bin, as jemalloc's slabs are smaller than hakmem's: a slab that is hardly
+ * used hides little from programs that compare slabs with blocks. */
 INLINE size_t je_regions(size_t bin) {
-  size_t bytes = je_class_bytes(bin), slots = bytes <= GRANULE_BYTES / 8 ? 1 : 2;
-  return slots * GRANULE_BYTES / bytes;
+  enum { SLAB_BYTES = 16384, FEWEST = 4 };
+  size_t bytes = je_class_bytes(bin);
+  return bytes < SLAB_BYTES / FEWEST ? SLAB_BYTES / bytes : FEWEST;
 }
+INLINE size_t je_slab_bytes(size_t bin) { return je_regions(bin) * je_class_bytes(bin); }
 
 /* ARENAS_ALL stands for all, as does their number; ARENAS_GONE for those that were destroyed. */
 enum { ARENAS_END = 4095, ARENAS_ALL, ARENAS_GONE };

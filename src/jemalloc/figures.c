@@ -13,28 +13,53 @@ static ATOMIC(uint64_t) epoch;
 static void add(uint64_t *sum, uint64_t part) { *sum += part; }
 static void take_off(uint64_t *sum, uint64_t part) { *sum = without_part(*sum, part); }
 
-/* Returns the figures of the blocks' bin, or NULL. A slab of a fitted class has more blocks than
- * one of its bin. */
+/* The figures of the blocks' bin, while they are counted in bytes; NULL: they are larger. */
 static uint64_t *change(uint64_t *sums, const struct slab_shape *shape, uint64_t blocks,
                         void (*how)(uint64_t *, uint64_t)) {
-  size_t bin = je_bin_of(shape->block_bytes), capacity = shape->capacity;
-  how(&sums[bin < JE_BINS ? FIGURE_SMALL : FIGURE_LARGE], blocks * shape->block_bytes);
+  size_t bin = je_bin_of(shape->block_bytes);
+  uint64_t bytes = blocks * shape->block_bytes;
+  how(&sums[bin < JE_BINS ? FIGURE_SMALL : FIGURE_LARGE], bytes);
   if (bin == JE_BINS) return NULL;
   uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];
-  how(&figures[BIN_REGIONS], (blocks * je_regions(bin) + capacity / 2) / capacity);
+  how(&figures[BIN_REGIONS], bytes);
   return figures;
 }
 
-static void add_slab(void *sums, struct slab *slab, const struct slab_shape *shape,
+/* Of a slab in use: up to the last block that was ever handed out, without the pages that were
+ * given back since. */
+static uint64_t active_bytes(const struct slab *slab, const struct slab_shape *shape,
+                             uint64_t live_bytes) {
+  uint64_t page = os_page_bytes();
+  uint64_t bytes = (uint64_t)load_relaxed(&slab->handed_out_shown) * shape->block_bytes;
+  uint64_t pages = low_bits((unsigned)(round_up(bytes, page) / page));
+  bytes = without_part(bytes, count_bits(load_relaxed(&slab->given_pages_shown) & pages) * page);
+  return bytes > live_bytes ? bytes : live_bytes;
+}
+
+static void add_slab(void *context, struct slab *slab, const struct slab_shape *shape,
                      unsigned free_blocks) {
-  uint64_t blocks = shape->capacity - free_blocks, touched = load_relaxed(&slab->handed_out_shown);
+  uint64_t *sums = context;
+  uint64_t blocks = shape->capacity - free_blocks;
   if (!blocks) return;
-  if (touched < blocks) touched = blocks;
-  add((uint64_t *)sums + FIGURE_ACTIVE, round_up(touched * shape->block_bytes, os_page_bytes()));
+  uint64_t active = active_bytes(slab, shape, blocks * shape->block_bytes);
   uint64_t *figures = change(sums, shape, blocks, add);
-  if (!figures) return;
-  figures[BIN_SLABS]++;
-  figures[BIN_NOT_FULL] += free_blocks != 0;
+  if (!figures)
+    sums[FIGURE_ACTIVE] += round_up(active, os_page_bytes());
+  else if (free_blocks)
+    figures[BIN_NOT_FULL] += active;
+  if (figures) figures[BIN_SLABS] += active;
+}
+
+/* From bytes to regions, and slabs as full as hakmem's. Blocks in magazines can make the bin seem
+ * emptier than its full slabs. */
+static void count_bin(uint64_t *sums, size_t bin) {
+  uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];
+  uint64_t slab_bytes = je_slab_bytes(bin), live = figures[BIN_REGIONS];
+  uint64_t full = without_part(figures[BIN_SLABS], figures[BIN_NOT_FULL]);
+  figures[BIN_REGIONS] = live / je_class_bytes(bin);
+  figures[BIN_SLABS] = (figures[BIN_SLABS] + slab_bytes - 1) / slab_bytes;
+  figures[BIN_NOT_FULL] = figures[BIN_SLABS] - (full < live ? full : live) / slab_bytes;
+  sums[FIGURE_ACTIVE] += round_up(figures[BIN_SLABS] * slab_bytes, os_page_bytes());
 }
 
 /* Blocks in magazines look live in their slabs. */
@@ -44,6 +69,7 @@ static void add_blocks(uint64_t *sums, const struct snapshot *snapshot) {
   blocks_count_cached(&cached);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     if (cached.of_class[class]) change(sums, &slab_shapes[class], cached.of_class[class], take_off);
+  for (size_t bin = 0; bin < JE_BINS; bin++) count_bin(sums, bin);
   uint64_t bytes = without_part(snapshot->large_live_bytes + snapshot->big_live_bytes,
                                 cached.range_bytes + snapshot->uncounted_bytes);
   sums[FIGURE_LARGE] += bytes;

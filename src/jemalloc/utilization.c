@@ -18,7 +18,7 @@ static void describe_slab(const struct slab *slab, size_t bin, size_t *fields) {
   size_t free_blocks = load_relaxed(&slab->free_local_shown);
   fields[REGIONS] = je_regions(bin);
   fields[FREE_REGIONS] = free_blocks * je_regions(bin) / slab->capacity;
-  fields[SLAB_BYTES] = je_regions(bin) * je_class_bytes(bin);
+  fields[SLAB_BYTES] = je_slab_bytes(bin);
 }
 
 /* Returns the bin, or JE_BINS. */

@@ -77,7 +77,7 @@ static bool give(struct slab *slab, struct scan *scan) {
     scan->calls--;
     purge_note_call(scan->purge);
     slab->waiting_pages &= ~pages;
-    slab->given_pages |= pages;
+    show(slab, given_pages, slab->given_pages | pages);
     superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));
     if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
     fetch_add_relaxed(&totals.given_page_bytes, bytes);
@@ -111,7 +111,7 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   }
   uint64_t refaulted = (uint64_t)count_bits(slab->given_pages & used) << page_shift();
   if (refaulted) fetch_add_relaxed(&totals.refaulted_bytes, refaulted);
-  slab->given_pages &= ~used;
+  show(slab, given_pages, slab->given_pages & ~used);
   slab->waiting_pages = 0;
   slab->has_free_pages = slab->given_pages != 0;
   check_laws(slab);

@@ -327,7 +327,8 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (owner->bins[slab->class].current == slab) show(&owner->bins[slab->class], current, NULL);
   owner_loses_slab(owner, slab);
   if (UNLIKELY(slab->has_free_pages)) { /* in the pool all of it counts as resident */
-    slab->given_pages = slab->waiting_pages = 0;
+    show(slab, given_pages, 0);
+    slab->waiting_pages = 0;
     slab->has_free_pages = false;
   }
   slab_set_map_entries(slab, MAP_TAG_NONE);

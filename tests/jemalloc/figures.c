@@ -67,6 +67,42 @@ static void check_growth(size_t largest, int flags, size_t arena) {
   check_near(GET("stats.allocated", size_t), all, 65536);
 }
 
+static size_t slabs_of(size_t bin) {
+  advance_epoch();
+  return number_of("stats.arenas.%zu.bins.%zu.curslabs", ALL_ARENAS, bin);
+}
+
+/* Room that never held a block hides little: a program would try to move the few blocks. */
+static void check_hardly_used(void) {
+  for (size_t bin = 0; bin < BINS; bin++) {
+    size_t size = number_of("arenas.bin.%zu.size", bin, 0);
+    void *block = MUST(malloc(size));
+    size_t bytes = slabs_of(bin) * number_of("arenas.bin.%zu.slab_size", bin, 0);
+    size_t regions = number_of("stats.arenas.%zu.bins.%zu.curregs", ALL_ARENAS, bin);
+    CHECK_MSG(bytes - regions * size <= 16384 + 3 * size, "bin %zu: %zu", bin, bytes);
+    free(block);
+  }
+}
+
+/* Slabs are there while pages of theirs have a block here and there, and no longer when whole pages
+ * are free and given back. */
+static void check_sparse(void) {
+  enum { BIN = 12, SIZE = 160, PER_PAGE = 10, PER_SLABS = 1000 };
+  for (size_t at = 0; at < BLOCKS; at++) blocks[at] = MUST(malloc(SIZE));
+  size_t slabs = slabs_of(BIN);
+  for (size_t at = 0; at < BLOCKS; at++)
+    if (at % PER_PAGE) free(blocks[at]);
+  ACT("thread.tcache.flush");
+  ACT("arena.0.purge");
+  CHECK_MSG(slabs_of(BIN) > slabs * 3 / 4, "%zu of %zu", slabs_of(BIN), slabs);
+  for (size_t at = 0; at < BLOCKS; at += PER_PAGE)
+    if (at % PER_SLABS) free(blocks[at]);
+  ACT("thread.tcache.flush");
+  ACT("arena.0.purge");
+  CHECK_MSG(slabs_of(BIN) < slabs / 4, "%zu of %zu", slabs_of(BIN), slabs);
+  for (size_t at = 0; at < BLOCKS; at += PER_SLABS) free(blocks[at]);
+}
+
 static size_t written;
 static void count(void *argument, const char *text) {
   CHECK(argument == &written);
@@ -76,6 +112,8 @@ static void count(void *argument, const char *text) {
 int main(int argc, char **argv) {
   if (argc > 1) return hold(900, 0), malloc_stats_print(NULL, NULL, argv[1]), 0;
   check_classes();
+  check_hardly_used();
+  check_sparse();
   check_growth(900, 0, ALL_ARENAS);
   check_growth(60000, 0, 0);
   unsigned arena = GET("arenas.create", unsigned);
