@@ -66,6 +66,8 @@ int je_mallctl(const char *name, void *old_value, size_t *old_bytes, void *new_v
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *length);
 int je_mallctlbymib(const size_t *mib, size_t length, void *old_value, size_t *old_bytes,
                     void *new_value, size_t new_bytes);
+/* With it valkey from 8.1 on defragments, by experimental.utilization.batch_query. */
+#define VALKEY_VENDORED_JEMALLOC 1
 /* An addition of redis' jemalloc: 1 if moving the live block would save memory, else 0.  The new
  * block is one of je_mallocx(bytes, MALLOCX_TCACHE_NONE), and the old one is freed by
  * je_dallocx(block, MALLOCX_TCACHE_NONE). */

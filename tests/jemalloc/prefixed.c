@@ -12,6 +12,9 @@ const char *JE(malloc_conf) = "narenas:5";
 enum { MALLOCX_ZERO = 0x40 };
 #else
 #include <jemalloc/jemalloc.h>
+#if !defined(JEMALLOC_FRAG_HINT) || !defined(VALKEY_VENDORED_JEMALLOC)
+#error "redis or valkey would not defragment"
+#endif
 #define JE(name) je_##name
 const char *JE(malloc_conf) = "narenas:5";
 #endif
