@@ -7,9 +7,9 @@
 
 #ifdef __GLIBC__
 
+#include "api/malloc_family.h"
 #include "base/compiler.h"
 #include "config/limits.h"
-#include "hakmem/hakmem.h"
 #include "heap/fast_path.h"
 #include "observe/report_glibc.h"
 #include "os/os.h"
@@ -20,7 +20,7 @@ enum { STANDARD_ERROR = 2 };
 /* `pad`: bytes to keep at the top of the break, which this heap does not use. */
 EXPORT int malloc_trim(size_t pad) {
   (void)pad;
-  return hak_purge(true) != 0;
+  return family_purge(true) != 0; /* hak_purge would be looked up when a process starts */
 }
 
 /* The fields' meaning: observe/report_glibc.h. There are no fast bins: blocks in threads' caches
