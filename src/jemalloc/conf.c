@@ -1,7 +1,7 @@
 /* conf.c: reads jemalloc's options where jemalloc does, a later place before an earlier one:
  *
  *   malloc_conf          a variable of the program
- *   /etc/malloc.conf     the target of this symbolic link, if the library has jemalloc's name
+ *   /etc/malloc.conf     the target of this symbolic link; both if the library has jemalloc's name
  *   MALLOC_CONF          and _RJEM_MALLOC_CONF, that of Rust's crates
  *
  * Options of hakmem's own (HAKMEM_DECAY_MS, …) win over those that mean the same.  Names that
@@ -18,14 +18,10 @@
 #include "reclaim/helper.h"
 #include "report/report.h"
 
-/* The symbolic link; missing in libhakmem.so and libhakmem.a (etc.c). */
-extern const char hak_jemalloc_link[] WEAK HIDDEN;
-/* The program's own definitions come first. */
-extern const char *malloc_conf;
 EXPORT REPLACEABLE const char *malloc_conf;
 EXPORT REPLACEABLE void (*malloc_message)(void *argument, const char *text);
 
-enum { PLACES = 4, CONF_BYTES = 2048 };
+enum { OF_PROGRAM, OF_LINK, OF_ENVIRONMENT, OF_RUST, PLACES, CONF_BYTES = 2048 };
 RESIDENT_DATA static const char places[PLACES][20] = {"malloc_conf", "/etc/malloc.conf",
                                                       "MALLOC_CONF", "_RJEM_MALLOC_CONF"};
 RARE_DATA static char copies[PLACES][CONF_BYTES]; /* values are pieces of these */
@@ -68,7 +64,7 @@ static void read_text(char *copy, const char *place, const char *from) {
   }
 }
 
-RESIDENT static const char *variable(const char *name) {
+static const char *variable(const char *name) {
   char **environment = os_environment();
   for (; environment && *environment; environment++) {
     const char *rest = scan_past(*environment, name);
@@ -93,8 +89,7 @@ static void apply(void) {
   helper_start_when_worth();
 }
 
-COLD static void read_all(const char *link, const char *first, const char *second) {
-  const char *const texts[PLACES] = {malloc_conf, link, first, second};
+COLD static void read_all(const char *const *texts) {
   library_has_options(); /* reads HAKMEM_… */
   for (unsigned place = 0; place < PLACES; place++)
     if (texts[place]) read_text(copies[place], places[place], texts[place]);
@@ -106,11 +101,20 @@ COLD static void read_all(const char *link, const char *first, const char *secon
 
 /* In most processes there is nothing to read. */
 RUN_AT_LOAD static void conf_at_load(void) {
-  const char *first = variable(places[2]), *second = variable(places[3]);
-  char link[CONF_BYTES];
-  link[0] = 0;
-  if (hak_jemalloc_link) os_read_link(hak_jemalloc_link, link, sizeof link);
-  if (UNLIKELY(malloc_conf || first || second || *link)) read_all(link, first, second);
+  const char *texts[PLACES] = {0};
+  char link[CONF_BYTES], **environment = os_environment();
+  for (; environment && *environment; environment++) {
+    unsigned place = **environment == '_' ? OF_RUST : OF_ENVIRONMENT;
+    const char *rest = scan_past(*environment, places[place]);
+    if (rest && *rest == '=') texts[place] = rest + 1;
+  }
+  if (&hak_program_says) {
+    texts[OF_PROGRAM] = *hak_program_says.conf;
+    os_read_link(hak_program_says.link, link, sizeof link);
+    if (*link) texts[OF_LINK] = link;
+  }
+  bool any = texts[OF_PROGRAM] || texts[OF_LINK] || texts[OF_ENVIRONMENT] || texts[OF_RUST];
+  if (UNLIKELY(any)) read_all(texts);
 }
 
 RUN_AT_EXIT static void conf_at_exit(void) {

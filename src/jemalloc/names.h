@@ -61,8 +61,19 @@ const char *option_text(const char *name);
 int profile_dump(const char *path);
 int set_prefix(const char *prefix);
 
-/* malloc_stats_print; and the program's way to write what would go to standard error, or NULL. */
+/* malloc_stats_print. */
 void stats_print(void (*write)(void *, const char *), void *argument, const char *without);
+
+/* Only in libraries with jemalloc's name (etc.c), as each variable of the program is looked up when
+ * a process starts: a symbolic link with options; options; and a way to write what would go to
+ * standard error. */
+struct program_says {
+  const char *link, *const *conf;
+  void (*const *message)(void *argument, const char *text);
+};
+extern const struct program_says hak_program_says WEAK HIDDEN;
+/* The program's own definitions come first. */
+extern const char *malloc_conf;
 extern void (*malloc_message)(void *argument, const char *text);
 
 #endif

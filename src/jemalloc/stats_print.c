@@ -90,7 +90,8 @@ void stats_print(void (*write)(void *, const char *), void *argument, const char
   struct text text;
   char *buffer = heap_malloc(BUFFER_BYTES);
   if (!buffer) return;
-  if (!write) write = malloc_message ? malloc_message : write_to_standard_error;
+  if (!write && &hak_program_says) write = *hak_program_says.message;
+  if (!write) write = write_to_standard_error;
   text_init(&text, buffer, BUFFER_BYTES - 1);
   figures_sample();
   if (without && scan_for(without, 'J'))

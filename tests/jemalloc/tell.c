@@ -5,6 +5,15 @@
 const char *malloc_conf = CONF;
 #endif
 
+#ifdef MESSAGE
+static void message(void *unused, const char *text) {
+  (void)unused;
+  fputs(text, stdout);
+  fflush(stdout);
+}
+void (*malloc_message)(void *argument, const char *text) = message;
+#endif
+
 /* Not linked with the library: preloaded. */
 #pragma weak mallctl
 

@@ -9,15 +9,19 @@ from results import Compile, Result, Run, captured
 
 HERE = Path(__file__).resolve().parent
 COMPAT = "compat/libjemalloc.so.2"
+# The linker exports variables where the program is linked with a library that has the name.
+EXPORTED = "-rdynamic"
 
 
 @pytest.fixture
-def told(compile_c: Compile, preload: Run) -> Run:
-    """told(conf, name, **other variables): a name's value in a program on hakmem."""
+def told(compile_c: Compile, preload: Run, lib: Path) -> Run:
+    """told(conf, name, *flags, **other variables): a name's value in a program on hakmem; on the library
+    with jemalloc's name, if the flags make the program say something."""
 
     def run(conf: str, name: str, *flags: str, **env: str) -> Result:
         program = compile_c(HERE / "tell.c", f"-I{HERE.parent}", *flags)
-        return preload([program, name], env={"MALLOC_CONF": conf} | env, stats=False)
+        library = lib.parent / COMPAT if flags else lib
+        return preload([program, name], env={"MALLOC_CONF": conf} | env, stats=False, library=library)
 
     return run
 
@@ -46,8 +50,7 @@ def test_option(conf: str, name: str, value: str, told: Run) -> None:
 
 
 def test_a_later_place_comes_before_an_earlier_one(told: Run) -> None:
-    # The linker exports it where the program is linked with a library that has the name.
-    of_program = ('-DCONF="narenas:2,tcache:false"', "-rdynamic")
+    of_program = ('-DCONF="narenas:2,tcache:false"', EXPORTED)
     assert told("", "opt.narenas", *of_program).stdout == "2\n"
     assert told("narenas:3", "opt.narenas", *of_program).stdout == "3\n"
     assert told("narenas:3", "opt.narenas", *of_program, _RJEM_MALLOC_CONF="narenas:4").stdout == "4\n"
@@ -83,6 +86,11 @@ def test_stats_print_and_prof_final_come_at_the_end(told: Run, tmp_path: Path) -
     result = told(f"stats_print:true,prof:true,prof_final:true,prof_prefix:{tmp_path}/p", "opt.zero")
     assert "End jemalloc statistics" in result.stderr
     assert [path.read_text()[:8] for path in tmp_path.glob("p.*.m0.heap")] == ["heap_v2/"]
+
+
+def test_the_program_writes_reports(told: Run) -> None:
+    result = told("stats_print:true", "opt.narenas", "-DMESSAGE", EXPORTED)
+    assert (result.stdout[:5], result.stderr) == ("1\n___", "")
 
 
 def test_any_bytes(compile_c: Compile, preload: Run) -> None:
