@@ -14,7 +14,7 @@
 #include "hakmem/hakmem.h"
 #include "map/size_class.h"
 
-enum { JE_BINS = 39, JE_LARGE_CLASSES = 196, JE_QUANTUM = 8 };
+enum { JE_BINS = 39, JE_LARGE_CLASSES = 196, JE_QUANTUM = 8, JE_SLAB_BYTES = 16384 };
 
 INLINE size_t je_class_bytes(size_t class) {
   size_t step = class - JE_QUANTUM;
@@ -29,9 +29,9 @@ INLINE size_t je_bin_of(size_t block_bytes) {
 /* Blocks in a slab of the bin, as jemalloc's slabs are smaller than hakmem's: a slab that is hardly
  * used hides little from programs that compare slabs with blocks. */
 INLINE size_t je_regions(size_t bin) {
-  enum { SLAB_BYTES = 16384, FEWEST = 4 };
+  enum { FEWEST = 4 };
   size_t bytes = je_class_bytes(bin);
-  return bytes < SLAB_BYTES / FEWEST ? SLAB_BYTES / bytes : FEWEST;
+  return bytes < JE_SLAB_BYTES / FEWEST ? JE_SLAB_BYTES / bytes : FEWEST;
 }
 INLINE size_t je_slab_bytes(size_t bin) { return je_regions(bin) * je_class_bytes(bin); }
 

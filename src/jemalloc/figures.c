@@ -10,48 +10,54 @@
 RARE_DATA static ATOMIC(uint64_t) shown[FIGURE_COUNT];
 static ATOMIC(uint64_t) epoch;
 
-static void add(uint64_t *sum, uint64_t part) { *sum += part; }
-static void take_off(uint64_t *sum, uint64_t part) { *sum = without_part(*sum, part); }
-
-/* The figures of the blocks' bin, while they are counted in bytes; NULL: they are larger. */
-static uint64_t *change(uint64_t *sums, const struct slab_shape *shape, uint64_t blocks,
-                        void (*how)(uint64_t *, uint64_t)) {
-  size_t bin = je_bin_of(shape->block_bytes);
-  uint64_t bytes = blocks * shape->block_bytes;
-  how(&sums[bin < JE_BINS ? FIGURE_SMALL : FIGURE_LARGE], bytes);
-  if (bin == JE_BINS) return NULL;
-  uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];
-  how(&figures[BIN_REGIONS], bytes);
-  return figures;
-}
-
-/* Of a slab in use: up to the last block that was ever handed out, without the pages that were
- * given back since. */
+/* Bytes of a slab up to the last block that was ever handed out, without pieces as large as a slab
+ * of jemalloc's that were given back as a whole. */
 static uint64_t active_bytes(const struct slab *slab, const struct slab_shape *shape,
                              uint64_t live_bytes) {
-  uint64_t page = os_page_bytes();
+  uint64_t page = os_page_bytes(), given = load_relaxed(&slab->given_pages_shown);
   uint64_t bytes = (uint64_t)load_relaxed(&slab->handed_out_shown) * shape->block_bytes;
-  uint64_t pages = low_bits((unsigned)(round_up(bytes, page) / page));
-  bytes = without_part(bytes, count_bits(load_relaxed(&slab->given_pages_shown) & pages) * page);
+  unsigned piece = page < JE_SLAB_BYTES ? (unsigned)(JE_SLAB_BYTES / page) : 1; /* pages */
+  given &= low_bits((unsigned)(round_up(bytes, page) / page));
+  for (unsigned step = 1; step < piece; step *= 2) given &= given >> step;
+  given &= ~UINT64_C(0) / low_bits(piece); /* pieces by their first pages */
+  bytes = without_part(bytes, count_bits(given) * piece * page);
   return bytes > live_bytes ? bytes : live_bytes;
 }
 
-static void add_slab(void *context, struct slab *slab, const struct slab_shape *shape,
+/* Blocks of a class that are live or in magazines; bytes of its slabs, and of those that are not
+ * full. */
+struct class_sums {
+  uint64_t blocks, active, not_full;
+};
+
+static void add_slab(void *classes, struct slab *slab, const struct slab_shape *shape,
                      unsigned free_blocks) {
-  uint64_t *sums = context;
+  struct class_sums *sums = (struct class_sums *)classes + (shape - slab_shapes);
   uint64_t blocks = shape->capacity - free_blocks;
-  if (!blocks) return;
-  uint64_t active = active_bytes(slab, shape, blocks * shape->block_bytes);
-  uint64_t *figures = change(sums, shape, blocks, add);
-  if (!figures)
-    sums[FIGURE_ACTIVE] += round_up(active, os_page_bytes());
-  else if (free_blocks)
-    figures[BIN_NOT_FULL] += active;
-  if (figures) figures[BIN_SLABS] += active;
+  uint64_t active = blocks ? active_bytes(slab, shape, blocks * shape->block_bytes) : 0;
+  sums->blocks += blocks;
+  sums->active += active;
+  if (free_blocks) sums->not_full += active;
 }
 
-/* From bytes to regions, and slabs as full as hakmem's. Blocks in magazines can make the bin seem
- * emptier than its full slabs. */
+/* A bin has up to two classes, of which one is fitted: its figures are bytes first. */
+static void add_class(uint64_t *sums, uint64_t block_bytes, const struct class_sums *class,
+                      uint64_t cached) {
+  size_t bin = je_bin_of(block_bytes);
+  uint64_t bytes = without_part(class->blocks, cached) * block_bytes;
+  sums[bin < JE_BINS ? FIGURE_SMALL : FIGURE_LARGE] += bytes;
+  if (bin == JE_BINS) {
+    sums[FIGURE_ACTIVE] += round_up(class->active, os_page_bytes());
+    return;
+  }
+  uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];
+  figures[BIN_REGIONS] += bytes;
+  figures[BIN_SLABS] += class->active;
+  figures[BIN_NOT_FULL] += class->not_full;
+}
+
+/* Regions, and slabs as full as hakmem's. Blocks in magazines can make the bin seem emptier than
+ * its full slabs. */
 static void count_bin(uint64_t *sums, size_t bin) {
   uint64_t *figures = &sums[FIGURE_BINS + bin * BIN_FIGURES];
   uint64_t slab_bytes = je_slab_bytes(bin), live = figures[BIN_REGIONS];
@@ -62,13 +68,13 @@ static void count_bin(uint64_t *sums, size_t bin) {
   sums[FIGURE_ACTIVE] += round_up(figures[BIN_SLABS] * slab_bytes, os_page_bytes());
 }
 
-/* Blocks in magazines look live in their slabs. */
 static void add_blocks(uint64_t *sums, const struct snapshot *snapshot) {
+  struct class_sums classes[SLAB_CLASS_COUNT] = {0};
   struct cached_blocks cached;
-  blocks_visit_slabs(add_slab, sums);
+  blocks_visit_slabs(add_slab, classes);
   blocks_count_cached(&cached);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    if (cached.of_class[class]) change(sums, &slab_shapes[class], cached.of_class[class], take_off);
+    add_class(sums, slab_shapes[class].block_bytes, &classes[class], cached.of_class[class]);
   for (size_t bin = 0; bin < JE_BINS; bin++) count_bin(sums, bin);
   uint64_t bytes = without_part(snapshot->large_live_bytes + snapshot->big_live_bytes,
                                 cached.range_bytes + snapshot->uncounted_bytes);
@@ -147,6 +153,6 @@ size_t figure(size_t number, size_t which) {
   if (number == count || number == ARENAS_ALL) return of_all;
   if (number) return figure_of_heap(je_heap_at(number), which);
   for (size_t other = 1; other < count; other++)
-    take_off(&of_all, figure_of_heap(je_heap_at(other), which));
+    of_all = without_part(of_all, figure_of_heap(je_heap_at(other), which));
   return of_all;
 }
