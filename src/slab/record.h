@@ -50,7 +50,7 @@ struct slab {
   bool is_listed;           /* in the partial list */
   bool has_free_pages;      /* waiting_pages | given_pages, on a line that slab_take reads anyway */
   uint64_t inline_local[INLINE_WORDS];
-  uint64_t waiting_pages; /* bit per system page: to be given back when old enough */
+  uint64_t waiting_pages;       /* bit per system page: to be given back when old enough */
   SHOWN(uint64_t, given_pages); /* given back or refused by the system, and not in use since */
   uint32_t waiting_since_ms;
 
