@@ -57,7 +57,8 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
   return block;
 }
 
-/* A refill frees nothing: of the slow paths that are one, this part looks for work that is due. */
+/* A refill frees nothing: of the slow paths that are one, this part looks for work that is due. A
+ * thread whose magazines never miss again may have had fewer, and needs the helper's ticks. */
 enum { SLOW_PATHS_A_LOOK = 8 };
 
 static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
@@ -71,6 +72,7 @@ static void *slab_allocate(struct heap *heap, unsigned class, struct allocation 
     allocation->was_quick = load_relaxed(&heap->owner.slow_paths) % SLOW_PATHS_A_LOOK != 0;
   }
   heap_leave(heap);
+  if (allocation->was_quick) helper_start_when_worth();
   return block;
 }
 

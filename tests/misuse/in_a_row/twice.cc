@@ -46,7 +46,7 @@ void twice(free_function release, free_function again) {
 
 // ---- other places than the top of the own magazine --------------------------------------------------------
 
-enum { MANY = 600 };
+enum { MANY = 1800 };
 void *others[MANY];
 
 void twice_after(unsigned count) {
