@@ -18,6 +18,7 @@ TIME, MEMORY, IDLE = (
 )
 # A campaign of 2026-11-27 or older, in rounds, named its table so.
 OLD_TIME = "Time per operation"
+REAL, MADE_UP = "real programs", "made-up loads"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
 ONE_ROUND = "**One round has no spread**: a difference of a tenth says nothing."
@@ -29,28 +30,37 @@ def rows_of(name: str) -> list[Row]:
     return [line.split("\t") for line in (DATA / name).read_text().splitlines()]
 
 
+def is_of(kind: str, name: str) -> bool:
+    """Whether the row is one of these; geometric means have their kind's name."""
+    if name.startswith("geometric mean"):
+        return name.endswith(kind)
+    return name.startswith("real-") == (kind == REAL)
+
+
 @dataclass(frozen=True)
 class Campaign:
-    """The tables, by the heading of their first column, and the notes."""
+    """The tables of the real programs, or of the made-up loads, by the heading of their first column, and
+    the notes."""
 
+    kind: str
     tables: dict[str, list[Row]]
     notes: list[str]
 
     @classmethod
-    def read(cls) -> Campaign:
+    def read(cls, kind: str) -> Campaign:
         tables: dict[str, list[Row]] = {}
         notes: list[str] = []
         current: list[Row] | None = None
-        for row in rows_of("campaign.tsv"):
+        for row in rows_of("real.tsv" if kind == REAL else "campaign.tsv"):
             if row[0].startswith("# "):
                 notes.append(row[0].removeprefix("# "))
             elif row == [""]:
                 current = None
             elif current is None:
                 current = tables[TIME if row[0] == OLD_TIME else row[0]] = [row]
-            else:
+            elif is_of(kind, row[0]):
                 current.append(row)
-        return cls(tables, notes)
+        return cls(kind, tables, notes)
 
     @property
     def has_no_spread(self) -> bool:
@@ -64,13 +74,17 @@ class Campaign:
     def missed(self) -> list[Row]:
         return [row for row in self.tables["Target"][1:] if row[3] == "missed"]
 
-    def means(self, table: str) -> list[Row]:
-        """The geometric means' rows: their rows, then a figure for each allocator."""
-        return [
-            [row[0].partition(", ")[2], *row[1:]]
-            for row in self.tables[table]
-            if row[0].startswith("geometric mean")
-        ]
+    def mean(self, table: str) -> list[str]:
+        """The geometric means of the ratios to each row's best peer: a figure for each allocator."""
+        return self._mean_row(table)[1:]
+
+    def counted(self) -> str:
+        """How many of the rows count in the mean of times: "10 of 22"."""
+        said = re.search(r"of (\d+ of \d+) ratios", self._mean_row(TIME)[0])
+        return said[1] if said else "all"
+
+    def _mean_row(self, table: str) -> Row:
+        return next((row for row in self.tables[table] if row[0].startswith("geometric mean")), [""])
 
     def losses(self, table: str, bound: float) -> list[tuple[str, float, str]]:
         """Known rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, peer."""
@@ -125,14 +139,19 @@ def losses(campaign: Campaign, table: str, bound: float, noun: str) -> Iterator[
 
 def means(campaign: Campaign) -> Iterator[str]:
     allocators = campaign.tables[TIME][0][1:-1]
-    yield "### Geometric means of the ratios to each row's best peer"
+    yield f"Geometric means of the ratios to each row's best peer, {campaign.kind}:"
     yield ""
     rows = [
-        [f"{measure}, {row[0]}", *row[1 : 1 + len(allocators)]]
+        [measure, *campaign.mean(table)[: len(allocators)]]
         for table, measure in ((TIME, "time"), (MEMORY, "peak memory"))
-        for row in campaign.means(table)
     ]
     yield from markdown(["", *allocators], rows)
+
+
+def unknown(campaign: Campaign) -> Iterator[str]:
+    if rows := campaign.unknown():
+        yield f"**Not known** is the time of {len(rows)} rows: {', '.join(rows)}."
+        yield ""
 
 
 def idle(campaign: Campaign) -> Iterator[str]:
@@ -173,15 +192,13 @@ def counted(file: str, name: str) -> str:
 def programs(campaign: Campaign) -> Iterator[str]:
     """A row for each real program: its figures that depend on the machine, and its counts."""
     peaks = {row[0]: row[-1] for row in campaign.tables[MEMORY][1:]}
-    yield "### Real programs"
-    yield ""
     yield "Time and peak memory: hakmem's ratio to the best peer. Counts: hakmem's, and the least of a peer."
     yield ""
     kinds = [kind for kind in COUNTED if any(row[0].endswith(kind[2]) for row in rows_of(kind[1])[1:])]
     rows = []
     for row in campaign.tables[TIME][1:]:
         name = row[0].rsplit(" ", 1)[0]
-        if name.startswith("real-"):
+        if is_of(REAL, name) and not name.startswith("geometric"):
             counts = [counted(file, f"{name}{rest}") for _, file, rest in kinds]
             rows.append([name.removeprefix("real-"), row[-1], *counts, peaks.get(name, "")])
     yield from markdown(["program", "time", *(kind[0] for kind in kinds), "peak memory"], rows)
@@ -208,27 +225,37 @@ def others() -> Iterator[str]:
     yield f"* **On musl**, {times} than musl's malloc, at up to {memory:.1f} times the memory."
 
 
+def head(campaign: Campaign) -> Iterator[str]:
+    spread = f" {ONE_ROUND}" if campaign.has_no_spread else ""
+    yield f"{campaign.notes[0]}{spread}"
+    yield ""
+    yield campaign.notes[1]
+    yield ""
+    yield f"Peers: {campaign.versions()}."
+    yield ""
+
+
 def document() -> str:
     """The generated part."""
-    campaign = Campaign.read()
-    spread = f" {ONE_ROUND}" if campaign.has_no_spread else ""
-    lines = [f"{campaign.notes[0]}{spread}", "", campaign.notes[1], "", f"Peers: {campaign.versions()}.", ""]
-    lines += targets(campaign)
-    lines.append(
-        f"### Rows above {TIME_BOUND:.2f} of the best peer's time, or {MEMORY_BOUND:.2f} of its peak memory"
-    )
-    lines.append("")
-    lines += losses(campaign, TIME, TIME_BOUND, "Time")
-    lines += losses(campaign, MEMORY, MEMORY_BOUND, "Peak memory")
-    if unknown := campaign.unknown():
-        lines.append(f"* **Not known** is the time of {len(unknown)} rows: {', '.join(unknown)}.")
-    lines += [
+    real, made_up = Campaign.read(REAL), Campaign.read(MADE_UP)
+    lines = [
+        *targets(made_up),
+        *("### Real programs", ""),
+        *head(real),
+        *means(real),
+        *unknown(real),
+        *programs(real),
+        *("### Made-up loads", ""),
+        *head(made_up),
+        f"Above {TIME_BOUND:.2f} of the best peer's time, or {MEMORY_BOUND:.2f} of its peak memory:",
         "",
-        *means(campaign),
-        *programs(campaign),
-        *idle(campaign),
-        "### Smaller measurements",
+        *losses(made_up, TIME, TIME_BOUND, "Time"),
+        *losses(made_up, MEMORY, MEMORY_BOUND, "Peak memory"),
         "",
+        *unknown(made_up),
+        *means(made_up),
+        *idle(made_up),
+        *("### Smaller measurements", ""),
         *others(),
     ]
     return "\n".join(lines) + "\n"
@@ -236,28 +263,31 @@ def document() -> str:
 
 def peers() -> str:
     """For README.md: first where a peer is ahead."""
-    campaign = Campaign.read()
-    allocators = campaign.tables[TIME][0][1:-1]
     lost, won = [], []
+    campaigns = {kind: Campaign.read(kind) for kind in (REAL, MADE_UP)}
     for table, measure in ((TIME, "time"), (MEMORY, "peak memory")):
-        for kind, *cells in campaign.means(table)[1:3]:  # real programs, made-up loads
-            of = {name: first_number(cell) for name, cell in zip(allocators, cells, strict=False) if cell}
+        for kind, campaign in campaigns.items():
+            allocators = campaign.tables[table][0][1:-1]
+            cells = zip(allocators, campaign.mean(table), strict=False)
+            of = {name: first_number(cell) for name, cell in cells if cell}
             ours, (best, peer) = of.pop("hakmem"), min((mean, name) for name, mean in of.items())
             said = f"{measure} of {kind} (hakmem {ours:.2f}, {peer} {best:.2f})"
             (won if ours < best else lost).append(said)
-    (slow, time, faster), *_ = campaign.losses(TIME, TIME_BOUND)
-    (large, memory, leaner), *_ = campaign.losses(MEMORY, MEMORY_BOUND)
-    _, *idle_rows = campaign.tables[IDLE]
+    made_up = campaigns[MADE_UP]
+    (slow, time, faster), *_ = made_up.losses(TIME, TIME_BOUND)
+    (large, memory, leaner), *_ = made_up.losses(MEMORY, MEMORY_BOUND)
+    _, *idle_rows = made_up.tables[IDLE]
     led = sum(first_number(ours) < min(map(first_number, others)) for _, ours, *others, _ in idle_rows)
-    targets = campaign.tables["Target"][1:]
-    spread = f"* {ONE_ROUND}" if campaign.has_no_spread else ""
+    targets = made_up.tables["Target"][1:]
+    spread = f" Made-up loads: {ONE_ROUND}" if made_up.has_no_spread else ""
+    known = f"The mean of real programs' times is of {campaigns[REAL].counted()}, known within 3 %."
     return f"""\
 * **A peer is ahead** in {listed(lost)}.
   At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.
-  hakmem misses {len(campaign.missed())} of its {len(targets)} targets.
+  hakmem misses {len(made_up.missed())} of its {len(targets)} targets.
 * **hakmem is ahead** in {listed(won)},
   and has the least memory after five idle seconds in {led} of {len(idle_rows)} loads.
-{spread}"""
+* {known}{spread}"""
 
 
 def first_number(cell: str) -> float:

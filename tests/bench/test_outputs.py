@@ -61,12 +61,13 @@ def test_pages_are_made_of_the_tsv(
         (tmp_path / path.name).write_bytes(path.read_bytes())
     slow = document["benchmarks"][0]
     slow["cells"]["glibc"]["cpu_ns_per_op"]["pair"] |= {"ratio": 1.5, "low": 1.2, "high": 2.0, "known": False}
-    (tmp_path / "campaign.tsv").write_text(to_tsv(document))
+    for name in ("campaign.tsv", "real.tsv"):
+        (tmp_path / name).write_text(to_tsv(document))
     monkeypatch.setattr(doc_performance, "DATA", tmp_path)
-    assert doc_performance.Campaign.read().unknown() == ["json"]
+    assert doc_performance.Campaign.read(doc_performance.MADE_UP).unknown() == ["json"]
     page = doc_performance.document()
     assert "**Not known** is the time of 1 rows: json." in page
-    assert "time, real programs | 1.00 (1.000 to 1.000) | 1.00 | 1.00 |" in page
+    assert "\n| time | 1.00 (1.000 to 1.000) | 1.00 | 1.00 |\n" in page
 
 
 def test_kept_and_read_again(document: dict[str, Any], tmp_path: Path) -> None:
