@@ -68,7 +68,8 @@ static const struct model_mutant ending_mutants[] = {
     {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {"an old `orphan_mask`", {{"orphan_mask_add", "load", "orphan_mask", MODEL_WEAKEN, 0}}},
     {"an old state under the cleared bit", {{"is_adoptable", "load", "state", MODEL_WEAKEN, 0}}},
-    {"an old mask under a cleared bit", {{"pending_next", "load", "ready_mask", MODEL_WEAKEN, 0}}},
+    {"an old mask under a cleared bit",
+     {{"pending_may_have", "load", "ready_mask", MODEL_WEAKEN, 0}}},
     {"the bit cleared late", {{"adopt_next", "and", "orphan_mask", MODEL_WEAKEN, 0}}}};
 
 /* ---- the owner comes back (its heap is taken over) while its slab is adopted ----------------- */
