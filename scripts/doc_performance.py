@@ -16,6 +16,7 @@ TIME, MEMORY, IDLE = (
     "Peak resident memory, MiB",
     "RSS after idle",
 )
+MEASURES = {TIME: "time", MEMORY: "peak memory"}
 # A campaign of 2026-11-27 or older, in rounds, named its table so.
 OLD_TIME = "Time per operation"
 REAL, MADE_UP = "real programs", "made-up loads"
@@ -35,6 +36,16 @@ def is_of(kind: str, name: str) -> bool:
     if name.startswith("geometric mean"):
         return name.endswith(kind)
     return name.startswith("real-") == (kind == REAL)
+
+
+@dataclass(frozen=True)
+class Mean:
+    counted: str  # how many rows count, such as "10 of 22"
+    cells: dict[str, str]  # by allocator; "" if it is not known
+
+    @property
+    def of(self) -> dict[str, float]:
+        return {name: first_number(cell) for name, cell in self.cells.items() if cell}
 
 
 @dataclass(frozen=True)
@@ -74,17 +85,12 @@ class Campaign:
     def missed(self) -> list[Row]:
         return [row for row in self.tables["Target"][1:] if row[3] == "missed"]
 
-    def mean(self, table: str) -> list[str]:
-        """The geometric means of the ratios to each row's best peer: a figure for each allocator."""
-        return self._mean_row(table)[1:]
-
-    def counted(self) -> str:
-        """How many of the rows count in the mean of times: "10 of 22"."""
-        said = re.search(r"of (\d+ of \d+) ratios", self._mean_row(TIME)[0])
-        return said[1] if said else "all"
-
-    def _mean_row(self, table: str) -> Row:
-        return next((row for row in self.tables[table] if row[0].startswith("geometric mean")), [""])
+    def mean(self, table: str) -> Mean:
+        """The geometric means of the ratios to each row's best peer."""
+        head, *rows = self.tables[table]
+        row = next((row for row in rows if row[0].startswith("geometric mean")), [""])
+        said = re.search(r"of (\d+(?: of \d+)?) ratios", row[0])
+        return Mean(said[1] if said else "all", dict(zip(head[1:], row[1:], strict=False)))
 
     def losses(self, table: str, bound: float) -> list[tuple[str, float, str]]:
         """Known rows in which hakmem is above `bound` of the best peer, worst first: name, ratio, peer."""
@@ -142,8 +148,8 @@ def means(campaign: Campaign) -> Iterator[str]:
     yield f"Geometric means of the ratios to each row's best peer, {campaign.kind}:"
     yield ""
     rows = [
-        [measure, *campaign.mean(table)[: len(allocators)]]
-        for table, measure in ((TIME, "time"), (MEMORY, "peak memory"))
+        [measure, *(campaign.mean(table).cells.get(name, "") for name in allocators)]
+        for table, measure in MEASURES.items()
     ]
     yield from markdown(["", *allocators], rows)
 
@@ -265,11 +271,9 @@ def peers() -> str:
     """For README.md: first where a peer is ahead."""
     lost, won = [], []
     campaigns = {kind: Campaign.read(kind) for kind in (REAL, MADE_UP)}
-    for table, measure in ((TIME, "time"), (MEMORY, "peak memory")):
+    for table, measure in MEASURES.items():
         for kind, campaign in campaigns.items():
-            allocators = campaign.tables[table][0][1:-1]
-            cells = zip(allocators, campaign.mean(table), strict=False)
-            of = {name: first_number(cell) for name, cell in cells if cell}
+            of = campaign.mean(table).of
             ours, (best, peer) = of.pop("hakmem"), min((mean, name) for name, mean in of.items())
             said = f"{measure} of {kind} (hakmem {ours:.2f}, {peer} {best:.2f})"
             (won if ours < best else lost).append(said)
@@ -280,7 +284,7 @@ def peers() -> str:
     led = sum(first_number(ours) < min(map(first_number, others)) for _, ours, *others, _ in idle_rows)
     targets = made_up.tables["Target"][1:]
     spread = f" Made-up loads: {ONE_ROUND}" if made_up.has_no_spread else ""
-    known = f"The mean of real programs' times is of {campaigns[REAL].counted()}, known within 3 %."
+    known = f"The mean of real programs' times is of {campaigns[REAL].mean(TIME).counted}, known within 3 %."
     return f"""\
 * **A peer is ahead** in {listed(lost)}.
   At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.

@@ -138,9 +138,7 @@ def test_the_readme_is_short() -> None:
 def test_the_chart_has_the_figures_of_the_campaign(load_script: Callable[[str], ModuleType]) -> None:
     chart = load_script("chart")
     picture = chart.PICTURE.read_text()
-    means = chart.all_means()
-    for title in chart.titles():
-        mean = means[title]
+    for title, mean in chart.means().items():
         assert chart.heading(title, mean) in picture, "run scripts/chart"
         shown = re.findall(r">(\d+\.\d\d)<", picture)
         assert mean.of["hakmem"] > 0
