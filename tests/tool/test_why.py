@@ -205,7 +205,7 @@ def test_hardened(lib: Path, compile_c: Compile) -> None:
         assert answer["rss_bytes"] == rss_of(process.pid)
     assert total(answer) == pytest.approx(answer["rss_bytes"], rel=SUM_TOLERANCE)
     waiting = line(answer, "blocks in quarantine")
-    assert 0.9 * QUARANTINE_BYTES < waiting["bytes"] < 3 * QUARANTINE_BYTES  # of two threads
+    assert 0.9 * QUARANTINE_BYTES < waiting["bytes"] < 2 * QUARANTINE_BYTES
     assert waiting["exact"]
     assert {answer["pid"]} < {holder["thread_id"] for holder in waiting["details"]}
     assert not line(answer, "magazines")["bytes"]

@@ -98,7 +98,9 @@ static void *other_thread(void *unused) {
   volatile char deep[STACK_BYTES];
   for (size_t at = 0; at < STACK_BYTES; at += 1024) deep[at] = 1;
   sink = deep[0];
-  for (int round = 0; round < 12; round++) make_cached(); /* after that many calls it has a heap */
+  for (int i = 0; i < 224; i++) free(malloc(112)); /* beyond 512 calls it has a heap */
+  make_cached();
+  make_cached();
   pthread_barrier_wait(&are_ready);
   for (;;) pause();
   return unused;
