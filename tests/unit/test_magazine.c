@@ -2,6 +2,7 @@
 #include "cache/magazine.h"
 
 #include "cache/heap.h"
+#include "heap/thread.h"
 #include "heaps.h"
 
 BEFORE(child) { start_library(); }
