@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from browser import LOOK_AT_CHARTS, Elements, browser_of, seen_in_browser
 from hakmem.base.sizes import bytes_text, count_text, sparkline
-from hakmem.views.charts import Chart, Series, moment, tick_step
+from hakmem.views.charts import Chart, Series, tick_step
 from hakmem.views.recording import Recording
 from results import Compile, Find
 from tool.processes import PROGRAMS, hakmem, running
@@ -151,11 +151,6 @@ def test_nothing_happened() -> None:
 )
 def test_grid_lines_stand_at_round_values(peak: float, is_binary: bool, step: float) -> None:
     assert tick_step(peak, is_binary) == pytest.approx(step)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (90, "1:30"), (3660, "1:01 h")])
-def test_moments(seconds: float, text: str) -> None:
-    assert moment(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def _registers(thread_id: int, kind: int) -> list[int]:
         _ptrace(GETREGSET, thread_id, kind, ctypes.addressof(piece))
     except OSError:
         return []
-    return [int(word) for word in np.frombuffer(data.raw[: piece.count // 8 * 8], "<u8")]
+    return [*map(int, np.frombuffer(data.raw, "<u8", piece.count // 8))]
 
 
 def _ptrace(request: int, thread_id: int, address: int, data: int) -> None:

@@ -60,7 +60,7 @@ class Result:
     def spread(self, name: str) -> float:
         """Half the range, as a share of the median."""
         values, middle = self.values(name), self.median(name)
-        return (max(values) - min(values)) / 2 / middle if middle else 0.0
+        return float(np.ptp(values)) / 2 / middle if middle else 0.0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text
 
 WIDTH, HEIGHT = 920, 280
@@ -25,8 +26,7 @@ BINARY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DECIMAL_STEPS = (1, 2, 2.5, 5, 10)
 TIME_STEPS_S = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
-    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
-    *(3600 * hours for hours in (1, 2, 4, 12, 24)),
+    *(60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400),
 )
 
 Values = Sequence[float | None]
@@ -165,16 +165,8 @@ def time_axis(end_s: float) -> list[str]:
         x = LEFT + PLOT_WIDTH * number * step_s / end_s
         anchor = "end" if x > WIDTH - RIGHT - 20 else "middle"
         where = f'x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}"'
-        parts.append(f'<text class="tick" {where}>{moment(number * step_s)}</text>')
+        parts.append(f'<text class="tick" {where}>{duration_text(number * step_s)}</text>')
     return parts
-
-
-def moment(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:g} s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
-    return f"{int(seconds // 3600)}:{int(seconds % 3600 // 60):02d} h"
 
 
 def area(xs: Sequence[float], bottoms: Sequence[float], tops: Sequence[float], number: int) -> str:
