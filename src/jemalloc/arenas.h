@@ -72,7 +72,7 @@ enum {
   FIGURE_COUNT = FIGURE_BINS + JE_BINS * BIN_FIGURES
 };
 
-/* Samples the figures, unless another thread is doing so; 0. */
+/* Samples the figures, unless it took long a short time ago; 0. */
 int figures_sample(void);
 /* How often they were sampled: once at least. */
 uint64_t figures_epoch(void);

@@ -110,7 +110,7 @@ static void add_memory(uint64_t *sums, const struct snapshot *snapshot) {
 }
 
 /* Threads that sample at once count the same. Redis does so ten times a second: where a visit to
- * all slabs takes longer than CHEAP_NS, as from 1 GiB on, the next comes SHARE times that later. */
+ * all slabs takes longer than CHEAP_NS, as from 2 GiB on, the next comes SHARE times that later. */
 int figures_sample(void) {
   enum { CHEAP_NS = 2000000, SHARE = 50, NS_PER_MS = 1000000 };
   static ATOMIC(uint64_t) next_ms;

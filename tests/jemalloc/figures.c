@@ -1,5 +1,7 @@
 /* Figures: those of all blocks that the program holds, by bin, and in arenas of its own; jemalloc's
  * table of classes; a report as text and as JSON. */
+#include <pthread.h>
+
 #include "jemalloc/mallctl.h"
 
 enum { BLOCKS = 20000, BINS = 39 };
@@ -67,6 +69,22 @@ static void check_growth(size_t largest, int flags, size_t arena) {
   check_near(GET("stats.allocated", size_t), all, 65536);
 }
 
+static void *free_all(void *unused) {
+  let_go(0);
+  return unused;
+}
+
+/* Blocks that another thread has freed are free, though their slabs do not know yet. */
+static void check_freed_remotely(void) {
+  pthread_t other;
+  advance_epoch();
+  size_t all = GET("stats.allocated", size_t);
+  hold(900, 0);
+  CHECK(pthread_create(&other, NULL, free_all, NULL) == 0 && pthread_join(other, NULL) == 0);
+  advance_epoch();
+  check_near(GET("stats.allocated", size_t), all, 65536);
+}
+
 static size_t slabs_of(size_t bin) {
   advance_epoch();
   return number_of("stats.arenas.%zu.bins.%zu.curslabs", ALL_ARENAS, bin);
@@ -116,6 +134,7 @@ int main(int argc, char **argv) {
   check_sparse();
   check_growth(900, 0, ALL_ARENAS);
   check_growth(60000, 0, 0);
+  check_freed_remotely();
   unsigned arena = GET("arenas.create", unsigned);
   check_growth(3000, ARENA(arena), arena);
   check_growth(900, NO_CACHE, ALL_ARENAS);
