@@ -17,6 +17,7 @@ target_link_options(hakmem_jemalloc PRIVATE ${shared_link_options})
 # libhakmem-rjem.a, as that of Rust's crate tikv-jemalloc-sys (JEMALLOC_OVERRIDE).
 set(prefixed_names
   malloc calloc realloc free posix_memalign aligned_alloc memalign valloc malloc_usable_size
+  free_sized free_aligned_sized # from jemalloc 5.3.1 on
   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
   mallctl mallctlnametomib mallctlbymib malloc_stats_print malloc_conf malloc_message
   get_defrag_hint)

@@ -21,6 +21,9 @@ const char *JE(malloc_conf) = "narenas:5";
 
 #include "hakmem/hakmem.h"
 
+void JE(free_sized)(void *block, size_t size);
+void JE(free_aligned_sized)(void *block, size_t alignment, size_t size);
+
 int main(void) {
   unsigned arenas;
   size_t bytes = sizeof arenas;
@@ -30,6 +33,8 @@ int main(void) {
   CHECK(!zeroed[0] && !zeroed[4999]);
   JE(sdallocx)(zeroed, 5000, 0);
   JE(free)(ours);
+  JE(free_sized)(MUST(JE(malloc)(100)), 100);
+  JE(free_aligned_sized)(MUST(JE(malloc)(100)), 8, 100);
   free(theirs);
   CHECK(JE(mallctl)("opt.narenas", &arenas, &bytes, NULL, 0) == 0 && arenas == 5);
   return 0;
