@@ -42,6 +42,7 @@ def told(compile_c: Compile, preload: Run, lib: Path) -> Run:
         ("junk:alloc,zero:true,thp:always,hpa:true,bin_shards:1-8:4|16-64:2", "opt.zero", "1"),
         ("narenas:1,narenas:4,", "opt.narenas", "4"),
         ("", "opt.narenas", "1"),
+        ("", "opt.background_thread", "0"),
     ],
 )
 def test_option(conf: str, name: str, value: str, told: Run) -> None:

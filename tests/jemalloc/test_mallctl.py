@@ -20,7 +20,7 @@ NAMES = """
 8 r- version config.malloc_conf opt.dss opt.junk opt.percpu_arena opt.prof_prefix opt.stats_print_opts
 1 r- config.debug config.fill config.lazy_lock config.prof config.stats config.utrace config.xmalloc
 1 r- opt.abort opt.abort_conf opt.background_thread opt.confirm_conf opt.prof opt.prof_active opt.prof_final
-1 r- opt.retain opt.stats_print opt.tcache opt.zero arena.0.initialized arena.4096.initialized
+1 r- opt.retain opt.stats_print opt.prof_leak opt.tcache opt.zero arena.0.initialized arena.4096.initialized
 8 r- opt.dirty_decay_ms opt.muzzy_decay_ms opt.lg_prof_interval opt.lg_prof_sample opt.tcache_max
 8 r- opt.max_background_threads
 4 r- opt.narenas arenas.narenas arenas.nbins arenas.nlextents arenas.bin.0.nregs arenas.bin.38.nregs
