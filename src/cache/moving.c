@@ -30,6 +30,11 @@ static struct slab *find_densest(struct bin *bin) {
   return densest;
 }
 
+/* Such slabs are listed last. */
+static void release_free(struct owner *owner, struct bin *bin) {
+  while (bin->free_count && slab_try_release(bin->partial->previous, owner)) continue;
+}
+
 enum { DRAINED_SLABS = 4 };
 
 /* The magazine's blocks and remote frees first: they keep sparse slabs. */
@@ -38,7 +43,7 @@ static struct slab *find(struct heap *heap, unsigned class) {
   struct bin *bin = &owner->bins[class];
   batch_flush_all(heap, class);
   pending_drain_class(owner, class, DRAINED_SLABS);
-  while (bin->free_count && slab_try_release(bin->partial->previous, owner)) continue;
+  release_free(owner, bin);
   if (bin->current && bin->current->free_local) return bin->current;
   struct slab *densest = find_densest(bin);
   struct supply supply = {.owner = owner, .class = class, .users = FOR_NAMED, .wanted = 1};
@@ -65,15 +70,11 @@ enum { EMPTIED_AGE_MS = 3600 * 1000 };
 
 void moving_give(struct heap *heap, unsigned class, void *block) {
   struct owner *owner = &heap->owner;
-  struct slab *slab = slab_of_block((uintptr_t)block);
   owner_begin_work(owner);
   owner->free_age_ms = EMPTIED_AGE_MS;
   batch_free(owner, &block, 1, &owner->counters);
   class_figures_add(heap, class, flushed_blocks, 1);
-  /* relaxed: it changes to or from `owner` only under the latch that this thread holds. */
-  bool is_own = load_relaxed(&slab->owner) == owner;
-  if (is_own && slab->free_local == slab->capacity && slab != owner->bins[class].current)
-    (void)slab_try_release(slab, owner);
+  release_free(owner, &owner->bins[class]);
   owner->free_age_ms = 0;
   latch_give(owner);
 }
