@@ -4,26 +4,24 @@
 #include "cache/quarantine.h"
 #include "ranges/range_magazine.h"
 
-static void visit_slab(slab_visit *visit, void *context, struct slab_chunk *chunk, unsigned slot) {
-  struct slab *slab = &chunk->slabs[slot];
-  if (load_relaxed(&slab->state) != SLOT_ACTIVE) return; /* or it is not a slab's first slot */
-  const struct slab_shape *shape = &slab_shapes[load_relaxed(&slab->class_shown)];
-  const ATOMIC(uint64_t) *remote = slab_remote_bits(chunk, slot, shape);
-  unsigned blocks = load_relaxed(&slab->free_local_shown);
-  /* A slab with remote frees is queued. */
-  unsigned words = load_relaxed(&slab->queued) ? shape->word_count : 0;
-  for (unsigned word = 0; word < words; word++) blocks += count_bits(load_relaxed(&remote[word]));
-  visit(context, slab, shape, blocks < shape->capacity ? blocks : shape->capacity);
-}
-
+/* Only a slab's first slot is ACTIVE, and a slab with remote frees is queued. */
 void blocks_visit_slabs(slab_visit *visit, void *context) {
   size_t end = load_relaxed(&window.granule_count) / GRANULES_PER_CHUNK;
   for (size_t chunk = 0; chunk < end; chunk++) {
     uintptr_t record = (uintptr_t)chunk_metadata(chunk);
     if (!record || record & CHUNK_IS_RANGES) continue;
     struct slab_chunk *slabs = slab_chunk_of(chunk * GRANULES_PER_CHUNK);
-    for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++)
-      visit_slab(visit, context, slabs, slot);
+    for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++) {
+      struct slab *slab = &slabs->slabs[slot];
+      if (load_relaxed(&slab->state) != SLOT_ACTIVE) continue;
+      const struct slab_shape *shape = &slab_shapes[load_relaxed(&slab->class_shown)];
+      const ATOMIC(uint64_t) *remote = slab_remote_bits(slabs, slot, shape);
+      unsigned blocks = load_relaxed(&slab->free_local_shown);
+      unsigned words = load_relaxed(&slab->queued) ? shape->word_count : 0;
+      for (unsigned word = 0; word < words; word++)
+        blocks += count_bits(load_relaxed(&remote[word]));
+      visit(context, slab, shape, blocks < shape->capacity ? blocks : shape->capacity);
+    }
   }
 }
 
