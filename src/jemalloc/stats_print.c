@@ -103,7 +103,5 @@ void stats_print(void (*write)(void *, const char *), void *argument, const char
   heap_free(buffer);
 }
 
-EXPORT_UNDECLARED(void, malloc_stats_print, void (*write)(void *, const char *), void *argument,
-                  const char *without) {
-  stats_print(write, argument, without);
-}
+void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *without)
+    EXPORT_ALIAS_OF(stats_print);
