@@ -22,9 +22,9 @@ INLINE size_t je_class_bytes(size_t class) {
 }
 /* The bin of blocks; JE_BINS: they are larger. */
 INLINE size_t je_bin_of(size_t block_bytes) {
-  size_t bin = 0;
-  while (bin < JE_BINS && je_class_bytes(bin) < block_bytes) bin++;
-  return bin;
+  size_t last = block_bytes - 1, step = last < 64 ? 3 : highest_bit(last) - 2; /* its logarithm */
+  size_t bin = 4 * (step - 3) + (last >> step);
+  return bin < JE_BINS ? bin : JE_BINS;
 }
 /* Blocks in a slab of the bin, as jemalloc's slabs are smaller than hakmem's: a slab that is hardly
  * used hides little from programs that compare slabs with blocks. */
