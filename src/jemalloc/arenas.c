@@ -3,28 +3,33 @@
 #include <errno.h>
 
 #include "api/malloc_family.h"
-#include "base/text.h"
 #include "cache/heap.h"
 #include "named/named_heap.h"
 
-/* By number; NULL: none now, and of 0. */
-RARE_DATA static ATOMIC(hak_heap *) heaps[ARENAS_END];
-static ATOMIC(uint32_t) made_count;
+hak_heap *je_next_heap(uint32_t *number) {
+  hak_heap *heap;
+  while ((heap = named_next(number)) && *number < ARENAS_END)
+    if (named_is(heap, NAMED_IN_USE) || named_is(heap, NAMED_CUT_OFF)) return heap;
+  return NULL;
+}
 
-size_t je_arena_count(void) { return 1 + load_relaxed(&made_count); }
+/* Never less: numbers of destroyed ones are not that of all. */
+size_t je_arena_count(void) {
+  static ATOMIC(uint32_t) last;
+  uint32_t number = load_relaxed(&last);
+  while (je_next_heap(&number)) store_relaxed(&last, number);
+  return 1 + load_relaxed(&last);
+}
 
 hak_heap *je_heap_at(size_t number) {
-  return number && number < ARENAS_END ? load_relaxed(&heaps[number]) : NULL;
+  uint32_t at = (uint32_t)number - 1;
+  hak_heap *heap = je_next_heap(&at);
+  return at == number ? heap : NULL;
 }
 
 bool je_arena_exists(size_t number) {
   return !number || number == je_arena_count() || number == ARENAS_ALL || number == ARENAS_GONE ||
          je_heap_at(number);
-}
-
-/* acq_rel: orders nothing; a heap's fields are published by its state. */
-static bool place(size_t number, hak_heap *before, hak_heap *heap) {
-  return cas_strong_acq_rel(&heaps[number], &before, heap);
 }
 
 hak_heap *je_heap_of_flags(int flags) {
@@ -36,23 +41,11 @@ hak_heap *je_heap_of_flags(int flags) {
 /* ---- for mallctl ----------------------------------------------------------------------------- */
 
 size_t je_arena_make(int *error) {
-  char name[HEAP_NAME_BYTES] = {0};
-  struct text text;
   hak_heap *heap = family_heap_new(NULL);
-  uint32_t number = heap ? 1 : ARENAS_END, count = load_relaxed(&made_count);
-  while (number < ARENAS_END && !place(number, NULL, heap)) number++;
-  if (number == ARENAS_END) {
-    family_heap_destroy(heap);
-    *error = EAGAIN;
-    return 0;
-  }
-  text_init(&text, name, sizeof name - 1);
-  text_format(&text, "arena %u", number);
-  named_set_name(heap, name);
-  store_relaxed(&heap->tag, number);
-  /* acq_rel: orders nothing. */
-  while (count < number && !cas_weak_acq_rel(&made_count, &count, number)) continue;
-  return number;
+  if (heap && heap->owner.number < ARENAS_END) return heap->owner.number;
+  family_heap_destroy(heap);
+  *error = EAGAIN;
+  return 0;
 }
 
 int je_arena_reset(size_t number) {
@@ -62,16 +55,12 @@ int je_arena_reset(size_t number) {
 
 int je_arena_destroy(size_t number) {
   hak_heap *heap = je_heap_at(number);
-  if (!heap || !place(number, heap, NULL)) return EFAULT;
-  if (family_heap_destroy(heap)) return 0;
-  store_relaxed(&heaps[number], heap); /* a thread uses it */
-  return EFAULT;
+  return heap && family_heap_destroy(heap) ? 0 : EFAULT;
 }
 
 size_t je_arena_of_thread(void) {
   const hak_heap *used = heap_of_thread->used;
-  size_t number = used ? load_relaxed(&used->tag) : 0;
-  return je_heap_at(number) == used ? number : 0;
+  return used ? used->owner.number : 0;
 }
 
 int je_arena_use(size_t number) {

@@ -1,7 +1,7 @@
 /* arenas.h: jemalloc's arenas, classes and figures, as programs see them.
  *
- *   arena 0               malloc's heaps, and all heaps that no arena has
- *   arena n               a named heap, made by `arenas.create`
+ *   arena 0               malloc's heaps
+ *   arena n               named heap n, as `arenas.create` makes one
  *   MALLOCX_TCACHE_NONE   moves blocks (cache/moving.h) for this call, past the magazines; any
  *                         other thread cache is the thread's own magazines
  *   classes               jemalloc's with a quantum of 8 bytes, as programs compute them: 8,
@@ -39,8 +39,9 @@ INLINE size_t je_slab_bytes(size_t bin) { return je_regions(bin) * je_class_byte
 enum { ARENAS_END = 4095, ARENAS_ALL, ARENAS_GONE };
 size_t je_arena_count(void);
 bool je_arena_exists(size_t number);
-/* NULL of arena 0, and of one that is not there. */
+/* NULL of arena 0, and of one that is not there; the next one after *number, which it advances. */
 hak_heap *je_heap_at(size_t number);
+hak_heap *je_next_heap(uint32_t *number);
 /* The heap that flags of mallocx name; NULL: the thread's own, as where the arena is not there. */
 hak_heap *je_heap_of_flags(int flags);
 

@@ -147,12 +147,12 @@ static uint64_t figure_of_heap(const hak_heap *heap, size_t which) {
 }
 
 size_t figure(size_t number, size_t which) {
-  size_t count = je_arena_count();
+  const hak_heap *heap;
   figures_epoch();
   uint64_t of_all = load_relaxed(&shown[which]);
-  if (number == count || number == ARENAS_ALL) return of_all;
+  if (number == je_arena_count() || number == ARENAS_ALL) return of_all;
   if (number) return figure_of_heap(je_heap_at(number), which);
-  for (size_t other = 1; other < count; other++)
-    of_all = without_part(of_all, figure_of_heap(je_heap_at(other), which));
+  for (uint32_t at = 0; (heap = je_next_heap(&at));)
+    of_all = without_part(of_all, figure_of_heap(heap, which));
   return of_all;
 }
