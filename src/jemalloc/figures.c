@@ -1,10 +1,12 @@
 /* figures.c: the process's figures, sampled together when the program advances `epoch`, and those
  * of an arena. */
 #include "base/scan.h"
+#include "cache/flush.h"
 #include "heap/thread.h"
 #include "jemalloc/arenas.h"
 #include "observe/blocks.h"
 #include "observe/snapshot.h"
+#include "slab/adopt.h"
 
 /* At the last epoch; each is exact by itself. */
 RARE_DATA static ATOMIC(uint64_t) shown[FIGURE_COUNT];
@@ -109,6 +111,19 @@ static void add_memory(uint64_t *sums, const struct snapshot *snapshot) {
   sums[FIGURE_METADATA] = metadata;
 }
 
+/* Slabs that only blocks in a magazine keep, or that remote frees have emptied, would look sparse
+ * to a program that defragments, and have no blocks to move. */
+static void flush_own(void) {
+  struct heap *heap = heap_of_this_thread();
+  if (!heap) return;
+  heap_enter(heap);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
+  latch_take(&heap->owner);
+  owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
+  latch_give(&heap->owner);
+  heap_leave(heap);
+}
+
 /* Threads that sample at once count the same. Redis does so ten times a second: where a visit to
  * all slabs takes longer than CHEAP_NS, as from 2 GiB on, the next comes SHARE times that later. */
 int figures_sample(void) {
@@ -118,6 +133,7 @@ int figures_sample(void) {
   struct snapshot snapshot;
   fetch_add_relaxed(&epoch, 1);
   if (!heaps_ready() || now_ms < load_relaxed(&next_ms)) return 0;
+  flush_own();
   snapshot_take(&snapshot);
   add_blocks(sums, &snapshot);
   add_memory(sums, &snapshot);

@@ -121,6 +121,14 @@ static void check_sparse(void) {
   for (size_t at = 0; at < BLOCKS; at += PER_SLABS) free(blocks[at]);
 }
 
+/* Nor does a block that the thread has cached keep one. */
+static void check_cached(void) {
+  enum { BIN = 15, SIZE = 256 };
+  for (size_t at = 0; at < BLOCKS; at++) blocks[at] = MUST(malloc(SIZE));
+  for (size_t at = 0; at < BLOCKS; at++) free(blocks[at * 7919 % BLOCKS]);
+  CHECK_MSG(slabs_of(BIN) < 10, "%zu", slabs_of(BIN));
+}
+
 static size_t written;
 static void count(void *argument, const char *text) {
   CHECK(argument == &written);
@@ -132,6 +140,7 @@ int main(int argc, char **argv) {
   check_classes();
   check_hardly_used();
   check_sparse();
+  check_cached();
   check_growth(900, 0, ALL_ARENAS);
   check_growth(60000, 0, 0);
   check_freed_remotely();
