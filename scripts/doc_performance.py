@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import doc_tables
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "performance"
 TIME, MEMORY, IDLE = (
@@ -302,4 +304,9 @@ def listed(items: list[str]) -> str:
     return " and\n  ".join(filter(None, (",\n  ".join(items[:-1]), *items[-1:])))
 
 
-PARTS = {"campaign": document, "peers": peers}
+def defragmentation() -> str:
+    head, *rows = rows_of("defrag.tsv")
+    return doc_tables.table(" | ".join(head), rows)
+
+
+PARTS = {"campaign": document, "peers": peers, "defragmentation": defragmentation}
