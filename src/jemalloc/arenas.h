@@ -75,6 +75,8 @@ enum {
 
 /* Samples the figures, unless it took long a short time ago; 0. */
 int figures_sample(void);
+/* Set by a program that asks which blocks to move. */
+extern ATOMIC(bool) figures_for_moving;
 /* How often they were sampled: once at least. */
 uint64_t figures_epoch(void);
 size_t figure(size_t arena, size_t which);

@@ -113,9 +113,11 @@ static void add_memory(uint64_t *sums, const struct snapshot *snapshot) {
 
 /* Slabs that only blocks in a magazine keep, or that remote frees have emptied, would look sparse
  * to a program that defragments, and have no blocks to move. */
+ATOMIC(bool) figures_for_moving;
 static void flush_own(void) {
   struct heap *heap = heap_of_this_thread();
-  if (!heap) return;
+  if (!heap || !load_relaxed(&figures_for_moving)) return;
+  store_relaxed(&figures_for_moving, false);
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   latch_take(&heap->owner);

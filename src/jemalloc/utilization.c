@@ -43,6 +43,7 @@ int utilization(bool is_batch, const struct question *question) {
       question->new_bytes % sizeof(void *) || (!is_batch && count != 1) ||
       *question->old_bytes != count * words * sizeof(size_t))
     return EINVAL;
+  store_relaxed(&figures_for_moving, true);
   for (size_t at = 0; at < count; at++) {
     size_t fields[QUERY_FIELDS] = {0};
     const void *block;

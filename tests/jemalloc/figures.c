@@ -121,11 +121,14 @@ static void check_sparse(void) {
   for (size_t at = 0; at < BLOCKS; at += PER_SLABS) free(blocks[at]);
 }
 
-/* Nor does a block that the thread has cached keep one. */
+/* Nor does a block that the thread has cached keep one, while the program looks for blocks to
+ * move. */
 static void check_cached(void) {
   enum { BIN = 15, SIZE = 256 };
+  size_t fields[3], bytes = sizeof fields;
   for (size_t at = 0; at < BLOCKS; at++) blocks[at] = MUST(malloc(SIZE));
   for (size_t at = 0; at < BLOCKS; at++) free(blocks[at * 7919 % BLOCKS]);
+  CHECK(mallctl("experimental.utilization.batch_query", fields, &bytes, blocks, 8) == 0);
   CHECK_MSG(slabs_of(BIN) < 10, "%zu", slabs_of(BIN));
 }
 
