@@ -60,7 +60,7 @@ int je_arena_destroy(size_t number) {
 
 size_t je_arena_of_thread(void) {
   const hak_heap *used = heap_of_thread->used;
-  return used ? used->owner.number : 0;
+  return used && used->owner.number < ARENAS_END ? used->owner.number : 0;
 }
 
 int je_arena_use(size_t number) {

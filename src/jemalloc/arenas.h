@@ -1,6 +1,6 @@
 /* arenas.h: jemalloc's arenas, classes and figures, as programs see them.
  *
- *   arena 0               malloc's heaps
+ *   arena 0               malloc's heaps, and named ones whose numbers are too large
  *   arena n               named heap n, as `arenas.create` makes one
  *   MALLOCX_TCACHE_NONE   moves blocks (cache/moving.h) for this call, past the magazines; any
  *                         other thread cache is the thread's own magazines
