@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import doc_tables
-
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "performance"
 TIME, MEMORY, IDLE = (
@@ -206,7 +204,7 @@ def programs(campaign: Campaign) -> Iterator[str]:
     rows = []
     for row in campaign.tables[TIME][1:]:
         name = row[0].rsplit(" ", 1)[0]
-        if is_of(REAL, name) and not name.startswith("geometric"):
+        if name.startswith("real-"):
             counts = [counted(file, f"{name}{rest}") for _, file, rest in kinds]
             rows.append([name.removeprefix("real-"), row[-1], *counts, peaks.get(name, "")])
     yield from markdown(["program", "time", *(kind[0] for kind in kinds), "peak memory"], rows)
@@ -306,7 +304,7 @@ def listed(items: list[str]) -> str:
 
 def defragmentation() -> str:
     head, *rows = rows_of("defrag.tsv")
-    return doc_tables.table(" | ".join(head), rows)
+    return "\n".join(markdown(head, rows))
 
 
 PARTS = {"campaign": document, "peers": peers, "defragmentation": defragmentation}
