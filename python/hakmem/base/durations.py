@@ -29,7 +29,7 @@ def parse_duration_s(text: str, min_s: float = 0.001) -> float:
 
 def duration_text(seconds: float) -> str:
     """A duration in its two largest units."""
-    if seconds < 1:
+    if 0 < seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.3g} s"

@@ -59,8 +59,8 @@ class Result:
 
     def spread(self, name: str) -> float:
         """Half the range, as a share of the median."""
-        values, middle = self.values(name), self.median(name)
-        return float(np.ptp(values)) / 2 / middle if middle else 0.0
+        middle = self.median(name)
+        return float(np.ptp(self.values(name))) / 2 / middle if middle else 0.0
 
 
 @dataclass(frozen=True)
