@@ -1,12 +1,11 @@
 /* figures.c: the process's figures, sampled together when the program advances `epoch`, and those
  * of an arena. */
 #include "base/scan.h"
-#include "cache/flush.h"
 #include "heap/thread.h"
 #include "jemalloc/arenas.h"
 #include "observe/blocks.h"
 #include "observe/snapshot.h"
-#include "slab/adopt.h"
+#include "reclaim/due.h"
 
 /* At the last epoch; each is exact by itself. */
 RARE_DATA static ATOMIC(uint64_t) shown[FIGURE_COUNT];
@@ -118,12 +117,7 @@ static void flush_own(void) {
   struct heap *heap = heap_of_this_thread();
   if (!heap || !load_relaxed(&figures_for_moving)) return;
   store_relaxed(&figures_for_moving, false);
-  heap_enter(heap);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
-  latch_take(&heap->owner);
-  owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
-  latch_give(&heap->owner);
-  heap_leave(heap);
+  (void)reclaim_flush_magazines(heap, true);
 }
 
 /* Threads that sample at once count the same. Redis does so ten times a second: where a visit to

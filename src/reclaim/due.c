@@ -112,8 +112,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-/* False when more slabs wait than a step may visit. */
-NOINLINE static bool flush(struct heap *heap, bool is_idle) {
+NOINLINE bool reclaim_flush_magazines(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   latch_take(&heap->owner);
@@ -131,14 +130,14 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
   bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
                  commit_is_too_much();
-  bool is_done = !has_time || flush(heap, is_idle);
+  bool is_done = !has_time || reclaim_flush_magazines(heap, is_idle);
   heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : PURGE_LEAST_MS);
 }
 
 /* A thread is not called again until it has refilled as many magazines as it may have. */
 NOINLINE static void answer(struct heap *heap) {
   heap_divert(heap, HEAP_POKE); /* not restored: a tool may have poked it meanwhile */
-  flush(heap, true);
+  reclaim_flush_magazines(heap, true);
   store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SLAB_CLASS_COUNT);
 }
 
@@ -175,7 +174,7 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
   uint64_t now_ms = os_now_coarse_ms();
   flush_when_due(heap, now_ms);
-  if (UNLIKELY(steps_begin(heap, now_ms))) flush(heap, true);
+  if (UNLIKELY(steps_begin(heap, now_ms))) reclaim_flush_magazines(heap, true);
   return now_ms;
 }
 

@@ -24,6 +24,10 @@ uint64_t reclaim_caches_when_due(
     struct heap *heap); /* the time in ms, if it was asked for; else 0 */
 void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms);
 
+/* Flushes the thread's magazines that are idle, or all, and takes in what others have freed. False
+ * when more slabs wait than a step may visit. */
+bool reclaim_flush_magazines(struct heap *heap, bool is_idle);
+
 /* The helper's part: a round, when one is due; true when it was cut and goes on at once. */
 bool reclaim_round_when_due(struct heap *heap);
 
