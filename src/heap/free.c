@@ -46,8 +46,6 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
-static bool has_time(uint64_t now_ms) { return !reclaim_is_due(now_ms) && steps_pass(now_ms); }
-
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
@@ -55,8 +53,7 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     return;
   }
   struct magazine *magazine = &heap->magazines[class];
-  if (heap_attention(heap) == HEAP_WAIT && magazine->top != magazine->end &&
-      has_time(os_now_coarse_ms())) {
+  if (heap_attention(heap) == HEAP_WAIT && magazine->top != magazine->end && steps_pass()) {
     magazine_push(magazine, magazine->top, block);
     return;
   }

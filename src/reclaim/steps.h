@@ -31,6 +31,6 @@ void steps_note(const struct purge *purge);
 void steps_note_round(const struct purge *purge);
 
 /* For a free that waits: whether nothing else is to be done. */
-bool steps_pass(uint64_t now_ms);
+bool steps_pass(void);
 
 #endif
