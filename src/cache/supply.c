@@ -165,7 +165,7 @@ RESIDENT unsigned supply_fill(struct supply *supply) {
   do {
     struct slab *slab = supply_climb(supply);
     if (!slab) break;
-    unsigned wanted = slab_batch(slab, supply->wanted - supply->taken);
+    unsigned wanted = slab_batch(slab, supply->owner, supply->wanted - supply->taken);
     supply->taken += slab_take(slab, supply->owner, supply->blocks + supply->taken, wanted);
   } while (supply->taken * 2 < supply->wanted && !supply->is_alone);
   return supply->taken;

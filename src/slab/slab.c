@@ -69,18 +69,30 @@ static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block
   if (blocks > (size_t)(*next - first)) blocks = (unsigned)(*next - first);
   uintptr_t block = word_base + low * block_bytes;
   void **at = *next, **end = at - blocks;
+  for (; at - end >= 4; block += 4 * block_bytes) {
+    at -= 4;
+    at[3] = (void *)block;
+    at[2] = (void *)(block + block_bytes);
+    at[1] = (void *)(block + 2 * block_bytes);
+    at[0] = (void *)(block + 3 * block_bytes);
+  }
   for (; at != end; block += block_bytes) *--at = (void *)block;
   *next = at;
   return bits & ~(low_bits(blocks) << low);
 }
 
-/* The most bytes in a batch of fresh blocks. */
-enum { FRESH_BATCH_BYTES = 4096 };
+/* The most bytes in a batch of fresh blocks: a page, or that part of the class's slabs. */
+enum { FRESH_BATCH_BYTES = 4096, FRESH_BATCH_DIVISOR = 32 };
 
-RESIDENT unsigned slab_batch(const struct slab *slab, unsigned wanted) {
-  unsigned most = slab_reusable(slab);
-  if (!most)
-    most = slab->block_bytes < FRESH_BATCH_BYTES ? FRESH_BATCH_BYTES / slab->block_bytes : 1;
+static unsigned fresh_batch(const struct slab *slab, const struct owner *owner) {
+  size_t slabs = load_relaxed(&owner->bins[slab->class].slab_count);
+  size_t bytes = slabs * slots_of_class(slab->class) * GRANULE_BYTES / FRESH_BATCH_DIVISOR;
+  if (bytes < FRESH_BATCH_BYTES) bytes = FRESH_BATCH_BYTES;
+  return slab->block_bytes < bytes ? (unsigned)(bytes / slab->block_bytes) : 1;
+}
+
+RESIDENT unsigned slab_batch(const struct slab *slab, const struct owner *owner, unsigned wanted) {
+  unsigned reusable = slab_reusable(slab), most = reusable ? reusable : fresh_batch(slab, owner);
   return wanted < most ? wanted : most;
 }
 

@@ -24,7 +24,7 @@ unsigned slab_lend(struct slab *slab, struct owner *owner, void **blocks, unsign
 /* The number of blocks to take when a magazine wants `wanted`. Fresh ones only if all free ones are
  * fresh, and few at a time: a magazine would touch them all, one after the other, though older ones
  * come back meanwhile. */
-unsigned slab_batch(const struct slab *slab, unsigned wanted);
+unsigned slab_batch(const struct slab *slab, const struct owner *owner, unsigned wanted);
 
 /* Free blocks that have been handed out before; the other free ones, all after them, are fresh. */
 INLINE unsigned slab_reusable(const struct slab *slab) {
