@@ -221,34 +221,44 @@ RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   if (!has_enough || !slab_try_release(slab, owner)) slab_list(slab, owner);
 }
 
-/* Sets the bits of the first of blocks[0] … that are this slab's. Constants are kept in registers,
- * and so are the bits of a word until another word's turn comes: most blocks come in runs. */
+/* Sets the bits of blocks from `at` on that are one of the `left` of a word whose first block is at
+ * `base`, up to the first that is not, or is set already. The word stays in a register: most blocks
+ * come in runs. */
+INLINE void *const *set_run(uint64_t *word, uintptr_t base, unsigned left,
+                            const struct slab_shape *shape, void *const *at, void *const *end) {
+  const uint64_t inverse = shape->inverse;
+  const unsigned shift = shape->shift;
+  uint64_t bits = *word;
+  for (; at != end; at++) {
+    uint64_t bit = divide_exactly((uintptr_t)*at - base, inverse, shift);
+    if (UNLIKELY(bit >= left) || UNLIKELY(add_bit(&bits, bit))) break;
+  }
+  *word = bits;
+  return at;
+}
+
+/* Sets the bits of the first of blocks[0] … that are this slab's. */
 static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *blocks,
                          unsigned block_count) {
   const struct slab_shape *shape = &slab_shapes[slab->class];
-  const uintptr_t base = slab->base;
-  const uint64_t inverse = shape->inverse;
-  const unsigned shift = shape->shift, capacity = shape->capacity;
-  uint64_t *const local = slab->local, nowhere = 0, *open = &nowhere, bits = 0;
   void *const *at = blocks, *const *const end = blocks + block_count;
-  size_t open_word = SIZE_MAX;
   unsigned twice = 0;
-  for (; at != end; at++) {
-    uint64_t index = divide_exactly((uintptr_t)*at - base, inverse, shift);
-    if (UNLIKELY(index >= capacity)) break;
-    if (UNLIKELY(index / 64 != open_word)) {
-      *open = bits;
-      open_word = index / 64;
-      open = &local[open_word];
-      bits = *open;
-      slab_note_word(slab, (unsigned)open_word);
-    }
+  while (at != end) {
+    size_t index = slab_block_index(shape, (uintptr_t)*at - slab->base);
+    if (UNLIKELY(index >= shape->capacity)) break;
+    unsigned word = (unsigned)(index / 64), left = shape->capacity - word * 64;
+    uint64_t bits = slab->local[word];
+    at++;
     if (UNLIKELY(add_bit(&bits, index))) {
-      slab_fail_double_free(slab, (unsigned)open_word, UINT64_C(1) << index % 64);
+      slab_fail_double_free(slab, word, UINT64_C(1) << index % 64);
       twice++;
+      continue;
     }
+    uintptr_t word_base = slab->base + (size_t)word * 64 * shape->block_bytes;
+    at = set_run(&bits, word_base, left < 64 ? left : 64, shape, at, end);
+    slab->local[word] = bits;
+    slab_note_word(slab, word);
   }
-  *open = bits;
   unsigned set = (unsigned)(at - blocks);
   slab_note_freed(slab, owner, set - twice, shape->block_bytes);
   return set;
