@@ -1,5 +1,7 @@
 #include "slab/batch_free.h"
 
+#include <string.h>
+
 #include "slab/pending.h"
 #include "slab/slab.h"
 
@@ -35,9 +37,7 @@ RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
   return 1; /* left alone */
 }
 
-/* Blocks freed in random order: many have another slab than the one before, and with a large live
- * set their records are not in the cache. They are taken in groups, one by one, with their data
- * prefetched. */
+/* Blocks freed in random order: many have another slab than the one before. */
 enum { GROUP_BLOCKS = 16 };
 
 /* The first half stands for all. From one change in four on, visiting a slab for every run, and an
@@ -49,6 +49,90 @@ static bool are_scattered(void *const *blocks) {
     changes += ((uintptr_t)blocks[at] ^ (uintptr_t)blocks[at + 1]) >> GRANULE_SHIFT != 0;
   return changes >= CHECKED / 4;
 }
+
+/* ---- where the class has few slabs: what came to each is settled with once ------------------- */
+
+enum { TALLIED_SLABS = 64 };
+struct tally {
+  struct owner *owner;
+  const struct slab_shape *shape;
+  uint32_t held_by;
+  uint64_t places;                   /* that have had an entry */
+  uintptr_t granules[TALLIED_SLABS]; /* by their lowest bits; 0: no entry */
+  struct {
+    struct slab *slab;
+    uint64_t *local;
+    unsigned blocks, first_word;
+  } of[TALLIED_SLABS];
+};
+
+static unsigned place_of(uintptr_t block) {
+  return (unsigned)(block >> GRANULE_SHIFT) % TALLIED_SLABS;
+}
+
+/* Bits were set at once; sums and lists follow. */
+static void settle(struct tally *tally, unsigned place) {
+  bool has_some = tally->granules[place] && tally->of[place].blocks;
+  tally->granules[place] = 0;
+  if (!has_some) return;
+  struct slab *slab = tally->of[place].slab;
+  unsigned before = slab->free_local;
+  slab_note_freed(slab, tally->owner, tally->of[place].blocks, tally->shape->block_bytes);
+  slab_note_word(slab, tally->of[place].first_word);
+  if (before == 0 || slab->free_local == tally->shape->capacity) slab_place(slab, tally->owner);
+}
+
+/* False for another owner's slab. */
+static bool open_place(struct tally *tally, unsigned place, uintptr_t block) {
+  struct slab *slab = slab_of_granule(granule_of(block));
+  settle(tally, place);
+  /* relaxed: as in give_group */
+  if (load_relaxed(&slab->held_by) != tally->held_by) return false;
+  tally->granules[place] = block >> GRANULE_SHIFT;
+  tally->places |= UINT64_C(1) << place;
+  tally->of[place].slab = slab;
+  tally->of[place].local = slab->local;
+  tally->of[place].blocks = 0;
+  tally->of[place].first_word = slab->first_word;
+  return true;
+}
+
+INLINE bool tally_block(struct tally *tally, const struct slab_shape *shape, uintptr_t block) {
+  unsigned place = place_of(block);
+  if (UNLIKELY(tally->granules[place] != block >> GRANULE_SHIFT) &&
+      !open_place(tally, place, block))
+    return false;
+  size_t index = slab_block_index(shape, block % GRANULE_BYTES);
+  if (UNLIKELY(index >= shape->capacity)) return false;
+  unsigned word = (unsigned)(index / 64);
+  uint64_t bits = tally->of[place].local[word];
+  if (UNLIKELY(add_bit(&bits, index))) return false;
+  tally->of[place].local[word] = bits;
+  tally->of[place].blocks++;
+  if (UNLIKELY(word < tally->of[place].first_word)) tally->of[place].first_word = word;
+  return true;
+}
+
+RESIDENT NOINLINE static unsigned give_tallied(struct owner *owner, unsigned class,
+                                               void *const *blocks, unsigned block_count,
+                                               struct counters *counters) {
+  const struct slab_shape shape = slab_shapes[class];
+  struct tally tally;
+  tally.owner = owner;
+  tally.shape = &shape;
+  tally.held_by = owner->tag | class;
+  tally.places = 0;
+  memset(tally.granules, 0, sizeof tally.granules);
+  for (unsigned at = 0; at < block_count; at++) {
+    if (LIKELY(tally_block(&tally, &shape, (uintptr_t)blocks[at]))) continue;
+    settle(&tally, place_of((uintptr_t)blocks[at])); /* may be the block's slab */
+    give_to_slab(owner, &blocks[at], 1, counters);
+  }
+  for (; tally.places; tally.places &= tally.places - 1) settle(&tally, lowest_bit(tally.places));
+  return block_count;
+}
+
+/* ---- where it has many: group by group, with their data prefetched --------------------------- */
 
 /* A block of a slab with one slot; found without data that may not be in the cache. */
 struct scattered {
@@ -72,7 +156,6 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
   int64_t given = 0;
-  owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
     /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as
@@ -85,6 +168,14 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   }
   add_single_writer(&owner->bytes_out, -given * shape->block_bytes);
   return GROUP_BLOCKS;
+}
+
+INLINE unsigned give_scattered(struct owner *owner, unsigned class, void *const *blocks,
+                               unsigned block_count, struct counters *counters) {
+  owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
+  if (load_relaxed(&owner->bins[class].slab_count) > TALLIED_SLABS)
+    return give_group(owner, class, blocks, counters);
+  return give_tallied(owner, class, blocks, block_count, counters);
 }
 
 /* Run by run, at least to the end of a group: a group is judged once. */
@@ -104,7 +195,7 @@ RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_coun
     if (!may_scatter || block_count < GROUP_BLOCKS)
       given = give_to_slab(owner, blocks, block_count, counters);
     else if (are_scattered(blocks))
-      given = give_group(owner, class, blocks, counters);
+      given = give_scattered(owner, class, blocks, block_count, counters);
     else
       given = give_runs(owner, blocks, block_count, counters);
   }
