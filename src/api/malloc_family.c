@@ -32,17 +32,19 @@ RESIDENT void *family_malloc_site(size_t size, uint32_t site) { return malloc_si
 
 /* ---- calloc ---------------------------------------------------------------------------------- */
 
-RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
-  size_t bytes;
-  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return fail_with(ENOMEM);
-  if (bytes <= MID_MAX_BYTES) {
-    void *block = opaque_pointer(heap_malloc(bytes));
-    return block ? memset(block, 0, bytes) : NULL;
-  }
+NOINLINE static void *calloc_range(size_t bytes, uint32_t site) {
   struct allocation allocation = {.size = bytes, .alignment = 1, .site = site};
   void *block = heap_allocate(&allocation);
   if (block && !allocation.is_zero) big_clear((uintptr_t)block, bytes);
   return block;
+}
+
+RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return fail_with(ENOMEM);
+  if (UNLIKELY(bytes > MID_MAX_BYTES)) return calloc_range(bytes, site);
+  void *block = opaque_pointer(malloc_site(bytes, site));
+  return block ? memset(block, 0, bytes) : NULL;
 }
 
 void *family_zeroed(void *block, const struct allocation *allocation) {
@@ -108,14 +110,19 @@ NOINLINE static void *realloc_any(void *block, size_t size, uint32_t site) {
   return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
-/* Most blocks are the thread's own, in a slab. Apart from family_realloc, whose calls without a
- * block save no registers then. */
+/* Most blocks are the thread's own, in a slab, and grow. Apart from family_realloc, whose calls
+ * without a block save no registers then. */
 RESIDENT NOINLINE static void *realloc_block(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
-  if (UNLIKELY(!size || size > REQUEST_MAX_BYTES || !heap_ask_quickly(block, &usable_bytes)))
-    return realloc_any(block, size, site);
-  if (heap_shrinks_in_place(size, usable_bytes)) return block;
-  return move(block, KIND_slab, size, size < usable_bytes ? size : usable_bytes, site);
+  if (UNLIKELY(!heap_ask_quickly(block, &usable_bytes))) return realloc_any(block, size, site);
+  if (size <= usable_bytes && LIKELY(size) && heap_shrinks_in_place(size, usable_bytes))
+    return block;
+  if (UNLIKELY(size <= usable_bytes || heap_of_thread->used)) return realloc_any(block, size, site);
+  void *target = family_malloc_site(size, site);
+  if (UNLIKELY(!target)) return NULL;
+  memcpy(target, block, usable_bytes);
+  heap_free(block);
+  return target;
 }
 
 RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {

@@ -60,18 +60,26 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
 /* A refill frees nothing: of the slow paths that are one, this part looks for work that is due. A
  * thread whose magazines never miss again may have had fewer, and needs the helper's ticks. */
 enum { SLOW_PATHS_A_LOOK = 8 };
+INLINE bool looks_after(const struct heap *heap, uint64_t refills) {
+  return (load_relaxed(&heap->owner.slow_paths) + refills) % SLOW_PATHS_A_LOOK == 0;
+}
 
-static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
+INLINE void *take_slab_block(struct heap *heap, unsigned class, size_t size, size_t alignment) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
   void *block = UNLIKELY(heap->is_moving) ? moving_take(heap, class) : magazine_pop(magazine);
   if (!block && batch_refill(heap, class)) {
-    class_figures_sampled(heap, class, allocation->size);
+    class_figures_sampled(heap, class, size);
     block = magazine_pop(magazine);
-    fitted_vote(heap, class, round_up(allocation->size, allocation->alignment));
-    allocation->was_quick = load_relaxed(&heap->owner.slow_paths) % SLOW_PATHS_A_LOOK != 0;
+    fitted_vote(heap, class, round_up(size, alignment));
   }
   heap_leave(heap);
+  return block;
+}
+
+static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
+  void *block = take_slab_block(heap, class, allocation->size, allocation->alignment);
+  allocation->was_quick = !looks_after(heap, 0);
   if (allocation->was_quick) helper_start_when_worth();
   return block;
 }
@@ -193,9 +201,23 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
   return heap_allocate(&allocation);
 }
 
+/* Most misses: nothing but a block is wanted, and no other work is due. */
+INLINE void *refill_only(struct heap *heap, unsigned class, size_t size) {
+  bool is_all = heap_is_real(heap) && !heap_may_be_armed_by(heap, ARMED_BY_ANY) &&
+                !owner_is_hardened(&heap->owner) && !options.guard && !os_is_copy() &&
+                !looks_after(heap, 1);
+  if (UNLIKELY(!is_all)) return NULL;
+  helper_start_when_worth();
+  return take_slab_block(heap, class, size, 1);
+}
+
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size, char *place) {
+  struct magazine *magazine = magazine_at(place);
+  struct heap *heap = heap_of_thread;
   void *block;
-  if (LIKELY(magazine_pops_passed(magazine_at(place), &block))) return block;
+  if (LIKELY(magazine_pops_passed(magazine, &block))) return block;
+  block = refill_only(heap, (unsigned)(magazine - heap->magazines), size);
+  if (LIKELY(block)) return block;
   return malloc_missed(1, size, site_of_caller(CALLER_ADDRESS()), MADE_BY_MALLOC);
 }
 
