@@ -69,7 +69,7 @@ NOINLINE static void *new_array_missed(size_t size) {
 INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
   void *block;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return missed(size);
-  char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
+  char *place = heap_place(heap_of_thread, tiny_place_of_size(size));
   return LIKELY(magazine_pops_passed(magazine_at(place), &block)) ? block : missed(size);
 }
 NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
@@ -92,7 +92,7 @@ NOINLINE static void *new_array_slow(size_t size) {
 INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
   if (UNLIKELY(size >= bound)) return slow(size);
   void *block;
-  char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
+  char *place = heap_place(heap_of_thread, tiny_place_of_size(size));
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
 }
 

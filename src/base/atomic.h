@@ -40,14 +40,14 @@ static inline bool is_below_relaxed(size_t value, const ATOMIC(size_t) *object) 
 
 /* load_relaxed(object), widened by the same instruction: compilers give the widening of an atomic
  * load one of its own. */
-static inline uint64_t load_byte_relaxed(const ATOMIC(uint8_t) *object) {
+static inline uint64_t load_short_relaxed(const ATOMIC(uint16_t) *object) {
   uint64_t result;
 #if defined(__SANITIZE_THREAD__)
   result = load_relaxed(object);
 #elif defined(__x86_64__)
-  __asm__("movzbl %1, %k0" : "=r"(result) : "m"(*object));
+  __asm__("movzwl %1, %k0" : "=r"(result) : "m"(*object));
 #elif defined(__aarch64__)
-  __asm__("ldrb %w0, %1" : "=r"(result) : "m"(*object));
+  __asm__("ldrh %w0, %1" : "=r"(result) : "m"(*object));
 #else
   result = load_relaxed(object);
 #endif

@@ -84,7 +84,7 @@ struct heap {
   uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
   uint64_t next_scan_ms;     /* when its slabs are scanned for free pages (slab/pages.h) */
   bool has_waiting_pages;    /* that scan left some free pages */
-  bool is_moving; /* its thread moves blocks, now or for one call: cache/moving.h */
+  bool is_moving;            /* its thread moves blocks, now or for one call: cache/moving.h */
   ATOMIC(uint64_t) settled;  /* count of slow paths before which it is not called again */
   ATOMIC(uint32_t) taken_in; /* by the process of this number in a line of forks: parked.c */
   struct heap *next_parked;  /* under the lock of the list of heaps */
@@ -125,11 +125,12 @@ INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
 }
 
-/* A magazine's place: its address, less the first one's offset in a heap.  Compilers compute that
- * in any case, so it takes malloc no instruction to hand it to the slow function, which then need
- * not look for the magazine. */
-INLINE char *heap_place(const struct heap *heap, size_t class) {
-  return opaque_pointer((char *)(uintptr_t)heap + class * sizeof(struct magazine));
+/* A magazine's address, less the first one's offset in a heap: `place` is its class's, as tables
+ * have it.  Compilers compute that in any case, so it takes malloc no instruction to hand it to the
+ * slow function, which then need not look for the magazine. */
+_Static_assert(sizeof(struct magazine) == PLACE_BYTES, "tables count by them");
+INLINE char *heap_place(const struct heap *heap, size_t place) {
+  return opaque_pointer((char *)(uintptr_t)heap + place);
 }
 INLINE struct magazine *magazine_at(char *place) {
   return (struct magazine *)(void *)(place + offsetof(struct heap, magazines));
@@ -157,6 +158,14 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
  * capacity_bytes; they are armed only while the heap says so, as it does while it uses a named
  * heap. Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
+
+/* Of the slow paths that refill a magazine or flush little, this part looks for work that is due:
+ * whether this many from now do. A thread whose magazines never miss again may have had fewer, and
+ * needs the helper's ticks. */
+enum { HEAP_PATHS_A_LOOK = 8 };
+INLINE bool heap_looks_after(const struct heap *heap, uint64_t paths) {
+  return (load_relaxed(&heap->owner.slow_paths) + paths) % HEAP_PATHS_A_LOOK == 0;
+}
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }
 

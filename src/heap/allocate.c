@@ -57,13 +57,6 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
   return block;
 }
 
-/* A refill frees nothing: of the slow paths that are one, this part looks for work that is due. A
- * thread whose magazines never miss again may have had fewer, and needs the helper's ticks. */
-enum { SLOW_PATHS_A_LOOK = 8 };
-INLINE bool looks_after(const struct heap *heap, uint64_t refills) {
-  return (load_relaxed(&heap->owner.slow_paths) + refills) % SLOW_PATHS_A_LOOK == 0;
-}
-
 INLINE void *take_slab_block(struct heap *heap, unsigned class, size_t size, size_t alignment) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
@@ -79,7 +72,7 @@ INLINE void *take_slab_block(struct heap *heap, unsigned class, size_t size, siz
 
 static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
   void *block = take_slab_block(heap, class, allocation->size, allocation->alignment);
-  allocation->was_quick = !looks_after(heap, 0);
+  allocation->was_quick = !heap_looks_after(heap, 0);
   if (allocation->was_quick) helper_start_when_worth();
   return block;
 }
@@ -205,7 +198,7 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
 INLINE void *refill_only(struct heap *heap, unsigned class, size_t size) {
   bool is_all = heap_is_real(heap) && !heap_may_be_armed_by(heap, ARMED_BY_ANY) &&
                 !owner_is_hardened(&heap->owner) && !options.guard && !os_is_copy() &&
-                !looks_after(heap, 1);
+                !heap_looks_after(heap, 1);
   if (UNLIKELY(!is_all)) return NULL;
   helper_start_when_worth();
   return take_slab_block(heap, class, size, 1);
@@ -230,27 +223,27 @@ RESIDENT static void *malloc_large(size_t size) {
   return LIKELY(block != NULL) ? block : malloc_missed(1, size, site, MADE_BY_MALLOC);
 }
 
-INLINE void *malloc_of_class(size_t size, size_t class) {
-  char *place = heap_place(heap_of_thread, class);
+INLINE void *malloc_at(size_t size, size_t class_place) {
+  char *place = heap_place(heap_of_thread, class_place);
   void *block;
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
-  return malloc_of_class(size, filling_class_of_size(size));
+  return malloc_at(size, filling_class_of_size(size) * PLACE_BYTES);
 }
 
 RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
-  if (LIKELY(size <= FITTED_MAX_BYTES)) return malloc_of_class(size, mid_class_of_size(size));
+  if (LIKELY(size <= FITTED_MAX_BYTES)) return malloc_at(size, mid_place_of_size(size));
   if (UNLIKELY(size > STEPPED_MAX_BYTES)) return malloc_beyond_steps(size);
-  return malloc_of_class(size, stepped_class_of_size(size));
+  return malloc_at(size, stepped_class_of_size(size) * PLACE_BYTES);
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker) {
   unsigned class = size <= MID_MAX_BYTES ? slab_class_of(size, alignment) : SLAB_CLASS_COUNT;
   if (LIKELY(class < SLAB_CLASS_COUNT)) {
-    char *place = heap_place(heap_of_thread, class);
+    char *place = heap_place(heap_of_thread, class * PLACE_BYTES);
     void *block;
     if (LIKELY(place_pops(place, &block) || magazine_pops_passed(magazine_at(place), &block)))
       return block;

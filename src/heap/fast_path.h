@@ -1,8 +1,8 @@
 /* fast_path.h: the two paths that nearly every call takes.
  *
  *   heap_malloc(size)                                heap_free(block)
- *     class ← table[size]                              entry ← owner map[block >> 16]      one load
- *     pop magazine[class]                              entry ^ our tag < classes?          of any thread's slab?
+ *     place ← table[size]                              entry ← owner map[block >> 16]      one load
+ *     pop magazine[place]                              entry ^ our tag < classes?          of any thread's slab?
  *       └ empty: heap_malloc_slow                      push magazine[entry]
  *            └ refill                                    ├ full: heap_free_slow → flush
  *                                                        └ not so: heap_free_slow → by its kind (kinds.h)
@@ -18,7 +18,7 @@
 INLINE void *heap_malloc(size_t size) {
   struct heap *heap = heap_of_thread;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
-  char *place = heap_place(heap, tiny_class_of_size(size));
+  char *place = heap_place(heap, tiny_place_of_size(size));
   void *block;
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
@@ -54,10 +54,11 @@ INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t siz
     slow(block, size);
     return;
   }
-  size_t class = tiny_class_of_size(size);
-  struct magazine *magazine = &heap->magazines[class];
+  size_t place = tiny_place_of_size(size);
+  struct magazine *magazine = magazine_at(heap_place(heap, place));
   void **top = magazine->top;
-  if (UNLIKELY(heap_class_of(heap, load_relaxed(&window.owner_map[granule])) != class ||
+  if (UNLIKELY(heap_class_of(heap, load_relaxed(&window.owner_map[granule])) !=
+                   place / PLACE_BYTES ||
                top == magazine->end || magazine_may_end_with(top, block))) {
     slow(block, size);
     return;

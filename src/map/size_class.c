@@ -2,23 +2,24 @@
 
 #include "os/os.h"
 
-/* The class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program
+/* The place of the class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program
  * without fitted classes. Constant expressions, so the fast path may use the tables before anything
  * has run. */
 #define STEP16(i) (((i) + 1) / 2)
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) \
   (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
-#define TINY_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1)))
-#define MID_AT(i) ((uint8_t)STEP4(TINY_MAX_BYTES + (i)*16ull))
+#define PLACE(class) ((uint16_t)((class) * PLACE_BYTES))
+#define TINY_AT(i) PLACE((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1))
+#define MID_AT(i) PLACE(STEP4(TINY_MAX_BYTES + (i)*16ull))
 
 #define ROW4(X, i) X(i), X((i) + 1), X((i) + 2), X((i) + 3)
 #define ROW16(X, i) ROW4(X, i), ROW4(X, (i) + 4), ROW4(X, (i) + 8), ROW4(X, (i) + 12)
 #define ROW64(X, i) ROW16(X, i), ROW16(X, (i) + 16), ROW16(X, (i) + 32), ROW16(X, (i) + 48)
 
-SELDOM_WRITTEN ATOMIC(uint8_t) tiny_class_table[TINY_TABLE_ENTRIES] = {
+SELDOM_WRITTEN ATOMIC(uint16_t) tiny_class_table[TINY_TABLE_ENTRIES] = {
     ROW64(TINY_AT, 0), ROW64(TINY_AT, 64), TINY_AT(128)};
-SELDOM_WRITTEN ATOMIC(uint8_t) mid_class_table[MID_TABLE_ENTRIES] = {
+SELDOM_WRITTEN ATOMIC(uint16_t) mid_class_table[MID_TABLE_ENTRIES] = {
     ROW64(MID_AT, 0),   ROW64(MID_AT, 64),  ROW64(MID_AT, 128), ROW64(MID_AT, 192),
     ROW64(MID_AT, 256), ROW64(MID_AT, 320), ROW64(MID_AT, 384),
 };
@@ -78,6 +79,11 @@ static bool open_tables(void) {
   return os_commit((void *)round_down((uintptr_t)tiny_class_table, page_bytes), page_bytes);
 }
 
+/* Of blocks for that size. */
+static size_t bytes_served(uint32_t size) {
+  return class_bytes(load_relaxed(class_entry_of(size)) / PLACE_BYTES);
+}
+
 bool class_make_fitted(uint32_t bytes) {
   static ATOMIC(bool) is_making;
   /* acquire: the classes that are there; pairs with the release below. A forked child that was cut
@@ -85,15 +91,14 @@ bool class_make_fitted(uint32_t bytes) {
   if (exchange_acquire(&is_making, true)) return false;
   unsigned class = FITTED_CLASS_FIRST;
   while (class < SLAB_CLASS_COUNT && class_bytes(class)) class ++;
-  bool is_new = class < SLAB_CLASS_COUNT &&
-                class_bytes(load_relaxed(class_entry_of(bytes))) != bytes && open_tables();
+  bool is_new = class < SLAB_CLASS_COUNT && bytes_served(bytes) != bytes && open_tables();
   if (is_new) {
     slab_shapes[class] = (struct slab_shape)SHAPE(bytes);
     slab_starts[class] = (struct slab_starts)STARTS(bytes);
     store_relaxed(&class_block_bytes[class], bytes);
     /* release: the shape before an entry that names it; pairs with slab_class_of. */
-    for (uint32_t size = bytes; class_bytes(load_relaxed(class_entry_of(size))) >= bytes; size -= 8)
-      store_release(class_entry_of(size), (uint8_t) class);
+    for (uint32_t size = bytes; bytes_served(size) >= bytes; size -= 8)
+      store_release(class_entry_of(size), PLACE(class));
   }
   store_release(&is_making, false); /* release: the class before the next one is made */
   return is_new;

@@ -50,9 +50,11 @@ enum {
 };
 
 /* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES; by (size - 1) / 16 from TINY_MAX_BYTES
- * on, up to FITTED_MAX_BYTES. */
-extern ATOMIC(uint8_t) tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
-extern ATOMIC(uint8_t) mid_class_table[MID_TABLE_ENTRIES] NEAR;
+ * on, up to FITTED_MAX_BYTES. An entry is the class's place: the bytes from the first class's
+ * magazine to its own, so that fast paths need not multiply. */
+enum { PLACE_BYTES = 32 };
+extern ATOMIC(uint16_t) tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
+extern ATOMIC(uint16_t) mid_class_table[MID_TABLE_ENTRIES] NEAR;
 /* Block size of each class; 0 of a fitted one that is not made. */
 extern ATOMIC(uint32_t) class_block_bytes[CLASS_COUNT];
 
@@ -64,19 +66,19 @@ INLINE size_t class_bytes(unsigned class) {
 }
 
 /* For sizes up to FITTED_MAX_BYTES. */
-INLINE ATOMIC(uint8_t) *class_entry_of(size_t size) {
+INLINE ATOMIC(uint16_t) *class_entry_of(size_t size) {
   if (size <= TINY_MAX_BYTES) return &tiny_class_table[(size + 7) >> 3];
   return &mid_class_table[((size - 1) >> 4) - TINY_MAX_BYTES / 16];
 }
 
 /* Fast paths look for a magazine by these. relaxed: where the magazine is empty, slab_class_of is
  * asked. */
-INLINE size_t tiny_class_of_size(size_t size) {
-  return load_byte_relaxed(&tiny_class_table[(size + 7) >> 3]);
+INLINE size_t tiny_place_of_size(size_t size) {
+  return load_short_relaxed(&tiny_class_table[(size + 7) >> 3]);
 }
 /* For sizes in (TINY_MAX_BYTES, FITTED_MAX_BYTES]. */
-INLINE size_t mid_class_of_size(size_t size) {
-  return load_byte_relaxed(&mid_class_table[((size - 1) >> 4) - TINY_MAX_BYTES / 16]);
+INLINE size_t mid_place_of_size(size_t size) {
+  return load_short_relaxed(&mid_class_table[((size - 1) >> 4) - TINY_MAX_BYTES / 16]);
 }
 /* The class without fitted ones, for sizes in (128, STEPPED_MAX_BYTES]: two bits below the highest
  * one choose the step. */
@@ -155,7 +157,7 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   if (UNLIKELY(bytes > STEPPED_MAX_BYTES)) return filling_class_of_size(bytes);
   if (UNLIKELY(bytes > FITTED_MAX_BYTES)) return stepped_class_of_size(bytes);
   /* acquire: the class's shape; pairs with class_make_fitted */
-  unsigned class = load_acquire(class_entry_of(bytes));
+  unsigned class = load_acquire(class_entry_of(bytes)) / PLACE_BYTES;
   bool is_unaligned = class_is_fitted(class) && class_bytes(class) & (alignment - 1);
   return UNLIKELY(is_unaligned) ? stepped_class_of_size(bytes) : class;
 }
