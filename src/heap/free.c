@@ -46,6 +46,13 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
+/* Of as few bytes as these a flush is as a refill. */
+enum { FLUSH_BYTES_MANY = 128 << 10 };
+INLINE bool may_just_flush(const struct heap *heap, unsigned class) {
+  size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
+  return bytes && bytes < FLUSH_BYTES_MANY && !heap_attention(heap) && !heap_looks_after(heap, 1);
+}
+
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
@@ -57,11 +64,12 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     magazine_push(magazine, magazine->top, block);
     return;
   }
-  uint64_t now_ms = reclaim_caches_when_due(heap);
+  bool looks = !may_just_flush(heap, class);
+  uint64_t now_ms = looks ? reclaim_caches_when_due(heap) : 0;
   heap_enter(heap);
   push_or_flush(heap, class, block);
   leave_heap(heap, class);
-  reclaim_rest_when_due(heap, now_ms);
+  if (looks) reclaim_rest_when_due(heap, now_ms);
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
