@@ -179,38 +179,41 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 
 /* ---- malloc ---------------------------------------------------------------------------------- */
 
+/* SLAB_CLASS_COUNT where no slab serves it. */
+INLINE unsigned slab_class_for(size_t size, size_t alignment) {
+  return size <= MID_MAX_BYTES ? slab_class_of(size, alignment) : SLAB_CLASS_COUNT;
+}
+
+/* Most misses: nothing but a block is wanted, and no other work is due. */
+INLINE void *refill_only(struct heap *heap, size_t alignment, size_t size) {
+  unsigned class = slab_class_for(size, alignment);
+  bool is_all = class < SLAB_CLASS_COUNT && heap_is_real(heap) &&
+                !heap_may_be_armed_by(heap, ARMED_BY_ANY) && !options.guard && !os_is_copy() &&
+                !heap_looks_after(heap, 1);
+  if (UNLIKELY(!is_all)) return NULL;
+  helper_start_when_worth();
+  return take_slab_block(heap, class, size, alignment);
+}
+
 RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint32_t site,
                                              enum maker maker) {
-  if (UNLIKELY(window.hardened_class)) {
-    void *block = checked_take_ready(heap_of_thread, size, alignment, maker);
-    if (LIKELY(block)) return block;
-  }
-  if (UNLIKELY(tracing_is_plain(heap_of_thread))) {
-    void *block = tracing_pop(heap_of_thread, size, alignment);
-    if (LIKELY(block)) return block;
-  }
+  struct heap *heap = heap_of_thread;
+  void *block;
+  if (UNLIKELY(window.hardened_class))
+    block = checked_take_ready(heap, size, alignment, maker);
+  else if (UNLIKELY(tracing_is_plain(heap)))
+    block = tracing_pop(heap, size, alignment);
+  else
+    block = refill_only(heap, alignment, size);
+  if (LIKELY(block)) return block;
   struct allocation allocation = {
       .size = size, .alignment = alignment, .site = site, .maker = maker};
   return heap_allocate(&allocation);
 }
 
-/* Most misses: nothing but a block is wanted, and no other work is due. */
-INLINE void *refill_only(struct heap *heap, unsigned class, size_t size) {
-  bool is_all = heap_is_real(heap) && !heap_may_be_armed_by(heap, ARMED_BY_ANY) &&
-                !owner_is_hardened(&heap->owner) && !options.guard && !os_is_copy() &&
-                !heap_looks_after(heap, 1);
-  if (UNLIKELY(!is_all)) return NULL;
-  helper_start_when_worth();
-  return take_slab_block(heap, class, size, 1);
-}
-
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size, char *place) {
-  struct magazine *magazine = magazine_at(place);
-  struct heap *heap = heap_of_thread;
   void *block;
-  if (LIKELY(magazine_pops_passed(magazine, &block))) return block;
-  block = refill_only(heap, (unsigned)(magazine - heap->magazines), size);
-  if (LIKELY(block)) return block;
+  if (LIKELY(magazine_pops_passed(magazine_at(place), &block))) return block;
   return malloc_missed(1, size, site_of_caller(CALLER_ADDRESS()), MADE_BY_MALLOC);
 }
 
@@ -241,7 +244,7 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker) {
-  unsigned class = size <= MID_MAX_BYTES ? slab_class_of(size, alignment) : SLAB_CLASS_COUNT;
+  unsigned class = slab_class_for(size, alignment);
   if (LIKELY(class < SLAB_CLASS_COUNT)) {
     char *place = heap_place(heap_of_thread, class * PLACE_BYTES);
     void *block;

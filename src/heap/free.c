@@ -46,11 +46,11 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
-/* Of as few bytes as these a flush is as a refill. */
+/* A flush of less than half of these is as a refill: it frees little. */
 enum { FLUSH_BYTES_MANY = 128 << 10 };
 INLINE bool may_just_flush(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
-  return bytes && bytes < FLUSH_BYTES_MANY && !heap_attention(heap) && !heap_looks_after(heap, 1);
+  return bytes && bytes < FLUSH_BYTES_MANY && !heap_looks_after(heap, 1);
 }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
@@ -60,11 +60,12 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     return;
   }
   struct magazine *magazine = &heap->magazines[class];
-  if (heap_attention(heap) == HEAP_WAIT && magazine->top != magazine->end && steps_pass()) {
+  enum attention why = heap_attention(heap);
+  if (why == HEAP_WAIT && magazine->top != magazine->end && steps_pass()) {
     magazine_push(magazine, magazine->top, block);
     return;
   }
-  bool looks = !may_just_flush(heap, class);
+  bool looks = why || !may_just_flush(heap, class);
   uint64_t now_ms = looks ? reclaim_caches_when_due(heap) : 0;
   heap_enter(heap);
   push_or_flush(heap, class, block);

@@ -79,7 +79,7 @@ static bool open_tables(void) {
   return os_commit((void *)round_down((uintptr_t)tiny_class_table, page_bytes), page_bytes);
 }
 
-/* Of blocks for that size. */
+/* The bytes of a block for that size. */
 static size_t bytes_served(uint32_t size) {
   return class_bytes(load_relaxed(class_entry_of(size)) / PLACE_BYTES);
 }

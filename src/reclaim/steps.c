@@ -5,7 +5,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "reclaim/allowance.h"
-#include "reclaim/due.h"
 
 /* Stuck bytes become free as the blocks between are freed: they are tried again when this part of
  * those has gone. With a half 130 MiB of 16 KiB pages stay where now 70 do (test_steps.c). */
@@ -66,16 +65,13 @@ void steps_shrink_magazines(struct heap *heap) {
 enum { PASSES_A_MS = 10 };
 static ATOMIC(uint64_t) looked_ms, passes_left, slow_paths_seen;
 
-/* Of the frees that pass, one in so many reads the clock. */
-enum { FREES_A_LOOK = 16 };
-
+/* One pass in as many reads the clock. */
 RESIDENT bool steps_pass(void) {
   uint64_t left = load_relaxed(&passes_left);
   if (!left) return false;
   store_relaxed(&passes_left, left - 1);
-  if (left % FREES_A_LOOK) return true;
-  uint64_t now_ms = os_now_coarse_ms();
-  return now_ms == load_relaxed(&looked_ms) && !reclaim_is_due(now_ms);
+  if (left % PASSES_A_MS) return true;
+  return os_now_coarse_ms() == load_relaxed(&looked_ms);
 }
 
 static void wait(const struct heap *heap, const struct allowance *now, uint64_t now_ms) {

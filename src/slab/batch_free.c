@@ -50,9 +50,9 @@ static bool are_scattered(void *const *blocks) {
   return changes >= CHECKED / 4;
 }
 
-/* ---- where the class has few slabs: what came to each is settled with once ------------------- */
+/* ---- where the class has few slabs: sums and lists follow once for each ---------------------- */
 
-enum { TALLIED_SLABS = 64 };
+enum { TALLIED_SLABS = 64, BLOCKS_A_SLAB_MIN = 2 };
 struct tally {
   struct owner *owner;
   const struct slab_shape *shape;
@@ -63,7 +63,7 @@ struct tally {
     struct slab *slab;
     uint64_t *local;
     unsigned blocks, first_word;
-  } of[TALLIED_SLABS];
+  } entries[TALLIED_SLABS];
 };
 
 static unsigned place_of(uintptr_t block) {
@@ -72,13 +72,13 @@ static unsigned place_of(uintptr_t block) {
 
 /* Bits were set at once; sums and lists follow. */
 static void settle(struct tally *tally, unsigned place) {
-  bool has_some = tally->granules[place] && tally->of[place].blocks;
+  bool has_some = tally->granules[place] && tally->entries[place].blocks;
   tally->granules[place] = 0;
   if (!has_some) return;
-  struct slab *slab = tally->of[place].slab;
+  struct slab *slab = tally->entries[place].slab;
   unsigned before = slab->free_local;
-  slab_note_freed(slab, tally->owner, tally->of[place].blocks, tally->shape->block_bytes);
-  slab_note_word(slab, tally->of[place].first_word);
+  slab_note_freed(slab, tally->owner, tally->entries[place].blocks, tally->shape->block_bytes);
+  slab_note_word(slab, tally->entries[place].first_word);
   if (before == 0 || slab->free_local == tally->shape->capacity) slab_place(slab, tally->owner);
 }
 
@@ -90,10 +90,10 @@ static bool open_place(struct tally *tally, unsigned place, uintptr_t block) {
   if (load_relaxed(&slab->held_by) != tally->held_by) return false;
   tally->granules[place] = block >> GRANULE_SHIFT;
   tally->places |= UINT64_C(1) << place;
-  tally->of[place].slab = slab;
-  tally->of[place].local = slab->local;
-  tally->of[place].blocks = 0;
-  tally->of[place].first_word = slab->first_word;
+  tally->entries[place].slab = slab;
+  tally->entries[place].local = slab->local;
+  tally->entries[place].blocks = 0;
+  tally->entries[place].first_word = slab->first_word;
   return true;
 }
 
@@ -105,11 +105,11 @@ INLINE bool tally_block(struct tally *tally, const struct slab_shape *shape, uin
   size_t index = slab_block_index(shape, block % GRANULE_BYTES);
   if (UNLIKELY(index >= shape->capacity)) return false;
   unsigned word = (unsigned)(index / 64);
-  uint64_t bits = tally->of[place].local[word];
+  uint64_t bits = tally->entries[place].local[word];
   if (UNLIKELY(add_bit(&bits, index))) return false;
-  tally->of[place].local[word] = bits;
-  tally->of[place].blocks++;
-  if (UNLIKELY(word < tally->of[place].first_word)) tally->of[place].first_word = word;
+  tally->entries[place].local[word] = bits;
+  tally->entries[place].blocks++;
+  if (UNLIKELY(word < tally->entries[place].first_word)) tally->entries[place].first_word = word;
   return true;
 }
 
@@ -172,8 +172,9 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
 
 INLINE unsigned give_scattered(struct owner *owner, unsigned class, void *const *blocks,
                                unsigned block_count, struct counters *counters) {
+  unsigned slabs = load_relaxed(&owner->bins[class].slab_count);
   owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
-  if (load_relaxed(&owner->bins[class].slab_count) > TALLIED_SLABS)
+  if (slabs > TALLIED_SLABS || slabs * BLOCKS_A_SLAB_MIN > block_count)
     return give_group(owner, class, blocks, counters);
   return give_tallied(owner, class, blocks, block_count, counters);
 }

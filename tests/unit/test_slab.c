@@ -72,13 +72,15 @@ CHILD_TEST(put_twice) {
 CHILD_TEST(take_few_fresh) {
   struct slab *slab = owned_slab(&mine, CLASS_64);
   void *blocks[500];
-  REQUIRE(slab_reusable(slab) == 0 && slab_batch(slab, &mine, 500) == 64 && slab_batch(slab, &mine, 3) == 3);
+  REQUIRE(slab_reusable(slab) == 0 && slab_batch(slab, &mine, 500) == 64 &&
+          slab_batch(slab, &mine, 3) == 3);
   REQUIRE(slab_take(slab, &mine, blocks, 200) == 200 && slab->handed_out == 200);
   put_bits(slab, &mine, 0, low_bits(64));
   put_bits(slab, &mine, 1, low_bits(6));
   REQUIRE(slab_reusable(slab) == 70 && slab_batch(slab, &mine, 500) == 70);
   REQUIRE(slab_take(slab, &mine, blocks, 60) == 60 && slab->handed_out == 200);
-  REQUIRE(slab_reusable(slab) == 10 && slab_batch(slab, &mine, 500) == 10); /* no fresh ones with them */
+  REQUIRE(slab_reusable(slab) == 10 &&
+          slab_batch(slab, &mine, 500) == 10); /* no fresh ones with them */
   REQUIRE(slab_take(slab, &mine, blocks, 10) == 10 && slab_batch(slab, &mine, 500) == 64);
   REQUIRE(slab_take(slab, &mine, blocks, 64) == 64 && slab->handed_out == 264);
   require_laws(slab, 264);
