@@ -2,9 +2,9 @@
 
 #include "os/os.h"
 
-/* The place of the class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES, of a program
- * without fitted classes. Constant expressions, so the fast path may use the tables before anything
- * has run. */
+/* The place of the class of the sizes (8 (i-1), 8 i], and of (16 i, 16 (i+1)] above TINY_MAX_BYTES,
+ * of a program without fitted classes. Constant expressions, so the fast path may use the tables
+ * before anything has run. */
 #define STEP16(i) (((i) + 1) / 2)
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) \
