@@ -110,14 +110,18 @@ NOINLINE static void *realloc_any(void *block, size_t size, uint32_t site) {
   return move(block, kind, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
+NOINLINE static void *move_smaller(void *block, size_t size, uint32_t site) {
+  return move(block, KIND_slab, size, size, site);
+}
+
 /* Most blocks are the thread's own, in a slab, and grow. Apart from family_realloc, whose calls
  * without a block save no registers then. */
 RESIDENT NOINLINE static void *realloc_block(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
-  if (UNLIKELY(!heap_ask_quickly(block, &usable_bytes))) return realloc_any(block, size, site);
-  if (size <= usable_bytes && LIKELY(size) && heap_shrinks_in_place(size, usable_bytes))
-    return block;
-  if (UNLIKELY(size <= usable_bytes || heap_of_thread->used)) return realloc_any(block, size, site);
+  if (UNLIKELY(!size || !heap_ask_quickly(block, &usable_bytes) || heap_of_thread->used))
+    return realloc_any(block, size, site);
+  if (size <= usable_bytes)
+    return heap_shrinks_in_place(size, usable_bytes) ? block : move_smaller(block, size, site);
   void *target = family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
   memcpy(target, block, usable_bytes);
