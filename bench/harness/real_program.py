@@ -15,7 +15,7 @@ from pathlib import Path
 from pwd import struct_passwd
 from typing import Any
 
-from .allocators import Allocator
+from .allocators import Allocator, placed_anew
 from .bindings import check_bindings, proof_variables
 from .build import build_launcher
 from .execute import Sample, numbers_of, run_for_result, user_environment
@@ -100,7 +100,7 @@ class RealProgram(ABC):
             check_bindings(Path(name), allocator)
 
     def timed(self, allocator: Allocator, length: Length) -> Sample:
-        return self.run(allocator, self.size(length), {})
+        return self.run(placed_anew(allocator), self.size(length), {})
 
     def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:  # noqa: ARG002
         return None

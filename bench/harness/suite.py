@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .allocators import Allocator
+from .allocators import Allocator, placed_anew
 from .build import build_program
 from .execute import Sample, reported_run, timed_run
 from .figures import COUNTED
@@ -89,7 +89,7 @@ class Benchmark:
 
     def timed(self, allocator: Allocator, length: Length) -> Sample:
         arguments = self.command(length.seconds, length.quick)
-        return timed_run(build_program(self.program), arguments, allocator)
+        return timed_run(build_program(self.program), arguments, placed_anew(allocator))
 
     def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:
         seconds = self.report_seconds or length.seconds

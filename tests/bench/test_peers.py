@@ -1,5 +1,6 @@
 """Today's peers: the table, the choice, what is built when, and what is said of one that cannot be built."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import allocators, peers, recipes
-from harness.allocators import NEW, PEERS, find_allocators, peer_names
+from harness.allocators import GLIBC, NEW, PEERS, Allocator, find_allocators, peer_names, placed_anew
 from harness.cli import main
 from harness.execute import allocator_environment
 from harness.new_peers import NEW_PEERS, NewPeer
@@ -214,3 +215,18 @@ def test_wrong_choices(
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert complaint in capsys.readouterr().err
+
+
+def test_each_run_has_its_library_in_other_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of a file stay where they are until it is written anew."""
+    monkeypatch.setattr(allocators, "OUTPUT", tmp_path / "bench")
+    library, beside = tmp_path / "libpeer.so", tmp_path / "libmore.so"
+    library.write_bytes(b"peer")
+    beside.write_bytes(b"more")
+    peer = Allocator("peer", library, needed=("libmore.so",))
+    with (placed := placed_anew(peer).library or library).open("rb") as before:
+        again = placed_anew(peer)
+        assert again.library == placed != library and again.expected_file == peer.expected_file
+        assert [Path(each).read_bytes() for each in again.preload.split(":")] == [b"peer", b"more"]
+        assert placed.stat().st_ino != os.fstat(before.fileno()).st_ino
+    assert placed_anew(GLIBC) is GLIBC
