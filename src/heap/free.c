@@ -59,13 +59,7 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  struct magazine *magazine = &heap->magazines[class];
-  enum attention why = heap_attention(heap);
-  if (why == HEAP_WAIT && magazine->top != magazine->end && steps_pass()) {
-    magazine_push(magazine, magazine->top, block);
-    return;
-  }
-  bool looks = why || !may_just_flush(heap, class);
+  bool looks = heap_attention(heap) || !may_just_flush(heap, class);
   uint64_t now_ms = looks ? reclaim_caches_when_due(heap) : 0;
   heap_enter(heap);
   push_or_flush(heap, class, block);
@@ -212,8 +206,16 @@ NOINLINE static void free_traced(void *block, enum maker maker) {
   if (!is_noted || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
 }
 
+/* While memory waits: as the fast path would, but for a look now and then. */
+INLINE bool free_waiting(void *block) {
+  struct heap *heap = heap_of_thread;
+  if (LIKELY(heap_attention(heap) != HEAP_WAIT)) return false;
+  uint32_t class = owner_map_entry((uintptr_t)block) ^ MAP_TAG_THREADS;
+  return class < SLAB_CLASS_COUNT && steps_pass() && magazine_takes(&heap->magazines[class], block);
+}
+
 RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) {
-  if (!block) return;
+  if (!block || free_waiting(block)) return;
   if (UNLIKELY(load_relaxed(&profile_control.trace_lease_ms)))
     free_traced(block, maker);
   else
