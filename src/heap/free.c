@@ -46,11 +46,14 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
-/* A flush of less than half of these is as a refill: it frees little. */
+/* A flush of less than half of these is as a refill: it frees little, while more is live than goes
+ * between two looks. */
 enum { FLUSH_BYTES_MANY = 128 << 10 };
 INLINE bool may_just_flush(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
-  return bytes && bytes < FLUSH_BYTES_MANY && !heap_looks_after(heap, 1);
+  int64_t live = load_relaxed(&heap->owner.bytes_out) - heap->capacity_bytes;
+  return bytes && bytes < FLUSH_BYTES_MANY && live > HEAP_PATHS_A_LOOK * FLUSH_BYTES_MANY / 2 &&
+         !heap_looks_after(heap, 1);
 }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {

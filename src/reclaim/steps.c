@@ -86,7 +86,8 @@ static void wait(const struct heap *heap, const struct allowance *now, uint64_t 
   uint64_t most = limits_decay_ms(options.decay_ms) * PASSES_A_MS;
   store_relaxed(&slow_paths_seen, slow_paths);
   if (!takes_others || is_nearly_all) left = most = UINT32_MAX;
-  store_relaxed(&passes_left, left < most ? left : most);
+  if (left > most) left = most;
+  store_relaxed(&passes_left, left - left % PASSES_A_MS); /* the first pass reads the clock */
 }
 
 /* ---- a slow path ----------------------------------------------------------------------------- */

@@ -174,7 +174,7 @@ INLINE unsigned give_scattered(struct owner *owner, unsigned class, void *const 
                                unsigned block_count, struct counters *counters) {
   unsigned slabs = load_relaxed(&owner->bins[class].slab_count);
   owner_set_spare(owner, class, true); /* a slab that is listed already is not placed */
-  if (slabs > TALLIED_SLABS || slabs * BLOCKS_A_SLAB_MIN > block_count)
+  if (!slabs || slabs > TALLIED_SLABS || slabs * BLOCKS_A_SLAB_MIN > block_count)
     return give_group(owner, class, blocks, counters);
   return give_tallied(owner, class, blocks, block_count, counters);
 }

@@ -46,6 +46,15 @@ CHILD_TESTS(give_nearly_all, unsigned, count, FEW, MANY) {
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
 }
 
+/* Nor need its flushes free much: where little is left each of them looks, not one in eight. */
+CHILD_TESTS(give_all_by_small_flushes, unsigned, count, 10000, 12000, 14000) {
+  begin();
+  options.big_cache_bytes = 128 * MIB;
+  for (unsigned index = 0; index < count; index++) others[index] = must_malloc(512);
+  give(others, count);
+  REQUIRE(look().dirty_free_bytes <= MIB);
+}
+
 /* Of a few Big blocks, too, however large: the last free gives as much as is left. */
 CHILD_TESTS(give_big_blocks, unsigned, count, 50, 4, 1) {
   begin();
@@ -90,6 +99,15 @@ CHILD_TEST(wait_no_longer_than_it_is_old) {
   for (unsigned turn = 0; turn < 3000; turn++, os_fake_advance_ms(1))
     hak_free(must_malloc(BLOCK_BYTES));
   REQUIRE(!heap_attention(heap_of_thread));
+}
+
+/* However seldom it frees: the first free after a look reads the clock. */
+CHILD_TEST(wait_with_few_frees) {
+  give_all_and_wait();
+  uint64_t before = look().purged_bytes;
+  for (unsigned turn = 0; turn < 5; turn++, os_fake_advance_ms(1000))
+    hak_free(must_malloc(BLOCK_BYTES));
+  REQUIRE(purged_since(before) >= 40 * MIB);
 }
 
 /* A hundredth of its time: when it begins to wait, of the little that it has run, not of the time
