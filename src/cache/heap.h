@@ -159,14 +159,6 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
  * heap. Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
-/* One in as many slow paths that refill a magazine or flush little looks for work that is due:
- * whether the one does that comes after `paths` others. A thread whose magazines never miss again
- * may have had fewer, and needs the helper's ticks. */
-enum { HEAP_PATHS_A_LOOK = 8 };
-INLINE bool heap_looks_after(const struct heap *heap, uint64_t paths) {
-  return (load_relaxed(&heap->owner.slow_paths) + paths) % HEAP_PATHS_A_LOOK == 0;
-}
-
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }
 
 /* Around all slow paths that change the heap.  Plain stores: only a forked child reads it. */

@@ -57,6 +57,14 @@ RESIDENT static void *range_allocate(struct heap *heap, struct allocation *alloc
   return block;
 }
 
+/* A refill frees nothing: of the slow paths that are one, this part looks for work that is due;
+ * whether the next one but `paths` does. A thread whose magazines never miss again may have had
+ * fewer, and needs the helper's ticks. */
+enum { SLOW_PATHS_A_LOOK = 8 };
+INLINE bool looks_after(const struct heap *heap, uint64_t paths) {
+  return (load_relaxed(&heap->owner.slow_paths) + paths) % SLOW_PATHS_A_LOOK == 0;
+}
+
 INLINE void *take_slab_block(struct heap *heap, unsigned class, size_t size, size_t alignment) {
   struct magazine *magazine = &heap->magazines[class];
   heap_enter(heap);
@@ -72,7 +80,7 @@ INLINE void *take_slab_block(struct heap *heap, unsigned class, size_t size, siz
 
 static void *slab_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
   void *block = take_slab_block(heap, class, allocation->size, allocation->alignment);
-  allocation->was_quick = !heap_looks_after(heap, 0);
+  allocation->was_quick = !looks_after(heap, 0);
   if (allocation->was_quick) helper_start_when_worth();
   return block;
 }
@@ -189,7 +197,7 @@ INLINE void *refill_only(struct heap *heap, size_t alignment, size_t size) {
   unsigned class = slab_class_for(size, alignment);
   bool is_all = class < SLAB_CLASS_COUNT && heap_is_real(heap) &&
                 !heap_may_be_armed_by(heap, ARMED_BY_ANY) && !options.guard && !os_is_copy() &&
-                !heap_looks_after(heap, 1);
+                !looks_after(heap, 1);
   if (UNLIKELY(!is_all)) return NULL;
   helper_start_when_worth();
   return take_slab_block(heap, class, size, alignment);

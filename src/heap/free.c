@@ -46,28 +46,17 @@ RESIDENT static void leave_heap(struct heap *heap, unsigned class) {
   if (UNLIKELY(why > HEAP_TRACE) && why != HEAP_CALL) sampling_attend(heap, class);
 }
 
-/* A flush of less than half of these is as a refill: it frees little, while more is live than goes
- * between two looks. */
-enum { FLUSH_BYTES_MANY = 128 << 10 };
-INLINE bool may_just_flush(const struct heap *heap, unsigned class) {
-  size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
-  int64_t live = load_relaxed(&heap->owner.bytes_out) - heap->capacity_bytes;
-  return bytes && bytes < FLUSH_BYTES_MANY && live > HEAP_PATHS_A_LOOK * FLUSH_BYTES_MANY / 2 &&
-         !heap_looks_after(heap, 1);
-}
-
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = map_slab_class(entry);
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  bool looks = heap_attention(heap) || !may_just_flush(heap, class);
-  uint64_t now_ms = looks ? reclaim_caches_when_due(heap) : 0;
+  uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
   push_or_flush(heap, class, block);
   leave_heap(heap, class);
-  if (looks) reclaim_rest_when_due(heap, now_ms);
+  reclaim_rest_when_due(heap, now_ms);
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
