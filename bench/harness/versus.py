@@ -5,7 +5,6 @@ for 3 % of their time, while two busy loops run beside."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from statistics import geometric_mean
 
 from rich.table import Table
 
-from .allocators import Allocator
+from .allocators import Allocator, copy_anew
 from .build import build_launcher
 from .campaign import Outcome, Plan
 from .estimate import PAIRS_MIN, Estimate, estimate
@@ -31,15 +30,8 @@ LOOPS = 2
 
 def sides(libraries: tuple[Path, Path]) -> list[Allocator]:
     """Copies with paths of the same length: neither a build in between nor the stack's place disturbs."""
-    made = []
-    for side, library in zip(SIDES, libraries, strict=True):
-        folder = FOLDER / side
-        folder.mkdir(parents=True, exist_ok=True)
-        copy = folder / "libhakmem.so"
-        shutil.copy(library, copy.with_suffix(".new"))
-        copy.with_suffix(".new").replace(copy)
-        made.append(Allocator(side, copy))
-    return made
+    pairs = zip(SIDES, libraries, strict=True)
+    return [Allocator(side, copy_anew(library, FOLDER / side / "libhakmem.so")) for side, library in pairs]
 
 
 def spinning(allocator: Allocator, percent: float) -> Allocator:

@@ -46,7 +46,7 @@ CHILD_TESTS(give_nearly_all, unsigned, count, FEW, MANY) {
   REQUIRE(look().dirty_free_bytes <= 8 * MIB);
 }
 
-/* Nor need its flushes free much: where little is left each of them looks, not one in eight. */
+/* Nor need its flushes free much: each of them looks. */
 CHILD_TESTS(give_all_by_small_flushes, unsigned, count, 10000, 12000, 14000) {
   begin();
   options.big_cache_bytes = 128 * MIB;
