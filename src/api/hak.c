@@ -29,7 +29,7 @@ void *hak_malloc(size_t size) { return heap_malloc(size); }
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   struct allocation allocation = {.alignment = 1, .site = site};
   if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;
-  if (allocation.size <= MID_MAX_BYTES && !window.hardened_class)
+  if (allocation.size <= MID_MAX_BYTES && !window.hardened_bit)
     return family_calloc(1, heap_block_bytes(allocation.size, 1), site);
   return family_zeroed(heap_allocate(&allocation), &allocation);
 }

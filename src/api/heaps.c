@@ -99,7 +99,7 @@ NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
 }
 void *hak_heap_malloc(hak_heap *heap, size_t size) {
   void *block = size <= TINY_MAX_BYTES
-                    ? heap_named_take(heap, (unsigned)tiny_place_of_size(size) / PLACE_BYTES)
+                    ? heap_named_take(heap, (unsigned)tiny_place_of_size(size) / PLACES_A_CLASS)
                     : NULL;
   return LIKELY(block != NULL) ? block : malloc_slow(heap, size, SITE());
 }

@@ -12,7 +12,7 @@ static size_t bytes_left(uintptr_t address, enum object_kind kind, const struct 
 EXPORT size_t malloc_object_size(const void *pointer) {
   struct object object;
   enum object_kind kind = object_find((uintptr_t)pointer, false, &object);
-  if (UNLIKELY(kind == OBJECT_NONE && object.base && object.entry & MAP_CLASS_HARDENED)) {
+  if (UNLIKELY(kind == OBJECT_NONE && object.base && object.entry & MAP_HARDENED)) {
     struct block_description block = object_describe(&object);
     report_double_free("malloc_object_size", (uintptr_t)pointer, &block);
   }

@@ -69,8 +69,9 @@ NOINLINE static void *new_array_missed(size_t size) {
 INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
   void *block;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return missed(size);
-  char *place = heap_place(heap_of_thread, tiny_place_of_size(size));
-  return LIKELY(magazine_pops_passed(magazine_at(place), &block)) ? block : missed(size);
+  size_t place = tiny_place_of_size(size);
+  struct magazine *magazine = heap_magazine_at(heap_of_thread, &place);
+  return LIKELY(magazine_pops_passed(magazine, &block)) ? block : missed(size);
 }
 NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
 
@@ -92,8 +93,8 @@ NOINLINE static void *new_array_slow(size_t size) {
 INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
   if (UNLIKELY(size >= bound)) return slow(size);
   void *block;
-  char *place = heap_place(heap_of_thread, tiny_place_of_size(size));
-  return LIKELY(place_pops(place, &block)) ? block : slow(size);
+  size_t place = tiny_place_of_size(size);
+  return LIKELY(heap_pops(heap_of_thread, &place, &block)) ? block : slow(size);
 }
 
 /* A program's own plain form, or its array form, that serves this request; with an alignment or

@@ -12,7 +12,7 @@
 /* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in
  * the class, which is not a slab class, and from all others in the tag. */
 INLINE void heap_divert(struct heap *heap, enum attention why) {
-  store_relaxed(&heap->tag, MAP_TAG_THREADS | why);
+  store_relaxed(&heap->tag, MAP_TAG_THREADS | (uint32_t)why << HEAP_POKE_SHIFT);
 }
 
 /* ---- all mallocs ----------------------------------------------------------------------------- */

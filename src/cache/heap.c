@@ -1,7 +1,7 @@
 #include "cache/heap.h"
 
-RESIDENT_IN_PART const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED | HEAP_POKE};
-const struct heap ended_heap = {.tag = MAP_TAG_UNOWNED | HEAP_POKE};
+RESIDENT_IN_PART const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
+const struct heap ended_heap = {.tag = MAP_TAG_UNOWNED};
 RARE_DATA struct counters stray_counters;
 
 /* Nothing is ever written through the pointer while it leads to a constant heap. */

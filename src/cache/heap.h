@@ -23,7 +23,7 @@ struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* ranges/range_magazine.h */
 struct trace_ring;      /* profile/trace_ring.h */
 
-/* Why a heap's thread leaves the fast path at its next free, 0 if it does not: the lowest byte of a
+/* Why a heap's thread leaves the fast path at its next free, 0 if it does not: the highest byte of a
  * tag that then matches nothing (cache/divert.h). A later value replaces an earlier one; HEAP_POKE
  * is the only one that may be written to `poke` from outside.
  *
@@ -37,11 +37,9 @@ struct trace_ring;      /* profile/trace_ring.h */
  *   HEAP_TRACE   divert_look: all is recorded;       heap_free_made; push_or_flush; stays until the
  *                divert_move                         trace, or the moving, ends */
 enum attention { HEAP_TRACE = 0xFC, HEAP_WAIT, HEAP_CALL, HEAP_POKE };
-/* x ^ c is at least x - c. */
-_Static_assert((HEAP_POKE & HEAP_CALL & HEAP_WAIT & HEAP_TRACE & MAP_SLAB_CLASS_MASK) -
-                       MAP_CLASS_BIG >=
-                   SLAB_CLASS_COUNT,
-               "no entry of the owner map looks like a slab class's to a tag that was poked");
+enum { HEAP_POKE_SHIFT = 24 };
+_Static_assert(MAP_TAG_UNOWNED >> HEAP_POKE_SHIFT == HEAP_POKE,
+               "of live entries only a Big block's have this byte, in a tag unlike a thread's");
 
 /* And at each malloc: why the magazines are armed.  divert_look sets and clears the bits for a
  * profile and a trace, divert_use that of a named heap in use, divert_move that of a thread that
@@ -59,7 +57,10 @@ struct heap {
    * Another thread may make it match nothing for a while (cache/divert.h). */
   union {
     ATOMIC(uint32_t) tag;
-    uint8_t poke; /* its lowest byte: a tool writes HEAP_POKE, for a look at the profile */
+    struct {
+      uint8_t low_bytes[3];
+      uint8_t poke; /* its highest byte: a tool writes HEAP_POKE, for a look at the profile */
+    };
   };
 
   /* Slow paths, in the room before the magazines. */
@@ -108,41 +109,44 @@ INLINE bool heap_may_be_armed_by(const struct heap *heap, unsigned reasons) {
 
 /* relaxed: a value that is seen late is one at the next free. */
 INLINE enum attention heap_attention(const struct heap *heap) {
-  return (enum attention)(load_relaxed(&heap->tag) & MAP_CLASS_MASK);
+  return (enum attention)(load_relaxed(&heap->tag) >> HEAP_POKE_SHIFT);
 }
 
 /* The tag of a heap that is not diverted. */
 INLINE uint32_t heap_resting_tag(const struct heap *heap) {
   bool misses = heap_is_armed_by(heap, ARMED_BY_TRACE | ARMED_BY_MOVING);
-  return MAP_TAG_THREADS | (misses ? HEAP_TRACE : 0u);
+  return MAP_TAG_THREADS | (misses ? (uint32_t)HEAP_TRACE << HEAP_POKE_SHIFT : 0u);
 }
 INLINE void heap_set_tag(struct heap *heap) { store_relaxed(&heap->tag, heap_resting_tag(heap)); }
 
-/* The magazine of a block by its entry in the owner map; SLAB_CLASS_COUNT or more when none takes
- * it. */
-INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
+/* The place (map/size_class.h) of a block's class, by its entry in the owner map; PLACES_END or
+ * more when no magazine takes it. */
+INLINE size_t heap_place_of(const struct heap *heap, uint32_t entry) {
   return xor_load_relaxed(
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
 }
 
-/* A magazine's address, less the first one's offset in a heap: `place` is its class's, as tables
- * have it.  Compilers compute that in any case, so it takes malloc no instruction to hand it to the
- * slow function, which then need not look for the magazine. */
-_Static_assert(sizeof(struct magazine) == PLACE_BYTES, "tables count by them");
-INLINE char *heap_place(const struct heap *heap, size_t place) {
-  return opaque_pointer((char *)(uintptr_t)heap + place);
-}
-INLINE struct magazine *magazine_at(char *place) {
-  return (struct magazine *)(void *)(place + offsetof(struct heap, magazines));
+_Static_assert(sizeof(struct magazine) == PLACES_A_CLASS * 8, "places count words");
+INLINE struct magazine *heap_magazine_at(const struct heap *heap, size_t *place) {
+  char *base = words_from((char *)(uintptr_t)heap, place);
+  return (struct magazine *)(void *)(base + offsetof(struct heap, magazines));
 }
 
-/* Pops as malloc's fast path does; false when the magazine is empty, or armed. */
-INLINE bool place_pops(char *place, void **block) {
-  struct magazine *magazine = magazine_at(place);
-  void **top = magazine->top;
-  if (UNLIKELY((uintptr_t)top <= magazine->tagged_base)) return false;
-  magazine_set_top(magazine, top - 1);
+/* Pops as malloc's fast path does; false when the magazine is empty, or armed. The place stays as
+ * it is. */
+INLINE bool heap_pops(const struct heap *heap, size_t *place, void **block) {
+  void **top = heap_magazine_at(heap, place)->top;
+  if (UNLIKELY((uintptr_t)top <= heap_magazine_at(heap, place)->tagged_base)) return false;
+  magazine_set_top(heap_magazine_at(heap, place), top - 1);
   *block = top[-1];
+  return true;
+}
+/* Pushes as free's does; false when the magazine is full, or has that block. */
+INLINE bool heap_takes(const struct heap *heap, size_t place, void *block) {
+  void **top = heap_magazine_at(heap, &place)->top;
+  if (UNLIKELY(top == heap_magazine_at(heap, &place)->end || magazine_may_end_with(top, block)))
+    return false;
+  magazine_push(heap_magazine_at(heap, &place), top, block);
   return true;
 }
 

@@ -124,12 +124,4 @@ INLINE void *magazine_pop(struct magazine *magazine) {
   return *magazine->top;
 }
 
-/* A free block; false when it is full, or has that block. */
-INLINE bool magazine_takes(struct magazine *magazine, void *block) {
-  void **top = magazine->top;
-  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block))) return false;
-  magazine_push(magazine, top, block);
-  return true;
-}
-
 #endif

@@ -9,7 +9,7 @@
 
 unsigned moving_gain(const void *block) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  unsigned class = entry ^ MAP_TAG_THREADS;
+  unsigned class = map_threads_class(entry);
   if (class >= SLAB_CLASS_COUNT) return 0;
   const struct slab *slab = slab_of_block((uintptr_t)block);
   const struct owner *owner = load_relaxed(&slab->owner);

@@ -6,13 +6,16 @@
 #include "slab/adopt.h"
 
 static ATOMIC(uint32_t) heap_numbers; /* given so far; relaxed: each is given once */
+/* Tags have room for twice as many, of which threads that draw one at once may take some. */
+enum { HEAPS_MOST = MAP_HEAP_NUMBERS / 2 };
 
 RESIDENT struct heap *heap_make(void) {
+  if (UNLIKELY(load_relaxed(&heap_numbers) > HEAPS_MOST)) return NULL;
   struct heap *heap = metadata_allocate(sizeof *heap);
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
   heap->owner.number = number;
-  heap->owner.tag = number << MAP_TAG_SHIFT | window.hardened_class;
+  heap->owner.tag = number << MAP_TAG_SHIFT | window.hardened_bit;
   heap_set_tag(heap); /* it has no thread yet */
   capacity_init(heap);
   store_relaxed(&heap->owner.state, OWNER_RUNNING);

@@ -60,9 +60,10 @@ bool quarantine_plan_check(struct quarantine *quarantine) {
 /* ---- on the way home ------------------------------------------------------------------------- */
 
 static void go_home(struct heap *heap, uintptr_t block) {
-  uint32_t class = owner_map_entry(block) ^ heap->owner.tag;
-  class_figures_add(heap, map_slab_class(owner_map_entry(block)), flushed_blocks, 1);
-  if (LIKELY(class < SLAB_CLASS_COUNT)) {
+  uint32_t entry = owner_map_entry(block);
+  unsigned class = map_slab_class(entry);
+  class_figures_add(heap, class, flushed_blocks, 1);
+  if (LIKELY(entry == map_entry(heap->owner.tag, class))) {
     struct slab *slab = slab_of_block(block);
     size_t index = slab_block_index(&slab_shapes[class], block - slab->base);
     if (LIKELY(slab_put_one(slab, class, (unsigned)index, &heap->owner))) return;

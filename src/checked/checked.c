@@ -33,7 +33,7 @@ static bool may_walk(void) {
 
 RESIDENT void checked_init(void) {
   if (!options.harden) return;
-  window.hardened_class = MAP_CLASS_HARDENED;
+  window.hardened_bit = MAP_HARDENED;
   trailer_init();
   misuse_may_walk = may_walk;
 }

@@ -207,7 +207,7 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
                                              enum maker maker) {
   struct heap *heap = heap_of_thread;
   void *block;
-  if (UNLIKELY(window.hardened_class))
+  if (UNLIKELY(window.hardened_bit))
     block = checked_take_ready(heap, size, alignment, maker);
   else if (UNLIKELY(tracing_is_plain(heap)))
     block = tracing_pop(heap, size, alignment);
@@ -219,9 +219,9 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
   return heap_allocate(&allocation);
 }
 
-RESIDENT NOINLINE void *heap_malloc_slow(size_t size, char *place) {
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size, size_t place) {
   void *block;
-  if (LIKELY(magazine_pops_passed(magazine_at(place), &block))) return block;
+  if (LIKELY(magazine_pops_passed(heap_magazine_at(heap_of_thread, &place), &block))) return block;
   return malloc_missed(1, size, site_of_caller(CALLER_ADDRESS()), MADE_BY_MALLOC);
 }
 
@@ -234,29 +234,30 @@ RESIDENT static void *malloc_large(size_t size) {
   return LIKELY(block != NULL) ? block : malloc_missed(1, size, site, MADE_BY_MALLOC);
 }
 
-INLINE void *malloc_at(size_t size, size_t class_place) {
-  char *place = heap_place(heap_of_thread, class_place);
+INLINE void *malloc_at(size_t size, size_t place) {
   void *block;
-  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
+  return LIKELY(heap_pops(heap_of_thread, &place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
-  return malloc_at(size, filling_class_of_size(size) * PLACE_BYTES);
+  return malloc_at(size, filling_class_of_size(size) * PLACES_A_CLASS);
 }
 
 RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (LIKELY(size <= FITTED_MAX_BYTES)) return malloc_at(size, mid_place_of_size(size));
   if (UNLIKELY(size > STEPPED_MAX_BYTES)) return malloc_beyond_steps(size);
-  return malloc_at(size, stepped_class_of_size(size) * PLACE_BYTES);
+  return malloc_at(size, stepped_class_of_size(size) * PLACES_A_CLASS);
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site, enum maker maker) {
   unsigned class = slab_class_for(size, alignment);
   if (LIKELY(class < SLAB_CLASS_COUNT)) {
-    char *place = heap_place(heap_of_thread, class * PLACE_BYTES);
+    struct heap *heap = heap_of_thread;
+    size_t place = (size_t) class * PLACES_A_CLASS;
     void *block;
-    if (LIKELY(place_pops(place, &block) || magazine_pops_passed(magazine_at(place), &block)))
+    if (LIKELY(heap_pops(heap, &place, &block) ||
+               magazine_pops_passed(&heap->magazines[class], &block)))
       return block;
   }
   return malloc_missed(alignment, size, site, maker);

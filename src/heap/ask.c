@@ -17,7 +17,7 @@ enum kind kind_elsewhere(uintptr_t address) {
 /* Freed by this thread as the last block of its class. */
 static bool was_just_freed(uint32_t entry, const void *block) {
   const struct heap *heap = heap_of_thread;
-  size_t class = entry ^ MAP_TAG_THREADS; /* also while the heap is diverted */
+  unsigned class = map_threads_class(entry); /* also while the heap is diverted */
   return class < SLAB_CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 
@@ -29,7 +29,7 @@ size_t heap_block_bytes(size_t size, size_t alignment) {
 size_t heap_good_bytes(size_t size, size_t alignment) {
   size_t bytes = heap_block_bytes(size, alignment);
   bool is_cut =
-      window.hardened_class || options.guard || (limits.hard_bytes && bytes > MID_MAX_BYTES);
+      window.hardened_bit || options.guard || (limits.hard_bytes && bytes > MID_MAX_BYTES);
   return is_cut ? size : bytes;
 }
 

@@ -16,11 +16,11 @@ INLINE bool heap_ask_quickly(const void *block, size_t *usable_bytes) {
   const struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
   if (UNLIKELY(!is_below_relaxed(granule, &window.granule_count))) return false;
-  size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
-  if (UNLIKELY(class >= SLAB_CLASS_COUNT)) return false;
-  const struct slab_starts *starts = &slab_starts[class];
+  size_t place = heap_place_of(heap, load_relaxed(&window.owner_map[granule]));
+  if (UNLIKELY(place >= PLACES_END)) return false;
+  const struct slab_starts *starts = &slab_starts[place / PLACES_A_CLASS];
   if (UNLIKELY(!slab_block_starts_at(starts, (uintptr_t)block % GRANULE_BYTES) ||
-               magazine_may_end_with(heap->magazines[class].top, block)))
+               magazine_may_end_with(heap_magazine_at(heap, &place)->top, block)))
     return false;
   *usable_bytes = starts->block_bytes;
   return true;

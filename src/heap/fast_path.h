@@ -2,8 +2,8 @@
  *
  *   heap_malloc(size)                                heap_free(block)
  *     place ← table[size]                              entry ← owner map[block >> 16]      one load
- *     pop magazine[place]                              entry ^ our tag < classes?          of any thread's slab?
- *       └ empty: heap_malloc_slow                      push magazine[entry]
+ *     pop magazine at place                            place ← entry ^ our tag, < end?     of any thread's slab?
+ *       └ empty: heap_malloc_slow                      push magazine at place
  *            └ refill                                    ├ full: heap_free_slow → flush
  *                                                        └ not so: heap_free_slow → by its kind (kinds.h)
  *
@@ -18,9 +18,9 @@
 INLINE void *heap_malloc(size_t size) {
   struct heap *heap = heap_of_thread;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
-  char *place = heap_place(heap, tiny_place_of_size(size));
+  size_t place = tiny_place_of_size(size);
   void *block;
-  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
+  return LIKELY(heap_pops(heap, &place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 /* `slow` also depends on the freeing function. `bound` is one of the window's. */
@@ -31,12 +31,8 @@ INLINE void heap_free_below(ATOMIC(size_t) *bound, void *block, void (*slow)(voi
     slow(block);
     return;
   }
-  size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
-  if (UNLIKELY(class >= SLAB_CLASS_COUNT)) {
-    slow(block);
-    return;
-  }
-  if (UNLIKELY(!magazine_takes(&heap->magazines[class], block))) slow(block);
+  size_t place = heap_place_of(heap, load_relaxed(&window.owner_map[granule]));
+  if (UNLIKELY(place >= PLACES_END || !heap_takes(heap, place, block))) slow(block);
 }
 
 INLINE void heap_free_or(void *block, void (*slow)(void *)) {
@@ -44,8 +40,8 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
 }
 INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
 
-/* The class follows from the size: it is compared with the owner map's instead of being read
- * there. */
+/* The class's place follows from the size: it is compared with the owner map's instead of being
+ * read there. */
 INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t size,
                                   void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;
@@ -55,15 +51,9 @@ INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t siz
     return;
   }
   size_t place = tiny_place_of_size(size);
-  struct magazine *magazine = magazine_at(heap_place(heap, place));
-  void **top = magazine->top;
-  if (UNLIKELY(heap_class_of(heap, load_relaxed(&window.owner_map[granule])) !=
-                   place / PLACE_BYTES ||
-               top == magazine->end || magazine_may_end_with(top, block))) {
+  if (UNLIKELY(heap_place_of(heap, load_relaxed(&window.owner_map[granule])) != place ||
+               !heap_takes(heap, place, block)))
     slow(block, size);
-    return;
-  }
-  magazine_push(magazine, top, block);
 }
 INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, size_t)) {
   heap_free_sized_below(&window.granule_count, block, size, slow);

@@ -74,7 +74,7 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
 /* Flushes half of the magazine's ranges. The block may have been among them: then two threads have
  * freed it at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_class(entry);
   if (class >= CLASS_COUNT || !heap->ranges || heap_attention(heap) > HEAP_WAIT) return false;
   unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
                                          &heap->owner.counters);
@@ -86,7 +86,7 @@ static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
 NOINLINE static void free_range(void *block, uint32_t entry, enum maker maker) {
   (void)maker;
   struct heap *heap = heap_of_this_thread();
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_class(entry);
   bool is_block = range_block_begins_at((uintptr_t)block);
   if (LIKELY(is_block)) sampling_note_freed_range((uintptr_t)block);
   if (heap) heap_enter(heap);
@@ -202,8 +202,8 @@ NOINLINE static void free_traced(void *block, enum maker maker) {
 INLINE bool free_waiting(void *block) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_attention(heap) != HEAP_WAIT)) return false;
-  uint32_t class = owner_map_entry((uintptr_t)block) ^ MAP_TAG_THREADS;
-  return class < SLAB_CLASS_COUNT && steps_pass() && magazine_takes(&heap->magazines[class], block);
+  size_t place = map_threads_place(owner_map_entry((uintptr_t)block));
+  return place < PLACES_END && steps_pass() && heap_takes(heap, place, block);
 }
 
 RESIDENT NOINLINE void heap_free_made(void *block, enum maker maker) {

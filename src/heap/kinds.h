@@ -51,7 +51,7 @@ INLINE bool kind_knows_request(enum kind kind) { return kind >= KIND_hardened_na
 
 /* The kind of a block whose granule has this entry. */
 INLINE enum kind kind_of_entry(uint32_t entry) {
-  bool is_slab = map_slab_class(entry) < SLAB_CLASS_COUNT, is_hardened = entry & MAP_CLASS_HARDENED;
+  bool is_slab = map_slab_class(entry) < SLAB_CLASS_COUNT, is_hardened = entry & MAP_HARDENED;
   if (UNLIKELY(!map_entry_is_live(entry))) return KIND_none;
   if (LIKELY(entry < MAP_TAG_NAMED))
     return UNLIKELY(is_hardened) ? KIND_hardened_slab : LIKELY(is_slab) ? KIND_slab : KIND_large;

@@ -24,7 +24,7 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
-  bool is_live = !(object->entry & MAP_CLASS_HARDENED) ||
+  bool is_live = !(object->entry & MAP_HARDENED) ||
                  checked_slab_block(object->base, shape->block_bytes, &object->bytes);
   return is_live ? OBJECT_LIVE : OBJECT_NONE;
 }
@@ -32,7 +32,7 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
   size_t granule = granule_of(address);
   size_t first = range_covering(granule, is_hurried ? HURRIED_STEPS : SIZE_MAX);
-  bool is_certain = range_record_if_any(granule) && (!is_hurried || window.hardened_class);
+  bool is_certain = range_record_if_any(granule) && (!is_hurried || window.hardened_bit);
   if (first == NO_GRANULE) return is_certain ? OBJECT_NONE : OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[first]);
   object->base = range_block(first);

@@ -12,7 +12,7 @@
  * only the first is reported. */
 static void report_size(uintptr_t address, size_t size, size_t usable_bytes) {
   static ATOMIC(bool) is_told;
-  bool is_warning = !window.hardened_class;
+  bool is_warning = !window.hardened_bit;
   /* orders nothing; only the first thread reports */
   if (is_warning && exchange_acquire(&is_told, true)) return;
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
@@ -65,7 +65,7 @@ static bool is_class_for(size_t size, size_t alignment, unsigned class) {
  * is examined. */
 static void free_said(void *block, size_t size, size_t alignment, bool is_exact, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_class(entry);
   bool fits = map_entry_is_live(entry) && class < CLASS_COUNT && size <= LARGE_MAX_BYTES &&
               alignment <= STEPPED_MAX_BYTES && is_class_for(size, alignment, class);
   if (LIKELY(fits))

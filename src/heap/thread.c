@@ -96,7 +96,7 @@ RESIDENT void *early_call(unsigned class, size_t bytes, void *freed) {
   if (early_calls >= most || !os_is_multi_threaded() || !owners_first()) return NULL;
   os_settle_copy();
   heaps_at_fork();
-  if (window.hardened_class || options.guard || sampler_is_wanted(&empty_heap.sampler) ||
+  if (window.hardened_bit || options.guard || sampler_is_wanted(&empty_heap.sampler) ||
       (!early_calls++ && begin(parked_take())))
     return NULL;
   if (freed) early_free_class = (uint8_t)(class + 1);

@@ -26,9 +26,8 @@ void *tracing_pop(struct heap *heap, size_t size, size_t alignment) {
 
 bool tracing_free(struct heap *heap, void *block) {
   look_if(trace_ring_free(heap->ring, (uintptr_t)block), heap);
-  size_t class = owner_map_entry((uintptr_t)block) ^ MAP_TAG_THREADS;
-  return class < SLAB_CLASS_COUNT && tracing_is_plain(heap) &&
-         magazine_takes(&heap->magazines[class], block);
+  size_t place = map_threads_place(owner_map_entry((uintptr_t)block));
+  return place < PLACES_END && tracing_is_plain(heap) && heap_takes(heap, place, block);
 }
 
 void tracing_resize(struct heap *heap, void *block, size_t size) {

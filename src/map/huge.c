@@ -20,7 +20,7 @@ static bool may_divide(size_t chunk, size_t count) {
 }
 
 /* Hardened mode closes parts of chunks. */
-static bool may_let_in(void) { return options.thp && !window.hardened_class; }
+static bool may_let_in(void) { return options.thp && !window.hardened_bit; }
 
 char huge_let_in(size_t chunk, size_t count) {
   if (huge_is_default() && may_let_in() && may_divide(chunk, count)) return HUGE_LET_IN;

@@ -20,7 +20,7 @@ static ATOMIC(uint32_t) maker; /* the thread that makes a chunk: a word (os/lock
 
 RESIDENT static bool grow(void) {
   uintptr_t seen = load_relaxed(&cursor);
-  const struct window_piece piece = {1, window.hardened_class ? 1 : 0,
+  const struct window_piece piece = {1, window.hardened_bit ? 1 : 0,
                                      seen ? RECORD_MARGIN_BYTES : RECORD_FIRST_MARGIN_BYTES};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;

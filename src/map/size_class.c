@@ -9,7 +9,7 @@
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) \
   (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
-#define PLACE(class) ((uint16_t)((class) * PLACE_BYTES))
+#define PLACE(class) ((uint16_t)((class) * PLACES_A_CLASS))
 #define TINY_AT(i) PLACE((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1))
 #define MID_AT(i) PLACE(STEP4(TINY_MAX_BYTES + (i)*16ull))
 
@@ -81,7 +81,7 @@ static bool open_tables(void) {
 
 /* The bytes of a block for that size. */
 static size_t bytes_served(uint32_t size) {
-  return class_bytes(load_relaxed(class_entry_of(size)) / PLACE_BYTES);
+  return class_bytes(load_relaxed(class_entry_of(size)) / PLACES_A_CLASS);
 }
 
 bool class_make_fitted(uint32_t bytes) {

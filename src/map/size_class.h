@@ -50,9 +50,10 @@ enum {
 };
 
 /* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES; by (size - 1) / 16 from TINY_MAX_BYTES
- * on, up to FITTED_MAX_BYTES. An entry is the class's place: the bytes from the first class's
- * magazine to its own, so that fast paths need not multiply. */
-enum { PLACE_BYTES = 32 };
+ * on, up to FITTED_MAX_BYTES. An entry is the class's place, its number times PLACES_A_CLASS: where
+ * its magazine lies, in words, which an instruction's address multiplies by 8, so that fast paths
+ * need not. The owner map has it, too (map/window.h). */
+enum { PLACES_A_CLASS = 4, PLACES_END = SLAB_CLASS_COUNT * PLACES_A_CLASS };
 extern ATOMIC(uint16_t) tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
 extern ATOMIC(uint16_t) mid_class_table[MID_TABLE_ENTRIES] NEAR;
 /* Block size of each class; 0 of a fitted one that is not made. */
@@ -157,7 +158,7 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   if (UNLIKELY(bytes > STEPPED_MAX_BYTES)) return filling_class_of_size(bytes);
   if (UNLIKELY(bytes > FITTED_MAX_BYTES)) return stepped_class_of_size(bytes);
   /* acquire: the class's shape; pairs with class_make_fitted */
-  unsigned class = load_acquire(class_entry_of(bytes)) / PLACE_BYTES;
+  unsigned class = load_acquire(class_entry_of(bytes)) / PLACES_A_CLASS;
   bool is_unaligned = class_is_fitted(class) && class_bytes(class) & (alignment - 1);
   return UNLIKELY(is_unaligned) ? stepped_class_of_size(bytes) : class;
 }

@@ -3,7 +3,7 @@
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
  *   maps       [ room | read-only | chunk map ◀ | ▶ owner map | read-only | room ]
- *   owner map  u32 per granule, upwards: owner tag << 8 | class
+ *   owner map  u32 per granule, upwards: owner tag << 10 | hardened << 9 | the class's place
  *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
  * One load of the owner map gives the fast path of free all it needs about an address. Both maps
@@ -29,32 +29,44 @@
 #define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT)
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
-/* An entry's lowest byte: seven bits of class, and one that makes it no class of a magazine: free
- * then takes the slow path. */
+/* An entry's lowest bits: the place of a class (size_class.h) of seven bits, and a bit that makes
+ * it no class of a magazine: free then takes the slow path. */
 enum {
   MAP_CLASS_BIG =
       CLASS_COUNT, /* head of a Big block, and of any range of a named heap or in hardened mode */
-  MAP_CLASS_HARDENED = 0x80, /* of hardened mode, or guarded: the requested bytes are known */
-  MAP_SLAB_CLASS_MASK = 0x7F
+  MAP_CLASS_MAX = 0x7F,
+  MAP_HARDENED =
+      (MAP_CLASS_MAX + 1) * PLACES_A_CLASS /* or guarded: the requested bytes are known */
 };
-_Static_assert((int)MAP_CLASS_BIG <= MAP_SLAB_CLASS_MASK,
+_Static_assert((int)MAP_CLASS_BIG <= MAP_CLASS_MAX,
                "seven bits tell whether a live entry is a slab's");
 
 /* The rest is the tag: the number of a heap, below MAP_TAG_NAMED (of a range; in hardened mode of a
  * slab, too), or one of these. */
-#define MAP_TAG_SHIFT 8
-#define MAP_CLASS_MASK 0xFFu
+#define MAP_TAG_SHIFT 10
+#define MAP_CLASS_MASK ((1u << MAP_TAG_SHIFT) - 1)
 #define MAP_TAG_NONE 0u           /* no owner: the block or slab is free */
-#define MAP_TAG_THREADS 0x100u    /* a thread's slab: all threads' magazines take its blocks */
+#define MAP_TAG_THREADS 0x400u    /* a thread's slab: all threads' magazines take its blocks */
 #define MAP_TAG_NAMED 0x80000000u /* and a named heap's number (named/named_heap.h) */
 /* Live, outside any heap: a Big block. */
-#define MAP_TAG_UNOWNED 0xFFFFFF00u
+#define MAP_TAG_UNOWNED 0xFFFFFC00u
+#define MAP_HEAP_NUMBERS (MAP_TAG_NAMED >> MAP_TAG_SHIFT) /* a heap's number is below */
+
+INLINE uint32_t map_entry(uint32_t tag, unsigned class) { return tag | class * PLACES_A_CLASS; }
 
 /* Live blocks have a tag; free or unused granules have none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
 
 /* The class of a slab's or a range's blocks; SLAB_CLASS_COUNT or more for a range. */
-INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
+INLINE unsigned map_slab_class(uint32_t entry) { return entry / PLACES_A_CLASS & MAP_CLASS_MAX; }
+/* The same of a live entry that may be of hardened mode, which has then CLASS_COUNT or more. */
+INLINE unsigned map_class(uint32_t entry) { return (entry & MAP_CLASS_MASK) / PLACES_A_CLASS; }
+/* The place of the class of a thread's slab, PLACES_END or more of any other entry; and the
+ * class. */
+INLINE uint32_t map_threads_place(uint32_t entry) { return entry ^ MAP_TAG_THREADS; }
+INLINE unsigned map_threads_class(uint32_t entry) {
+  return map_threads_place(entry) / PLACES_A_CLASS;
+}
 
 /* A live block, or a slab, of a named heap. */
 INLINE bool map_entry_is_named(uint32_t entry) {
@@ -62,7 +74,7 @@ INLINE bool map_entry_is_named(uint32_t entry) {
 }
 /* A range of closed pages, live or free (checked/checked_range.h). */
 INLINE bool map_entry_is_closed(uint32_t entry) {
-  return (entry & MAP_CLASS_MASK) == (MAP_CLASS_BIG | MAP_CLASS_HARDENED);
+  return (entry & MAP_CLASS_MASK) == map_entry(MAP_HARDENED, MAP_CLASS_BIG);
 }
 /* A range that counts as Big. */
 INLINE bool map_entry_is_big(uint32_t entry) { return map_slab_class(entry) >= CLASS_COUNT; }
@@ -76,7 +88,7 @@ struct window {
   ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, foreign places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
   ATOMIC(size_t) array_bound;    /* new[] of this many bytes takes its slow path; 0: each does */
-  uint32_t hardened_class;       /* MAP_CLASS_HARDENED in hardened mode, else 0; constant */
+  uint32_t hardened_bit;         /* MAP_HARDENED in hardened mode, else 0; constant */
 };
 
 extern struct window window NEAR;

@@ -88,7 +88,7 @@ static struct hak_heap *take_record(void) {
   struct hak_heap *heap = load_relaxed(place);
   if (heap->owner.number != number) { /* not at each use: a round that is late reads them */
     heap->owner.number = number;
-    heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_class;
+    heap->owner.tag = MAP_TAG_NAMED | number << MAP_TAG_SHIFT | window.hardened_bit;
   }
   heap->serial = ++serials;
   ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];

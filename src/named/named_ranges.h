@@ -7,7 +7,7 @@
 
 /* The owner-map entry of the heap's ranges. */
 INLINE uint32_t named_range_entry(const struct hak_heap *heap) {
-  return heap->owner.tag | MAP_CLASS_BIG;
+  return map_entry(heap->owner.tag, MAP_CLASS_BIG);
 }
 
 /* Makes a live Big block the heap's; false when it is not live any more. Under the latch. */

@@ -118,7 +118,7 @@ static uintptr_t bury_blocks(const struct hak_heap *heap, const struct slab *sla
   for (unsigned word = 0; word < slab->word_count; word++)
     for (uint64_t live = ~slab->local[word] & slab_word_bits(slab, word); live; live &= live - 1) {
       uintptr_t block = slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes;
-      if (!bury(block, heap->owner.tag | slab->class)) return block;
+      if (!bury(block, map_entry(heap->owner.tag, slab->class))) return block;
     }
   return 0;
 }

@@ -58,7 +58,7 @@ static void tell(const struct os_crash *crash) {
 }
 
 RESIDENT void crash_watch(void) {
-  if (options.guard || window.hardened_class) unwind_prepare();
+  if (options.guard || window.hardened_bit) unwind_prepare();
   if (!options.crash_line && !options.guard) return;
   os_watch_crashes(tell);
   if (options.guard) os_watch_first();

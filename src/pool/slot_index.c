@@ -133,7 +133,7 @@ size_t slot_index_find_below(size_t chunk, unsigned kinds) {
 
 /* ---- what SuperSlabs have -------------------------------------------------------------------- */
 
-RESIDENT uint32_t usable_slots(void) { return window.hardened_class ? LOWER_SLOTS : ALL_SLOTS; }
+RESIDENT uint32_t usable_slots(void) { return window.hardened_bit ? LOWER_SLOTS : ALL_SLOTS; }
 
 RESIDENT static unsigned run_kinds(uint32_t bits) {
   unsigned kinds = 0;

@@ -11,7 +11,7 @@ _Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_B
 /* For a chunk that was just taken; in hardened mode followed by bits for live blocks. */
 RESIDENT static struct superslab *make_record(size_t chunk) {
   if (!slot_index_covers(chunk)) return NULL;
-  size_t live_bytes = window.hardened_class ? LIVE_WORDS * sizeof(uint64_t) : 0;
+  size_t live_bytes = window.hardened_bit ? LIVE_WORDS * sizeof(uint64_t) : 0;
   struct superslab *record = metadata_allocate(SUPERSLAB_RECORD_BYTES + live_bytes);
   if (!record) return NULL;
   record->chunk = chunk;

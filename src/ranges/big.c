@@ -97,12 +97,12 @@ bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t
 static uint32_t entry_for(uint32_t entry, size_t size) {
   if (map_entry_is_named(entry)) return entry;
   if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;
-  return (entry & ~MAP_CLASS_MASK) | large_class_of_size(size);
+  return map_entry(entry & ~MAP_CLASS_MASK, large_class_of_size(size));
 }
 
 static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
   return (int64_t)(map_entry_is_big(entry) ? size_of_granules(info->granules)
-                                           : class_bytes(entry & MAP_CLASS_MASK));
+                                           : class_bytes(map_class(entry)));
 }
 
 /* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away. */

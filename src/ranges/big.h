@@ -10,9 +10,9 @@
 #include "ranges/range.h"
 
 /* A guarded block is a hardened one in any mode. */
-#define MAP_ENTRY_GUARDED (MAP_TAG_UNOWNED | MAP_CLASS_BIG | MAP_CLASS_HARDENED)
-#define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG | window.hardened_class)
-#define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG | window.hardened_class)
+#define MAP_ENTRY_GUARDED map_entry(MAP_TAG_UNOWNED | MAP_HARDENED, MAP_CLASS_BIG)
+#define MAP_ENTRY_BIG_LIVE map_entry(MAP_TAG_UNOWNED | window.hardened_bit, MAP_CLASS_BIG)
+#define MAP_ENTRY_BIG_FREE map_entry(MAP_TAG_NONE | window.hardened_bit, MAP_CLASS_BIG)
 
 size_t big_usable_bytes(uintptr_t block);
 /* The usable size of a block for `bytes`. */

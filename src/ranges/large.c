@@ -60,7 +60,7 @@ static void note_taken(size_t granule, uint32_t tag, struct counters *counters) 
   unsigned class = large_class_of_granules(range_info(granule)->granules);
   count(counters, COUNT_large_allocs);
   fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
-  owner_map_set(granule, tag | class);
+  owner_map_set(granule, map_entry(tag, class));
 }
 
 RESIDENT uintptr_t large_take(struct large_request *request, struct counters *counters) {
@@ -83,10 +83,10 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 static bool note_freed(size_t granule, uint32_t entry) {
   /* It may be a named heap's by now, if two threads free one block. acq_rel: one of two such
    * threads loses; orders nothing else. */
-  if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) >= CLASS_COUNT ||
+  if (!map_entry_is_live(entry) || map_class(entry) >= CLASS_COUNT ||
       !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
     return false;
-  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));
+  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(map_class(entry)));
   return true;
 }
 
@@ -102,6 +102,6 @@ bool large_give(uintptr_t block, struct counters *counters) {
   if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes)
     range_give(granule, info->stamp_ms, counters);
   else
-    range_cache_give(granule, entry & MAP_CLASS_MASK, counters);
+    range_cache_give(granule, map_class(entry), counters);
   return true;
 }

@@ -38,14 +38,14 @@ INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes,
   uint8_t end = density_end_of(bytes);
   size_t granule = range_magazine_take(magazines, class, end);
   if (granule == NO_GRANULE) return 0;
-  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (MAP_TAG_NONE | class))) {
+  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != map_entry(MAP_TAG_NONE, class))) {
     range_magazine_found_another(granule, class);
     return 0;
   }
   struct range_info *info = range_info(granule);
   store_relaxed(&info->site, site);
   info->end = end;
-  owner_map_set(granule, tag | class);
+  owner_map_set(granule, map_entry(tag, class));
   return granule_address(granule) + info->colour_bytes;
 }
 
@@ -59,7 +59,7 @@ INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, u
   if (UNLIKELY(!is_block || info->is_sampled)) return false;
   info->stamp_ms = (uint32_t)now_ms;
   info->is_zero = false;
-  if (!range_magazine_keep(magazines, entry & MAP_CLASS_MASK, info->end, granule)) return false;
+  if (!range_magazine_keep(magazines, map_class(entry), info->end, granule)) return false;
   purge_want(); /* last: a round that begins from here on finds the range */
   return true;
 }

@@ -139,7 +139,7 @@ enum { NOTED_CHUNKS = 128 };
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
 RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
                                 struct counters *counters) {
-  const bool is_hardened = window.hardened_class;
+  const bool is_hardened = window.hardened_bit;
   const struct window_piece piece = {chunk_count, is_hardened, 0};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;

@@ -49,9 +49,10 @@ uint64_t range_magazines_bytes(void) {
 
 /* Two threads may have freed it at once: one of them gives it back. */
 static bool leave_magazine(size_t granule, unsigned class) {
-  uint32_t entry = MAP_TAG_NONE | class;
+  uint32_t entry = map_entry(MAP_TAG_NONE, class);
   /* acq_rel: one of two such threads loses; orders nothing else. */
-  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | MAP_CLASS_BIG)) {
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry,
+                          map_entry(MAP_TAG_NONE, MAP_CLASS_BIG))) {
     range_magazine_found_another(granule, class);
     return false;
   }

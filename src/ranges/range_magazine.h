@@ -84,7 +84,7 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
   unsigned slot = 0;
   while (slot < row.count && row.slots[slot]) slot++;
   if (slot < row.count) {
-    owner_map_set(granule, MAP_TAG_NONE | class);
+    owner_map_set(granule, map_entry(MAP_TAG_NONE, class));
     keep_store_order();
     row.slots[slot] = (uint32_t)granule + 1;
     add_single_writer(&magazines->bytes, class_bytes(class));

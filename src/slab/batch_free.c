@@ -120,7 +120,7 @@ RESIDENT NOINLINE static unsigned give_tallied(struct owner *owner, unsigned cla
   struct tally tally;
   tally.owner = owner;
   tally.shape = &shape;
-  tally.held_by = owner->tag | class;
+  tally.held_by = map_entry(owner->tag, class);
   tally.places = 0;
   memset(tally.granules, 0, sizeof tally.granules);
   for (unsigned at = 0; at < block_count; at++) {
@@ -153,7 +153,7 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
 RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
                                     struct counters *counters) {
   const struct slab_shape copy = slab_shapes[class], *shape = &copy;
-  const uint32_t own = owner->tag | class;
+  const uint32_t own = map_entry(owner->tag, class);
   struct scattered group[GROUP_BLOCKS];
   int64_t given = 0;
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);

@@ -90,7 +90,7 @@ enum latch {
 /* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it
  * adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return map_entry_is_named(owner->tag); }
-INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_CLASS_HARDENED; }
+INLINE bool owner_is_hardened(const struct owner *owner) { return owner->tag & MAP_HARDENED; }
 /* Only a named heap must find its full slabs: all its blocks can be freed at once. */
 void owner_link_slab(struct owner *owner, struct slab *slab);
 void owner_unlink_slab(struct owner *owner, struct slab *slab);

@@ -119,7 +119,7 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
 INLINE void slab_set_map_entries(const struct slab *slab, uint32_t tag) {
   size_t granule = granule_of(slab->base);
   for (unsigned slot = 0; slot < slab->slot_count; slot++)
-    owner_map_set(granule + slot, tag | slab->class);
+    owner_map_set(granule + slot, map_entry(tag, slab->class));
 }
 
 /* Bits of a word of its bitmaps that are blocks. */

@@ -8,7 +8,7 @@
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   owner_gains_slab(owner, slab);
   slab_set_map_entries(slab, owner_slab_tag(owner));
-  store_relaxed(&slab->held_by, owner->tag | slab->class);
+  store_relaxed(&slab->held_by, map_entry(owner->tag, slab->class));
   /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
 }

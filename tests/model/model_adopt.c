@@ -40,7 +40,7 @@ static void check_all_drained(uint64_t live) {
   MODEL_REQUIRE(adopted ? owner == &two : owner == &one);
   require_owned(slab, owner, live);
   /* Where it stands in the map, and how many its owner has. */
-  MODEL_REQUIRE(load_relaxed(&slab->held_by) == (owner->tag | CLASS_32K));
+  MODEL_REQUIRE(load_relaxed(&slab->held_by) == map_entry(owner->tag, CLASS_32K));
   drain_owner(&one); /* sends on what is not its own */
   drain_owner(&two);
   slab_collect(slab, owner);
@@ -164,7 +164,7 @@ static void check_sweep(void) {
                 load_relaxed(&one.state) == OWNER_DORMANT);
   if (load_relaxed(&slab->owner) == NULL) {
     require_in_pool(slab);
-    MODEL_REQUIRE(owner_map_entry(slab->base) == (MAP_TAG_NONE | CLASS_32K));
+    MODEL_REQUIRE(owner_map_entry(slab->base) == map_entry(MAP_TAG_NONE, CLASS_32K));
     return;
   }
   require_owned(slab, &one, 0);

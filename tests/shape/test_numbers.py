@@ -132,7 +132,7 @@ def locks() -> int:
 
 
 # options.harden, the window's class, an owner's or an entry's bit.
-HARDENED = r"\boptions\.harden\b|\bwindow\.hardened_class\b|\bowner_is_hardened\b|\bMAP_CLASS_HARDENED\b"
+HARDENED = r"\boptions\.harden\b|\bwindow\.hardened_bit\b|\bowner_is_hardened\b|\bMAP_HARDENED\b"
 
 COUNTED: dict[str, Callable[[], int]] = {
     "tokens of src": lambda: tokens("src", *SOURCES),

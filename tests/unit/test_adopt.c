@@ -30,7 +30,7 @@ CHILD_TEST(allowed) {
   struct slab *slab = adopt();
   REQUIRE(slab && slab->free_local == REMOTE && blocked(COUNT_route_p_allowed) == 1);
   REQUIRE(load_relaxed(&slab->owner) == &mine);
-  REQUIRE(owner_map_entry(slab->base) == (mine.tag | CLASS_64));
+  REQUIRE(owner_map_entry(slab->base) == map_entry(mine.tag, CLASS_64));
   REQUIRE(queued_in(&other, CLASS_64) == SLABS - 1);
   REQUIRE(load_relaxed(&mine.bytes_out) == (slab->capacity - REMOTE) * 64);
   REQUIRE(load_relaxed(&other.latch) == 0);

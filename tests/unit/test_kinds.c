@@ -9,7 +9,7 @@
 enum { SIZE = 100, CLASS_112 = 7, LARGE = 200 << 10, BIG = 3 << 20 };
 
 static bool is_on_the_fast_path(const void *block) {
-  return heap_class_of(heap_of_thread, owner_map_entry((uintptr_t)block)) < SLAB_CLASS_COUNT;
+  return heap_place_of(heap_of_thread, owner_map_entry((uintptr_t)block)) < PLACES_END;
 }
 
 /* Also while the thread's frees are diverted: its tag then resembles no entry. */

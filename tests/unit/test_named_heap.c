@@ -42,7 +42,7 @@ CHILD_TEST(records) {
   for (unsigned index = 0; index < MANY; index++) {
     heaps[index] = make(NULL);
     REQUIRE(heaps[index]->owner.number == index + 1);
-    REQUIRE(named_of_entry(heaps[index]->owner.tag | CLASS_64) == heaps[index]);
+    REQUIRE(named_of_entry(map_entry(heaps[index]->owner.tag, CLASS_64)) == heaps[index]);
   }
   unsigned seen = 0;
   for (uint32_t number = 0; named_next(&number);) seen++;
@@ -215,7 +215,7 @@ CHILD_TEST(lanes_go_on_with_the_heaps_slabs) {
   REQUIRE(slabs_of(heap) <= 2 && slabs_of(heap) + slabs_of(lane) <= slabs + 1);
   unsigned moved = 1;
   while (named_of_entry(owner_map_entry((uintptr_t)blocks[moved])) != lane) moved += 2;
-  heap_named_free_slab(blocks[moved], heap->owner.tag | CLASS_64, MADE_BY_MALLOC);
+  heap_named_free_slab(blocks[moved], map_entry(heap->owner.tag, CLASS_64), MADE_BY_MALLOC);
   REQUIRE(figures_of(heap).live_blocks == MANY - 1);
   REQUIRE(figures_of(heap).live_bytes == 64 * (MANY - 1));
   REQUIRE(hak_heap_free_all(heap) && !slabs_of(heap) && !slabs_of(lane));

@@ -53,7 +53,7 @@ CHILD_TEST(known_of_small_ones) {
 
 /* In hardened mode few chunks without records lie between two that tell where the block begins. */
 CHILD_TEST(known_in_hardened_mode) {
-  window.hardened_class = MAP_CLASS_HARDENED;
+  window.hardened_bit = MAP_HARDENED;
   size_t first = take(WHOLE);
   owner_map_set(first, MAP_ENTRY_BIG_LIVE);
   range_note_begin(first, first);

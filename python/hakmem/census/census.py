@@ -18,7 +18,7 @@ from hakmem.layout.memory import Addresses, Flags, Integers, Records
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import Ranges
+from hakmem.layout.structures import Ranges, classes_of
 
 SLABS_AT_ONCE = 4096
 
@@ -87,7 +87,7 @@ class RangeKinds:
         kind = ranges.records["kind"]
         is_live = kind == schema.constant("range_live")
         has_tag = ranges.entries >> np.uint32(schema.constant("map_tag_shift")) != 0
-        numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
+        numbers = classes_of(schema, ranges.entries)
         heaps = named_range_numbers(schema, ranges.entries)
         classes = np.where(is_live & has_tag, numbers, -1)
         unmapped = [schema.constant(name) for name in ("range_unmapped", "range_occupied")]

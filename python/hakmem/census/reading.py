@@ -120,7 +120,6 @@ def _quarantined(target: Target, heaps: Records, window: Window | None) -> Block
     if not len(blocks):
         return Blocks(blocks, NOTHING, NOTHING)
     window = window or Window(memory, schema)
-    limits = schema.constant("slab_class_count"), schema.constant("map_class_mask")
-    classes = window.slab_classes_of(blocks, *limits)
+    classes = window.slab_classes_of(blocks, schema)
     known = classes >= 0
     return Blocks(blocks[known], classes[known], rows[known])

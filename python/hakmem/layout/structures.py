@@ -42,6 +42,12 @@ def runs_of(chosen: Flags) -> tuple[Integers, Integers]:
 # ---- the window ------------------------------------------------------------------------------------
 
 
+def classes_of(schema: Schema, entries: Numbers) -> Integers:
+    """In entries of the owner map."""
+    mask = schema.constant("map_class_mask")
+    return (entries & np.uint32(mask)).astype(np.int64) // (mask & -mask)
+
+
 class Window:
     """The maps of hakmem's part of the address space."""
 
@@ -60,7 +66,7 @@ class Window:
 
     @cached_property
     def owner_map(self) -> Numbers:
-        """Per granule: tag << map_tag_shift | class; 0 where no block starts.
+        """Per granule a tag and a class; 0 where no block starts.
 
         Read where chunks have records: terabytes of foreign memory may lie between them."""
         entries = np.zeros(self.granule_count, np.uint32)
@@ -93,12 +99,12 @@ class Window:
     def address_of(self, granules: Numbers) -> Words:
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
 
-    def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> Integers:
+    def slab_classes_of(self, blocks: Words, schema: Schema) -> Integers:
         """The classes of slab blocks, by the owner map; -1 for other addresses."""
         granule = self.granule_of(blocks)
         is_inside = (granule >= 0) & (granule < self.granule_count)
-        numbers = (self.owner_map[np.where(is_inside, granule, 0)] & class_mask).astype(np.int64)
-        return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
+        numbers = classes_of(schema, self.owner_map.take(granule, mode="clip"))
+        return np.where(is_inside & (numbers < schema.constant("slab_class_count")), numbers, -1)
 
     def granule_of(self, addresses: Words) -> Integers:
         """The granules of any addresses: below 0 or at least granule_count outside the window."""

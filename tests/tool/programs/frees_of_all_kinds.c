@@ -23,8 +23,7 @@ static void *make(unsigned number) {
 
 static void own_blocks(void) {
   void *blocks[BLOCKS];
-  for (unsigned number = 0; number < BLOCKS; number++)
-    blocks[number] = make(number);
+  for (unsigned number = 0; number < BLOCKS; number++) blocks[number] = make(number);
   for (unsigned number = 0; number < BLOCKS; number++) {
     if (number % 3 == 0) blocks[number] = realloc(blocks[number], sizes[(number + 1) % SIZES]);
     free(blocks[number]);
@@ -34,8 +33,7 @@ static void own_blocks(void) {
 static void *free_handed(void *unused) {
   for (;;) {
     pthread_barrier_wait(&turn);
-    for (unsigned number = 0; number < BLOCKS; number++)
-      free(handed[number]);
+    for (unsigned number = 0; number < BLOCKS; number++) free(handed[number]);
     own_blocks();
     pthread_barrier_wait(&turn);
   }
@@ -49,8 +47,7 @@ int main(void) {
   puts("ready");
   fflush(stdout);
   for (unsigned round = 0;; round++) {
-    for (unsigned number = 0; number < BLOCKS; number++)
-      handed[number] = make(number);
+    for (unsigned number = 0; number < BLOCKS; number++) handed[number] = make(number);
     pthread_barrier_wait(&turn);
     own_blocks();
     pthread_barrier_wait(&turn);
