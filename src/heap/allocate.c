@@ -219,9 +219,9 @@ RESIDENT NOINLINE static void *malloc_missed(size_t alignment, size_t size, uint
   return heap_allocate(&allocation);
 }
 
-RESIDENT NOINLINE void *heap_malloc_slow(size_t size, size_t place) {
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size, size_t place, struct heap *heap) {
   void *block;
-  if (LIKELY(magazine_pops_passed(heap_magazine_at(heap_of_thread, &place), &block))) return block;
+  if (LIKELY(magazine_pops_passed(heap_magazine_at(heap, &place), &block))) return block;
   return malloc_missed(1, size, site_of_caller(CALLER_ADDRESS()), MADE_BY_MALLOC);
 }
 
@@ -235,8 +235,9 @@ RESIDENT static void *malloc_large(size_t size) {
 }
 
 INLINE void *malloc_at(size_t size, size_t place) {
+  struct heap *heap = heap_of_thread;
   void *block;
-  return LIKELY(heap_pops(heap_of_thread, &place, &block)) ? block : heap_malloc_slow(size, place);
+  return LIKELY(heap_pops(heap, &place, &block)) ? block : heap_malloc_slow(size, place, heap);
 }
 
 RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {

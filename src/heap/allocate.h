@@ -10,7 +10,7 @@
 void *heap_malloc_beyond_tiny(size_t size);
 /* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc takes
  * this path. */
-void *heap_malloc_slow(size_t size, size_t place);
+void *heap_malloc_slow(size_t size, size_t place, struct heap *heap);
 
 /* A block of the heap in use, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);

@@ -20,7 +20,7 @@ INLINE void *heap_malloc(size_t size) {
   if (UNLIKELY(size > TINY_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
   size_t place = tiny_place_of_size(size);
   void *block;
-  return LIKELY(heap_pops(heap, &place, &block)) ? block : heap_malloc_slow(size, place);
+  return LIKELY(heap_pops(heap, &place, &block)) ? block : heap_malloc_slow(size, place, heap);
 }
 
 /* `slow` also depends on the freeing function. `bound` is one of the window's. */

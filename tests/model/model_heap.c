@@ -193,8 +193,8 @@ static void end_the_first(void) {
 /* Allocates, frees the other thread's block and its own. */
 static void live(void) {
   MODEL_REQUIRE(heap_of_this_thread()); /* its first calls would do without */
-  int *block =
-      heap_malloc_slow(STEPPED_MAX_BYTES, class_of_size(STEPPED_MAX_BYTES) * PLACES_A_CLASS);
+  unsigned class = class_of_size(STEPPED_MAX_BYTES);
+  int *block = heap_malloc_slow(STEPPED_MAX_BYTES, class * PLACES_A_CLASS, heap_of_thread);
   MODEL_REQUIRE(block && block != blocks[0]);
   *block = 2; /* no other thread has it */
   heap_free_slow(blocks[0]);
