@@ -53,78 +53,76 @@ static bool are_scattered(void *const *blocks) {
 /* ---- where the class has few slabs: sums and lists follow once for each ---------------------- */
 
 enum { TALLIED_SLABS = 64, BLOCKS_A_SLAB_MIN = 2 };
+struct tallied {
+  struct slab *slab;
+  uint64_t *local;
+  size_t blocks, first_word;
+};
 struct tally {
   struct owner *owner;
-  const struct slab_shape *shape;
+  struct slab_shape shape;
   uint32_t held_by;
   uint64_t places;                   /* that have had an entry */
   uintptr_t granules[TALLIED_SLABS]; /* by their lowest bits; 0: no entry */
-  struct {
-    struct slab *slab;
-    uint64_t *local;
-    unsigned blocks, first_word;
-  } entries[TALLIED_SLABS];
+  struct tallied entries[TALLIED_SLABS];
 };
 
-static unsigned place_of(uintptr_t block) {
-  return (unsigned)(block >> GRANULE_SHIFT) % TALLIED_SLABS;
-}
+static size_t place_of(uintptr_t block) { return (block >> GRANULE_SHIFT) % TALLIED_SLABS; }
 
 /* Bits were set at once; sums and lists follow. */
-static void settle(struct tally *tally, unsigned place) {
-  bool has_some = tally->granules[place] && tally->entries[place].blocks;
+static void settle(struct tally *tally, size_t place) {
+  const struct tallied *entry = &tally->entries[place];
+  bool has_some = tally->granules[place] && entry->blocks;
   tally->granules[place] = 0;
   if (!has_some) return;
-  struct slab *slab = tally->entries[place].slab;
-  unsigned before = slab->free_local;
-  slab_note_freed(slab, tally->owner, tally->entries[place].blocks, tally->shape->block_bytes);
-  slab_note_word(slab, tally->entries[place].first_word);
-  if (before == 0 || slab->free_local == tally->shape->capacity) slab_place(slab, tally->owner);
+  unsigned before = entry->slab->free_local;
+  slab_note_freed(entry->slab, tally->owner, (unsigned)entry->blocks, tally->shape.block_bytes);
+  slab_note_word(entry->slab, (unsigned)entry->first_word);
+  if (before == 0 || entry->slab->free_local == tally->shape.capacity)
+    slab_place(entry->slab, tally->owner);
 }
 
 /* False for another owner's slab. */
-static bool open_place(struct tally *tally, unsigned place, uintptr_t block) {
+static bool open_place(struct tally *tally, size_t place, uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   settle(tally, place);
   /* relaxed: as in give_group */
   if (load_relaxed(&slab->held_by) != tally->held_by) return false;
   tally->granules[place] = block >> GRANULE_SHIFT;
   tally->places |= UINT64_C(1) << place;
-  tally->entries[place].slab = slab;
-  tally->entries[place].local = slab->local;
-  tally->entries[place].blocks = 0;
-  tally->entries[place].first_word = slab->first_word;
+  tally->entries[place] =
+      (struct tallied){.slab = slab, .local = slab->local, .first_word = slab->first_word};
   return true;
 }
 
-INLINE bool tally_block(struct tally *tally, const struct slab_shape *shape, uintptr_t block) {
-  unsigned place = place_of(block);
+INLINE bool tally_block(struct tally *tally, size_t capacity, uintptr_t block) {
+  size_t place = place_of(block);
   if (UNLIKELY(tally->granules[place] != block >> GRANULE_SHIFT) &&
       !open_place(tally, place, block))
     return false;
-  size_t index = slab_block_index(shape, block % GRANULE_BYTES);
-  if (UNLIKELY(index >= shape->capacity)) return false;
-  unsigned word = (unsigned)(index / 64);
-  uint64_t bits = tally->entries[place].local[word];
+  struct tallied *entry = opaque_pointer(&tally->entries[place]); /* computed once */
+  size_t index = slab_block_index(&tally->shape, block % GRANULE_BYTES), word = index / 64;
+  if (UNLIKELY(index >= capacity)) return false;
+  uint64_t bits = entry->local[word];
   if (UNLIKELY(add_bit(&bits, index))) return false;
-  tally->entries[place].local[word] = bits;
-  tally->entries[place].blocks++;
-  if (UNLIKELY(word < tally->entries[place].first_word)) tally->entries[place].first_word = word;
+  entry->local[word] = bits;
+  entry->blocks++;
+  if (UNLIKELY(word < entry->first_word)) entry->first_word = word;
   return true;
 }
 
 RESIDENT NOINLINE static unsigned give_tallied(struct owner *owner, unsigned class,
                                                void *const *blocks, unsigned block_count,
                                                struct counters *counters) {
-  const struct slab_shape shape = slab_shapes[class];
   struct tally tally;
   tally.owner = owner;
-  tally.shape = &shape;
+  tally.shape = slab_shapes[class];
   tally.held_by = map_entry(owner->tag, class);
   tally.places = 0;
   memset(tally.granules, 0, sizeof tally.granules);
+  const size_t capacity = tally.shape.capacity;
   for (unsigned at = 0; at < block_count; at++) {
-    if (LIKELY(tally_block(&tally, &shape, (uintptr_t)blocks[at]))) continue;
+    if (LIKELY(tally_block(&tally, capacity, (uintptr_t)blocks[at]))) continue;
     settle(&tally, place_of((uintptr_t)blocks[at])); /* may be the block's slab */
     give_to_slab(owner, &blocks[at], 1, counters);
   }
