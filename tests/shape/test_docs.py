@@ -231,6 +231,16 @@ FACTS = (
         "os/os_linux_crash.c",
         r"= \{(\w+), (\w+)\}",
     ),
+    Fact("SAFETY.md", r"\((\d+) instructions now\)", "/tests/shape/fast_path.golden", r" free \d+ (\d+)"),
+    Fact(
+        "SAFETY.md", r"instructions of (\d+) in `free`", "/tests/shape/fast_path.golden", r" free \d+ (\d+)"
+    ),
+    Fact(
+        "PROFILING.md",
+        r"at most ([\d.]+) instructions more \(aligned_alloc ([\d.]+), operator new ([\d.]+)",
+        "/tests/switch/test_cost.py",
+        r'"malloc": ([\d.]+).*"aligned": ([\d.]+), "new": ([\d.]+)',
+    ),
     Fact("ARCHITECTURE.md", r"tag << (\d+) \| class", "map/window.h", r"MAP_TAG_SHIFT (\d+)"),
     Fact(
         "/lab/MISSION.md",
