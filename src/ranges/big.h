@@ -3,7 +3,7 @@
  * ranges.
  *
  * Taken and given as Large ones are (ranges/large.h). The owner map entry of a live block is
- * MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed one MAP_TAG_NONE | MAP_CLASS_BIG. */
+ * MAP_ENTRY_BIG_LIVE, of a freed one MAP_ENTRY_BIG_FREE. */
 #ifndef HAK_RANGES_BIG_H
 #define HAK_RANGES_BIG_H
 

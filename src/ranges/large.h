@@ -5,9 +5,9 @@
  *   (ranges/range_cache.h)
  *     → range arenas (ranges/range.h)
  *
- * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE
- * | class, so a second free is recognised until the range is used otherwise.  Free's fast path has
- * no magazine for them. */
+ * The owner map entry of a live block has the taking heap's tag, of a freed one MAP_TAG_NONE, and
+ * both its class, so a second free is recognised until the range is used otherwise.  Free's fast
+ * path has no magazine for them. */
 #ifndef HAK_RANGES_LARGE_H
 #define HAK_RANGES_LARGE_H
 

@@ -45,10 +45,10 @@ struct slab {
   SHOWN(uint16_t, free_local);
   SHOWN(uint16_t, handed_out); /* blocks from this one on are fresh: not taken since the slab was
                                   made */
-  ATOMIC(uint32_t) held_by; /* the owner's tag | class, or 0: a copy, as a flush reads this line */
-  uint8_t first_word;       /* no bit of local is set below this word */
-  bool is_listed;           /* in the partial list */
-  bool has_free_pages;      /* waiting_pages | given_pages, on a line that slab_take reads anyway */
+  ATOMIC(uint32_t) held_by;    /* owner's tag and class, or 0: a copy, as a flush reads this line */
+  uint8_t first_word;          /* no bit of local is set below this word */
+  bool is_listed;              /* in the partial list */
+  bool has_free_pages; /* waiting_pages | given_pages, on a line that slab_take reads anyway */
   uint64_t inline_local[INLINE_WORDS];
   uint64_t waiting_pages;       /* bit per system page: to be given back when old enough */
   SHOWN(uint64_t, given_pages); /* given back or refused by the system, and not in use since */
