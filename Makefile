@@ -143,12 +143,15 @@ test-packages: plain-path build deb | tools-test tools-root tools-rust tools-whe
 	@$(call quietly,cmake --build --preset debug --target hakmem_core) # of the header file for C++ under sanitizers
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
-format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
-	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
+C_FILES = git ls-files '*.c' '*.cc' '*.h' '*.hpp'
+
+format: $(VENV)/ready | tools-lint ## lays out all C, C++ and Python sources
+	@$(C_FILES) | xargs clang-format -i
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.
 lint: $(VENV)/ready | tools-lint ## checks the sources: the C sources by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
+	@$(C_FILES) | xargs clang-format --dry-run -Werror
 	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
 	@$(call quietly,$(VENV)/bin/mypy)
 	@$(call quietly,cmake --preset clang)

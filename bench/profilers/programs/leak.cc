@@ -9,37 +9,32 @@
 #include <string>
 #include <vector>
 
-namespace
-{
+namespace {
 struct Block {
-    Block *next;
+  Block *next;
 };
 Block *leaked[16];
 volatile unsigned sink;
 
-void keep(int site, void *memory, std::size_t bytes)
-{
-    std::memset(memory, 1, bytes);
-    auto *block = static_cast<Block *>(memory);
-    block->next = leaked[site];
-    leaked[site] = block;
+void keep(int site, void *memory, std::size_t bytes) {
+  std::memset(memory, 1, bytes);
+  auto *block = static_cast<Block *>(memory);
+  block->next = leaked[site];
+  leaked[site] = block;
 }
 
-double seconds()
-{
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return double(now.tv_sec) + double(now.tv_nsec) / 1e9;
+double seconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return double(now.tv_sec) + double(now.tv_nsec) / 1e9;
 }
-} // namespace
+}  // namespace
 
-#define SITE(NUMBER, NAME, BYTES, COUNT, ALLOCATE) \
-    __attribute__((noinline)) void site_##NAME() \
-    { \
-        for (int i = 0; i < COUNT; i++) \
-            keep(NUMBER, ALLOCATE, BYTES); \
-        asm volatile(""); /* the frame stays: no tail call */ \
-    }
+#define SITE(NUMBER, NAME, BYTES, COUNT, ALLOCATE)                 \
+  __attribute__((noinline)) void site_##NAME() {                   \
+    for (int i = 0; i < COUNT; i++) keep(NUMBER, ALLOCATE, BYTES); \
+    asm volatile(""); /* the frame stays: no tail call */          \
+  }
 // clang-format off
 #define SITES \
     SITE(0,  orders,   64,    1600, ::operator new(64)) \
@@ -58,49 +53,44 @@ double seconds()
 SITES
 
 /* Blocks that live shortly: texts, trees and vectors, as programs make them. */
-__attribute__((noinline)) void churn(unsigned rounds)
-{
-    for (unsigned i = 0; i < rounds; i++) {
-        std::map<int, std::string> table;
-        for (int key = 0; key < 40; key++)
-            table.emplace(key, std::string(20 + (i + unsigned(key) * 7) % 200, 'x'));
-        std::vector<std::unique_ptr<int[]>> rows;
-        for (unsigned row = 0; row < 40; row++)
-            rows.push_back(std::make_unique<int[]>(4 + (row * 5 + i) % 60));
-        sink = sink + unsigned(table.size() + rows.size());
-    }
+__attribute__((noinline)) void churn(unsigned rounds) {
+  for (unsigned i = 0; i < rounds; i++) {
+    std::map<int, std::string> table;
+    for (int key = 0; key < 40; key++)
+      table.emplace(key, std::string(20 + (i + unsigned(key) * 7) % 200, 'x'));
+    std::vector<std::unique_ptr<int[]>> rows;
+    for (unsigned row = 0; row < 40; row++)
+      rows.push_back(std::make_unique<int[]>(4 + (row * 5 + i) % 60));
+    sink = sink + unsigned(table.size() + rows.size());
+  }
 }
 
-__attribute__((noinline)) void turn()
-{
+__attribute__((noinline)) void turn() {
 #undef SITE
 #define SITE(NUMBER, NAME, BYTES, COUNT, ALLOCATE) site_##NAME();
-    SITES churn(120);
+  SITES churn(120);
 }
 
 /* leak work TURNS: as fast as it can.
    leak pace SECONDS: 20 turns a second; prints "leaking" when it has begun. */
-int main(int argc, char **argv)
-{
-    if (argc != 3)
-        return 2;
-    double amount = std::atof(argv[2]);
-    if (std::strcmp(argv[1], "work") == 0) {
-        for (int i = 0; i < int(amount); i++)
-            turn();
-        return 0;
+int main(int argc, char **argv) {
+  if (argc != 3) return 2;
+  double amount = std::atof(argv[2]);
+  if (std::strcmp(argv[1], "work") == 0) {
+    for (int i = 0; i < int(amount); i++) turn();
+    return 0;
+  }
+  double start = seconds();
+  for (int i = 0; seconds() < start + amount; i++) {
+    turn();
+    if (i == 0) {
+      std::puts("leaking");
+      std::fflush(stdout);
     }
-    double start = seconds();
-    for (int i = 0; seconds() < start + amount; i++) {
-        turn();
-        if (i == 0) {
-            std::puts("leaking");
-            std::fflush(stdout);
-        }
-        double left = start + (i + 1) / 20.0 - seconds();
-        if (left > 0) {
-            timespec pause = {0, long(left * 1e9)};
-            nanosleep(&pause, nullptr);
-        }
+    double left = start + (i + 1) / 20.0 - seconds();
+    if (left > 0) {
+      timespec pause = {0, long(left * 1e9)};
+      nanosleep(&pause, nullptr);
     }
+  }
 }
