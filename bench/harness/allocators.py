@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +52,8 @@ GLIBC = Allocator("glibc", None, "libc6")
 def copy_anew(source: Path, target: Path) -> Path:
     """Into a file of its own: a process that has the old one keeps that.  Returns the target."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy(source, target.with_name(f"{target.name}.new"))).replace(target)
+    new = target.with_name(f"{target.name}.{threading.get_native_id()}")  # pairs are made side by side
+    return Path(shutil.copy(source, new)).replace(target)
 
 
 def placed_anew(allocator: Allocator) -> Allocator:

@@ -1,7 +1,7 @@
 """The whole campaign: proofs and hakmem's counters first, then pairs of timed runs until ratios are known.
 
-The two runs of a pair share one processor, drawn at random, at the same time: they alternate every few
-milliseconds, so whatever slows the machine slows both.  Where that would change what is measured
+The two runs of a pair share one processor at the same time, and each processor has a pair: they alternate
+every few milliseconds, so whatever slows the machine slows both.  Where that would change what is measured
 (`alternates` of workload.py) they follow each other, in an order drawn at random, and one run on hakmem is
 paired with a run on each peer.  The next pairs are those of one of the rows that need the least time to
 become known; real programs count as REAL_WEIGHT times nearer to it."""
@@ -12,7 +12,6 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,10 +161,23 @@ class _Runs:
         elif not workload.alternates or not others:
             yield self._in_turn(workload, allocators)
         else:
-            for other in others:
-                pair = [each for each in allocators if each.name in (self._plan.reference, other.name)]
-                with _one_processor(self._draw):
-                    yield self._repeated(workload, pair)
+            yield from self._side_by_side(workload, allocators, others)
+
+    def _side_by_side(
+        self, workload: Workload, allocators: Sequence[Allocator], others: Sequence[Allocator]
+    ) -> Iterator[tuple[Block, dict[str, str]]]:
+        processors = list(os.sched_getaffinity(0))
+        self._draw.shuffle(processors)
+
+        def bind() -> None:
+            os.sched_setaffinity(0, {processors.pop()})  # of this thread, and of those that it starts
+
+        def pair(other: Allocator) -> tuple[Block, dict[str, str]]:
+            names = self._plan.reference, other.name
+            return self._repeated(workload, [each for each in allocators if each.name in names])
+
+        with ThreadPoolExecutor(len(processors), initializer=bind) as runs:
+            yield from runs.map(pair, others)
 
     def _timed(
         self, workload: Workload, allocator: Allocator, block: Block, failures: dict[str, str]
@@ -202,17 +214,6 @@ class _Runs:
             (block, failures), noise = watched(lambda: self._at_once(workload, allocators))
         noted = {f"{NOISE}{key}": value for key, value in noise.items()} | {"repeated": float(is_disturbed)}
         return {name: {**sample, **noted} for name, sample in block.items()}, failures
-
-
-@contextmanager
-def _one_processor(draw: random.Random) -> Iterator[None]:
-    """The runs within share it."""
-    ours = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {draw.choice(sorted(ours))})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, ours)
 
 
 def _noise_of(sample: Sample) -> Sample:

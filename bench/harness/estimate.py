@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 PAIRS_MIN = 10  # with fewer, the bootstrap's intervals are too narrow
-KNOWN = 1.03  # the most that the upper end of a known interval is above the lower end, as a factor
+# The widest known interval: this factor, or this part of the difference, whose exact size tells nothing
+# more of an allocator that is far behind.
+KNOWN = 1.03
+PART_KNOWN = 1 / 5
 # Pairs end at a narrower one: a stop at the first narrow interval is often one by chance.
-ENOUGH = 1.025
+ENOUGH = 5 / 6
 TRIMMED = 0.2  # of the ratios at either end
 DRAWS = 1000
 SEED = 1
@@ -32,20 +35,28 @@ class Estimate:
     pairs: int
 
     @property
+    def _width(self) -> float:
+        """The interval's, as a part of the widest known one."""
+        if self.pairs < PAIRS_MIN:
+            return math.inf
+        widest = max(math.log(KNOWN), abs(math.log(self.ratio)) * PART_KNOWN)
+        return math.log(self.high / self.low) / widest
+
+    @property
     def is_known(self) -> bool:
-        return self.pairs >= PAIRS_MIN and self.high <= self.low * KNOWN
+        return self._width <= 1
 
     @property
     def is_enough(self) -> bool:
         """No further pair is needed."""
-        return self.is_known and self.high <= self.low * ENOUGH
+        return self._width <= ENOUGH
 
     @property
     def pairs_needed(self) -> int:
         """About how many pairs are enough: the interval narrows with the root of their number."""
         if self.is_enough or self.pairs < PAIRS_MIN:
             return max(self.pairs, PAIRS_MIN)
-        excess = float(np.log(self.high / self.low) / np.log(ENOUGH))
+        excess = self._width / ENOUGH
         return max(self.pairs + 1, round(self.pairs * excess * excess))
 
 
