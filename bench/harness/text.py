@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp, hypot, log
+from statistics import geometric_mean
 from typing import Any
 
 from .estimate import PAIRS_MIN
@@ -13,6 +15,13 @@ TITLES = {
     "peak_rss_kib": "Peak resident memory, MiB",
 }
 PAIRS = "hakmem's time over the other's, 95 % interval"
+KINDS = REAL, MADE_UP, CASES = "real programs", "made-up loads", "cases"
+MEANS = {
+    "geometric_means": "all loads",
+    "geometric_means_real": REAL,
+    "geometric_means_made_up": MADE_UP,
+    "geometric_means_cases": CASES,
+}
 FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
 
 
@@ -68,13 +77,36 @@ def allocators_sentence(document: Document) -> str:
     return ", ".join(f"{name} ({what})" for name, what in document["allocators"].items())
 
 
+def kind_of(row: dict[str, Any]) -> str:
+    """Of a row's load."""
+    return REAL if row["real"] else CASES if row["case"] else MADE_UP
+
+
 def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
-    """Each row's name with the intervals of the ratios of times, for each allocator but the first."""
+    """Each row's name with the intervals of the ratios of times, for each allocator but the first; and the
+    means of the known ones."""
     others = [name for name in document["allocators"] if name != document["reference"]]
+    rows = document["benchmarks"]
+    kinds = {kind: [row for row in rows if kind_of(row) == kind] for kind in KINDS}
     return [
-        (row["name"], [_pair_text(row["cells"].get(name)) for name in others])
-        for row in document["benchmarks"]
+        *((row["name"], [_pair_text(row["cells"].get(name)) for name in others]) for row in rows),
+        *(
+            (f"geometric mean of known ratios, {kind}", [_pair_mean(some, name) for name in others])
+            for kind, some in kinds.items()
+            if some
+        ),
     ]
+
+
+def _pair_mean(rows: list[dict[str, Any]], name: str) -> str:
+    """With its interval, to which each row's adds its own error, and the number of rows."""
+    cells = [row["cells"].get(name, {}).get("cpu_ns_per_op", {}) for row in rows]
+    known = [cell["pair"] for cell in cells if cell.get("pair", {}).get("known")]
+    if not known:
+        return ""
+    mean = geometric_mean(each["ratio"] for each in known)
+    spread = exp(hypot(*(log(each["high"] / each["low"]) / 2 for each in known)) / len(known))
+    return f"{mean:.3f} ({mean / spread:.3f} to {mean * spread:.3f}), {len(known)} rows"
 
 
 def _pair_text(cell: dict[str, Any] | None) -> str:
@@ -82,14 +114,6 @@ def _pair_text(cell: dict[str, Any] | None) -> str:
         return "failed"
     pair = cell["cpu_ns_per_op"].get("pair")
     return interval(pair) if pair else ""
-
-
-MEANS = {
-    "geometric_means": "all loads",
-    "geometric_means_real": "real programs",
-    "geometric_means_made_up": "made-up loads",
-    "geometric_means_cases": "cases",
-}
 
 
 def mean_rows(document: Document, measure: str) -> list[tuple[str, list[str]]]:
