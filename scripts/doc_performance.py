@@ -18,9 +18,13 @@ TIME, MEMORY, IDLE = (
 )
 PAIRS = "hakmem's time over the other's, 95 % interval"
 MEASURES = {TIME: "time", MEMORY: "peak memory"}
+# A campaign of 2026-11-27 or older, in rounds, named its table so.
+OLD_TIME = "Time per operation"
 REAL, MADE_UP = "real programs", "made-up loads"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
+
+ONE_ROUND = "**One round has no spread**: a difference of a tenth says nothing."
 
 Row = list[str]
 
@@ -66,14 +70,18 @@ class Campaign:
             elif row == [""]:
                 current = None
             elif current is None:
-                current = tables[row[0]] = [row]
+                current = tables[TIME if row[0] == OLD_TIME else row[0]] = [row]
             elif is_of(kind, row[0]):
                 current.append(row)
         return cls(kind, tables, notes)
 
+    @property
+    def has_no_spread(self) -> bool:
+        return self.notes[0].startswith("Median of 1 ")
+
     def versions(self) -> str:
         """Each peer's own version, where the note on allocators has it."""
-        found = re.findall(r"(\w+) \(([^:()]*(?:\([^()]*\))?): [\w-]+(?: [\w.]+)? of ", self.notes[2])
+        found = re.findall(r"([\w-]+) \(([^:()]*(?:\([^()]*\))?): [\w-]+(?: [\w.]+)? of ", self.notes[2])
         return "; ".join(f"{name} is {version}" for name, version in found)
 
     def missed(self) -> list[Row]:
@@ -145,10 +153,10 @@ def means(campaign: Campaign) -> Iterator[str]:
         [measure, *(campaign.mean(table).cells.get(name, "") for name in allocators)]
         for table, measure in MEASURES.items()
     ]
-    pairs = campaign.mean(PAIRS).cells
-    rows.append(
-        ["hakmem's time over the other's, known rows", *(short(pairs.get(name, "")) for name in allocators)]
-    )
+    if PAIRS in campaign.tables:
+        pairs = campaign.mean(PAIRS).cells
+        cells = [short(pairs.get(name, "")) for name in allocators]
+        rows.append(["hakmem's time over the other's, known rows", *cells])
     yield from markdown(["", *allocators], rows)
 
 
@@ -235,7 +243,8 @@ def others() -> Iterator[str]:
 
 
 def head(campaign: Campaign) -> Iterator[str]:
-    yield campaign.notes[0]
+    spread = f" {ONE_ROUND}" if campaign.has_no_spread else ""
+    yield f"{campaign.notes[0]}{spread}"
     yield ""
     yield campaign.notes[1]
     yield ""
@@ -285,14 +294,16 @@ def peers() -> str:
     _, *idle_rows = made_up.tables[IDLE]
     led = sum(first_number(ours) < min(map(first_number, others)) for _, ours, *others, _ in idle_rows)
     targets = made_up.tables["Target"][1:]
-    counted = [f"{each.mean(TIME).counted} {kind}" for kind, each in campaigns.items()]
+    spread = f" Made-up loads: {ONE_ROUND}" if made_up.has_no_spread else ""
+    counted = campaigns[REAL].mean(TIME).counted
+    known = f"The mean of real programs' times is of {counted}, whose ratios are known."
     return f"""\
 * **A peer is ahead** in {listed(lost)}.
   At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.
   hakmem misses {len(made_up.missed())} of its {len(targets)} targets.
 * **hakmem is ahead** in {listed(won)},
   and has the least memory after five idle seconds in {led} of {len(idle_rows)} loads.
-* The means of times are of {" and ".join(counted)}, whose ratios are known."""
+* {known}{spread}"""
 
 
 def first_number(cell: str) -> float:

@@ -78,7 +78,7 @@ def allocators_sentence(document: Document) -> str:
 
 
 def kind_of(row: dict[str, Any]) -> str:
-    """Of a row's load."""
+    """Which kind of load a row is."""
     return REAL if row["real"] else CASES if row["case"] else MADE_UP
 
 
