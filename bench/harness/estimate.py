@@ -15,7 +15,7 @@ import numpy as np
 
 PAIRS_MIN = 10  # with fewer, the bootstrap's intervals are too narrow
 # The widest known interval: this factor, or this part of the difference, whose exact size tells nothing
-# more of an allocator that is far behind.
+# more of an allocator that is much slower.
 KNOWN = 1.03
 PART_KNOWN = 1 / 5
 # Pairs end at a narrower one: a stop at the first narrow interval is often one by chance.

@@ -77,7 +77,7 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
             if (samples := outcome.samples(bench.name, a.name))
             and (bench.name, a.name) not in outcome.failures
         }
-        # A wrapper brings another C library, whose other functions are no allocator's.
+        # A wrapper brings another C library: the difference is not malloc's alone.
         peers = [a.name for a in plan.allocators if a.is_peer and not a.wrapper and a.name in cells]
         estimates = {name: each for name, each in outcome.estimates(bench.name).items() if name in cells}
         best = {}
