@@ -53,7 +53,7 @@ def test_nothing_is_said_when_all_is_there(scripts: Path) -> None:
 def test_all_groups_are_asked_for_at_once(scripts: Path) -> None:
     has(scripts, "sqlite3")
     assert run(scripts, "quick", "rust", "lint").returncode == 1
-    assert asked(scripts) == ["cargo-web|cargo clang clang-tidy g++"]
+    assert asked(scripts) == ["cargo-web|cargo clang clang-format clang-tidy g++"]
 
 
 def test_an_optional_group_is_gone_without(scripts: Path) -> None:
