@@ -7,7 +7,7 @@ their logarithms).  The interval is the bootstrap's, over pairs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,12 @@ class Estimate:
             return max(self.pairs, PAIRS_MIN)
         excess = self._width / ENOUGH
         return max(self.pairs + 1, round(self.pairs * excess * excess))
+
+
+def mean_spread(pairs: Sequence[Mapping[str, float]]) -> float:
+    """The factor from the geometric mean of ratios to an end of its interval: rows err alone."""
+    halves = (math.log(each["high"] / each["low"]) / 2 for each in pairs)
+    return math.exp(math.hypot(*halves) / len(pairs)) if pairs else 1.0
 
 
 def _widened(count: int) -> float:

@@ -6,13 +6,13 @@ made from it alone, so that a saved run can be shown again.
 
 from __future__ import annotations
 
-from math import exp, inf, log, sqrt
+from math import inf
 from statistics import geometric_mean, median
 from typing import Any
 
 from .allocators import Allocator
 from .campaign import NOISE, Outcome, Plan, cpu_ns_per_op, uncertain
-from .estimate import Estimate
+from .estimate import Estimate, mean_spread
 from .execute import Sample, tuning_variables
 from .extras import extra_tables
 from .figures import mission_figures
@@ -124,10 +124,9 @@ def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) ->
 
 
 def _mean_interval(rows: list[dict[str, Any]]) -> list[float]:
-    """The factors from the first allocator's mean to the ends of its 95 % interval: rows err alone."""
+    """The factors from the first allocator's mean to the ends of its 95 % interval."""
     found = [row["cells"][row["best_peer"][TIME]][TIME].get("pair") for row in rows]
-    halves = [log(each["high"] / each["low"]) / 2 for each in found if each]
-    spread = exp(sqrt(sum(half * half for half in halves)) / len(halves)) if halves else 1.0
+    spread = mean_spread([each for each in found if each])
     return [1 / spread, spread]
 
 

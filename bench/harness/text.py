@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import exp, hypot, log
 from statistics import geometric_mean
 from typing import Any
 
-from .estimate import PAIRS_MIN
+from .estimate import PAIRS_MIN, mean_spread
 
 Document = dict[str, Any]
 
@@ -99,13 +98,13 @@ def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
 
 
 def _pair_mean(rows: list[dict[str, Any]], name: str) -> str:
-    """With its interval, to which each row's adds its own error, and the number of rows."""
+    """With its interval and the number of rows."""
     cells = [row["cells"].get(name, {}).get("cpu_ns_per_op", {}) for row in rows]
     known = [cell["pair"] for cell in cells if cell.get("pair", {}).get("known")]
     if not known:
         return ""
     mean = geometric_mean(each["ratio"] for each in known)
-    spread = exp(hypot(*(log(each["high"] / each["low"]) / 2 for each in known)) / len(known))
+    spread = mean_spread(known)
     return f"{mean:.3f} ({mean / spread:.3f} to {mean * spread:.3f}), {len(known)} rows"
 
 

@@ -8,8 +8,8 @@
 enum { THREADS = 8, KEPT = 100, ROUNDS = 5000, BLOCK_BYTES = 100 };
 
 static hak_heap *heap;
-static pthread_barrier_t
-    begin; /* on a busy machine one would have done its part before the next begins */
+/* On a busy machine one would have done its part before the next begins. */
+static pthread_barrier_t begin;
 
 static void *live(void *unused) {
   void *blocks[KEPT] = {0};

@@ -83,8 +83,8 @@ __attribute__((noinline)) static void make_reachable(void) {
 enum { SINGLES = 500, LIST = 300, RINGS = 200, MIDS = 30, LARGES = 24, BIGS = 20, HELD = 50 };
 
 __attribute__((noinline)) static void lose(void) {
-  void
-      *volatile deep[8192]; /* its lower end stays as it is: what a stack held once keeps nothing */
+  /* Its lower end stays as it is: what a stack held once keeps nothing. */
+  void *volatile deep[8192];
   for (int i = 0; i < SINGLES; i++) sink = deep[i] = made(96);
   for (int i = 0; i < 10; i++) sink = list_of(160, LIST / 10);
   for (int i = 0; i < RINGS; i++) {
