@@ -120,7 +120,7 @@ CASES = (
         Work("--count", 4000, 2000),
         runs_max=3,
     ),
-    _case("3m", "malloc_large", "--min 2800K --max 3300K", Work("--ops", 5000, 1000)),
+    _case("3m", "malloc_large", "--min 2800K --max 3300K", Work("--ops", 2000, 1000)),
     _case("33k-64k", "malloc_large", "--min 33K --max 64K --slots 2000", Work("--ops", 300_000, 50_000)),
     _case("pipe-mid", "producer_consumer", "--min 2K --max 32K"),
     _case("batch-64b", "batch_transfer", "--min 64 --max 64"),
