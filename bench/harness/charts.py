@@ -162,7 +162,7 @@ def _labelled_bars(
 
 def means_chart(document: Document) -> Figure | None:
     """The geometric means of time, CPU time and peak memory."""
-    means = document["geometric_means"]
+    means = document["geometric_means"]["all loads"]
     if not any(means["benchmarks"].values()):
         return None
     names = list(document["allocators"])

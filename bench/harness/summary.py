@@ -18,6 +18,7 @@ from .extras import extra_tables
 from .figures import mission_figures
 from .machine import describe_allocators
 from .targets import targets
+from .workload import CASE, KINDS, kind_of
 
 Document = dict[str, Any]
 
@@ -87,8 +88,7 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
             {
                 "name": bench.name,
                 "command": bench.command_text(plan.length_of(bench)),
-                "real": bench.is_real,
-                "case": bench.is_case,
+                "kind": kind_of(bench),
                 "cells": cells,
                 "best_peer": best,
                 "known": all(
@@ -158,12 +158,13 @@ def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: li
         "minutes_taken": outcome.seconds / 60,
         "environment": tuning_variables(),
         "benchmarks": rows,
-        "geometric_means": _geometric_means([row for row in rows if not row["case"]], plan.allocators),
-        "geometric_means_cases": _geometric_means([row for row in rows if row["case"]], plan.allocators),
-        "geometric_means_real": _geometric_means([row for row in rows if row["real"]], plan.allocators),
-        "geometric_means_made_up": _geometric_means(
-            [row for row in rows if not row["real"] and not row["case"]], plan.allocators
-        ),
+        "geometric_means": {
+            "all loads": _geometric_means([row for row in rows if row["kind"] != CASE], plan.allocators),
+            **{
+                kind: _geometric_means([row for row in rows if row["kind"] == kind], plan.allocators)
+                for kind in KINDS
+            },
+        },
         "extras": extra_tables(rows, [a.name for a in plan.allocators if a.is_peer]),
         "hakmem_reports": outcome.reports,
         "figures": mission_figures(outcome.reports),

@@ -10,6 +10,7 @@ from typing import Any
 from .extras import AFTER_IDLE, LATENCY, MEMORY
 from .figures import Figure, make_figure
 from .goals import case_figures
+from .workload import CASE
 
 Document = dict[str, Any]
 Row = dict[str, Any]
@@ -39,12 +40,12 @@ def _compared(
     document: Document, measure: str, title: str, mean_limit: float, row_limit: float
 ) -> list[Figure]:
     """The geometric mean, and no single row far worse.  Of times only the known ones count."""
-    means = document["geometric_means"]
+    means = document["geometric_means"]["all loads"]
     mean = means.get(measure, {}).get("hakmem")
     ratios = [
         (row["name"], row["cells"]["hakmem"][measure]["ratio"])
         for row in document["benchmarks"]
-        if "hakmem" in row["cells"] and not row["case"] and _is_known(row, measure)
+        if "hakmem" in row["cells"] and row["kind"] != CASE and _is_known(row, measure)
     ]
     above = [(name, ratio) for name, ratio in ratios if ratio > row_limit]
     value = f"{len(above)} of {len(ratios)}: {_named(above)}" if above else f"none of {len(ratios)}"

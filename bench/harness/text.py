@@ -6,6 +6,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from .estimate import PAIRS_MIN, mean_spread
+from .workload import KINDS
 
 Document = dict[str, Any]
 
@@ -14,13 +15,6 @@ TITLES = {
     "peak_rss_kib": "Peak resident memory, MiB",
 }
 PAIRS = "hakmem's time over the other's, 95 % interval"
-KINDS = REAL, MADE_UP, CASES = "real programs", "made-up loads", "cases"
-MEANS = {
-    "geometric_means": "all loads",
-    "geometric_means_real": REAL,
-    "geometric_means_made_up": MADE_UP,
-    "geometric_means_cases": CASES,
-}
 FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
 
 
@@ -76,17 +70,12 @@ def allocators_sentence(document: Document) -> str:
     return ", ".join(f"{name} ({what})" for name, what in document["allocators"].items())
 
 
-def kind_of(row: dict[str, Any]) -> str:
-    """Which kind of load a row is."""
-    return REAL if row["real"] else CASES if row["case"] else MADE_UP
-
-
 def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
     """Each row's name with the intervals of the ratios of times, for each allocator but the first; and the
     means of the known ones."""
     others = [name for name in document["allocators"] if name != document["reference"]]
     rows = document["benchmarks"]
-    kinds = {kind: [row for row in rows if kind_of(row) == kind] for kind in KINDS}
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
     return [
         *((row["name"], [_pair_text(row["cells"].get(name)) for name in others]) for row in rows),
         *(
@@ -119,8 +108,7 @@ def mean_rows(document: Document, measure: str) -> list[tuple[str, list[str]]]:
     """The geometric means with their labels, a text for each allocator: of all loads and, where there are
     such, of real programs, of loads that are not, and of cases."""
     found = []
-    for key, which in MEANS.items():
-        means = document[key]
+    for which, means in document["geometric_means"].items():
         if count := means["benchmarks"][measure]:
             texts = [_mean_text(means, measure, name) for name in document["allocators"]]
             found.append((f"geometric mean of {count} of {means['rows']} ratios, {which}", texts))

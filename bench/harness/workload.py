@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from .allocators import Allocator
 from .execute import Sample
 
+KINDS = REAL, MADE_UP, CASE = "real programs", "made-up loads", "cases"
+
 
 @dataclass(frozen=True)
 class Length:
@@ -64,3 +66,8 @@ class Workload(Protocol):
 
     def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:
         """hakmem's counters in an untimed run, where they tell something.  Raises RunError."""
+
+
+def kind_of(workload: Workload) -> str:
+    """One of KINDS."""
+    return REAL if workload.is_real else CASE if workload.is_case else MADE_UP

@@ -9,7 +9,7 @@ from harness.campaign import run_campaign
 from harness.cases import CASES
 from harness.goals import GOALS
 from harness.selection import ALL, select
-from harness.workload import Length
+from harness.workload import CASE, Length
 
 Make = Callable[..., Any]
 NAMES = ("hakmem", "glibc", "mimalloc")
@@ -71,8 +71,8 @@ def test_cases_are_no_part_of_the_means_of_loads(document_of: Make, fake: Make, 
     load = fake("json", **{who: sample(10) for who in NAMES})
     case = as_case(fake("case-x", hakmem=sample(500), glibc=sample(10), mimalloc=sample(10)))
     document = document_of(load, case)
-    assert document["geometric_means"]["cpu_ns_per_op"]["hakmem"] == pytest.approx(1.0)
-    assert document["geometric_means_cases"]["cpu_ns_per_op"]["hakmem"] == pytest.approx(50.0)
+    assert document["geometric_means"]["all loads"]["cpu_ns_per_op"]["hakmem"] == pytest.approx(1.0)
+    assert document["geometric_means"][CASE]["cpu_ns_per_op"]["hakmem"] == pytest.approx(50.0)
     verdicts = {figure["name"]: figure["met"] for figure in document["targets"]}
     assert verdicts["Time, rows above 1.10 of the best peer"]
 
