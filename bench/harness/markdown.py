@@ -32,10 +32,12 @@ def _cell_text(cell: dict[str, Any] | None, measure: str, divisor: float) -> str
 
 
 def _spread_text(figures: dict[str, float] | None) -> str:
-    """The median and half the distance from the least to the most, in percent of it."""
+    """The median and half the distance from the least to the most, in percent of it: none of a single run."""
     if figures is None:
         return "failed"
-    deviation = 50 * (figures["max"] - figures["min"]) / figures["median"] if figures["median"] else 0
+    if figures["min"] == figures["max"] or not figures["median"]:
+        return digits(figures["median"])
+    deviation = 50 * (figures["max"] - figures["min"]) / figures["median"]
     return f"{digits(figures['median'])} ±{deviation:.0f} %"
 
 
