@@ -198,10 +198,12 @@ NOINLINE static void free_traced(void *block, enum maker maker) {
   if (!is_noted || !tracing_free(heap_of_thread, block)) free_by_kind(block, maker);
 }
 
-/* While memory waits: as the fast path would, but for a look now and then. */
+/* While memory waits: as the fast path would, but for a look now and then. Frees that are recorded,
+ * or that no magazine serves, keep their way. */
 INLINE bool free_waiting(void *block) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_attention(heap) != HEAP_WAIT)) return false;
+  if (UNLIKELY(heap_is_armed_by(heap, ARMED_BY_TRACE | ARMED_BY_MOVING))) return false;
   size_t place = map_threads_place(owner_map_entry((uintptr_t)block));
   return place < PLACES_END && steps_pass() && heap_takes(heap, place, block);
 }

@@ -3,7 +3,10 @@
 
 #include <sys/mman.h>
 
+#include "cache/divert.h"
 #include "memory_use.h"
+#include "profile/control.h"
+#include "profile/trace_ring.h"
 
 enum { BLOCK_BYTES = 1000, MANY = 60000, FEW = 20000 };
 
@@ -122,6 +125,35 @@ CHILD_TEST(wait_at_little_cost) {
   for (unsigned index = 0; index < MANY * 3 / 4; hak_free(others[index++]))
     passes += heap_attention(heap_of_thread) == HEAP_WAIT;
   REQUIRE(passes && passes <= 4000);
+}
+
+/* A free that waits does what else is asked of it: it is recorded, or goes straight to its slab. */
+CHILD_TEST(record_each_free_while_memory_waits) {
+  give_all_and_wait();
+  store_relaxed(&profile_control.trace_lease_ms, UINT64_MAX);
+  profile_control.parts.generation++; /* as the tool does */
+  for (unsigned poke = 0; poke < 2; poke++, hak_free(must_malloc(BLOCK_BYTES))) divert_all();
+  for (unsigned turn = 0; turn < 10; turn++) {
+    void *block = must_malloc(BLOCK_BYTES);
+    REQUIRE(heap_attention(heap_of_thread) == HEAP_WAIT);
+    uint64_t before = load_relaxed(&heap_of_thread->ring->written);
+    hak_free(block);
+    REQUIRE(load_relaxed(&heap_of_thread->ring->written) > before);
+  }
+}
+
+CHILD_TEST(move_blocks_while_memory_waits) {
+  give_all_and_wait();
+  divert_move(heap_of_thread, true);
+  hak_free(must_malloc(BLOCK_BYTES));
+  const struct magazine *magazine = &heap_of_thread->magazines[slab_class_of(BLOCK_BYTES, 1)];
+  for (unsigned turn = 0; turn < 10; turn++) {
+    void *block = must_malloc(BLOCK_BYTES);
+    REQUIRE(heap_attention(heap_of_thread) == HEAP_WAIT);
+    unsigned before = magazine_count(magazine);
+    hak_free(block);
+    REQUIRE(magazine_count(magazine) == before);
+  }
 }
 
 REPORT_TEST(find_a_double_free_while_memory_waits, "hakmem: double free of 0x") {
