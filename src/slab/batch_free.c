@@ -24,16 +24,27 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
   return given;
 }
 
+/* A slab with a live block has an owner: this one is in the pool, or no block of it begins there. */
+COLD static void fail(const struct slab *slab, uintptr_t block) {
+  unsigned index;
+  if (slab_has_block(slab, block, &index))
+    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
+  else
+    slab_fail_pointer(slab, block, "free");
+}
+
 /* Gives back the first blocks, up to the first of another slab. */
 RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
                                       unsigned block_count, struct counters *counters) {
   struct slab *slab = slab_of_block((uintptr_t)*blocks);
   /* relaxed: it changes to or from `owner` only under the latch that this thread holds. */
-  bool is_own = load_relaxed(&slab->owner) == owner;
-  unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
-                          : give_remote(slab, blocks, block_count, counters);
+  struct owner *of = load_relaxed(&slab->owner);
+  unsigned given = 0;
+  if (LIKELY(of != NULL))
+    given = of == owner ? slab_put(slab, owner, blocks, block_count)
+                        : give_remote(slab, blocks, block_count, counters);
   if (LIKELY(given)) return given;
-  slab_fail_pointer(slab, (uintptr_t)*blocks, "free");
+  fail(slab, (uintptr_t)*blocks);
   return 1; /* left alone */
 }
 
@@ -123,7 +134,6 @@ RESIDENT NOINLINE static unsigned give_tallied(struct owner *owner, unsigned cla
   const size_t capacity = tally.shape.capacity;
   for (unsigned at = 0; at < block_count; at++) {
     if (LIKELY(tally_block(&tally, capacity, (uintptr_t)blocks[at]))) continue;
-    settle(&tally, place_of((uintptr_t)blocks[at])); /* may be the block's slab */
     give_to_slab(owner, &blocks[at], 1, counters);
   }
   for (; tally.places; tally.places &= tally.places - 1) settle(&tally, lowest_bit(tally.places));

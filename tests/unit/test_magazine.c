@@ -174,6 +174,27 @@ REPORT_TEST(double_free_scattered, "hakmem: double free of 0x",
   give_scattered(MANY / 2); /* never comes to its end */
 }
 
+struct twice {
+  unsigned step, first, later;
+};
+static void free_twice(const void *argument) {
+  const struct twice *twice = argument;
+  take(SCATTERED_BYTES, MANY);
+  for (unsigned index = 0; index < MANY; index++) {
+    hak_free(blocks[index * twice->step % MANY]);
+    if (index == twice->first + twice->later) hak_free(blocks[twice->first * twice->step % MANY]);
+  }
+  hak_purge(true);
+}
+
+/* Wherever both are in magazine and flushes: of some the slab goes to the pool in between. */
+TEST(double_free_later) {
+  static const char *const said[] = {"hakmem: double free of 0x", "is free already", NULL};
+  for (unsigned step = 1; step <= SCATTERED_STEP; step += SCATTERED_STEP - 1)
+    for (unsigned later = 1; later < 200; later += 7)
+      assert_child_reports(free_twice, &(struct twice){step, 3000, later}, said);
+}
+
 /* A program that only grows: batches become larger with what the class has, up to a bound. */
 CHILD_TEST(grow_with_the_class) {
   take(64, 500);
