@@ -38,12 +38,15 @@ bool pointer_is_libc_block(uintptr_t address) {
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
   unsigned class = map_slab_class(entry);
   bool is_big = map_entry_is_big(entry), is_named = map_entry_is_named(entry);
+  const struct owner *owner = map_threads_place(entry) < PLACES_END
+                                  ? load_relaxed(&slab_of_block(block)->owner)
+                                  : owner_of_tag(entry & ~MAP_CLASS_MASK);
   struct block_description description = {
       .base = block,
       .block_bytes = block_bytes,
       .tier = is_big ? "big" : class_tier_name(class),
       .class_number = is_big ? 0 : class,
-      .thread_id = is_named ? 0 : owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
+      .thread_id = is_named ? 0 : owner_thread_id(owner),
   };
   if (is_big && range_info(granule_of(block))->is_guarded)
     guarded_describe(map_entry_is_live(entry), &description);

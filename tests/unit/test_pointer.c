@@ -1,6 +1,8 @@
 /* src/foreign/pointer: what is said, or done, about pointers that are no live blocks of ours. */
 #include "foreign/pointer.h"
 
+#include "cache/heap.h"
+#include "heap/thread.h"
 #include "heaps.h"
 #include "map/window.h"
 
@@ -58,6 +60,20 @@ TEST(double) {
               ": the block of 126976 bytes is free already", "(large class 49)");
   assert_says((struct pointer_misuse){3 * MIB, 0, 2}, begin,
               ": the block of 3207168 bytes is free already", "(big class 0)");
+}
+
+static void *require_own(void *unused) {
+  REQUIRE(heap_of_this_thread());
+  uintptr_t block = (uintptr_t)must_malloc(64);
+  REQUIRE(pointer_describe(block, owner_map_entry(block), 64).thread_id ==
+          owner_thread_id(&heap_of_thread->owner));
+  return unused;
+}
+
+/* The map entries of all threads' slabs are alike. */
+CHILD_TEST(name_the_thread) {
+  require_own(NULL);
+  on_a_thread(require_own, NULL);
 }
 
 /* ---- no block at all ------------------------------------------------------------------------- */
