@@ -3,7 +3,7 @@
     named_rows ──▶ row ──▶ record     a row has a bit for each record in use; others' pages may have gone back
 
 In the owner map, entries of their blocks have the record's number where
-others have a heap's tag: map_tag_named | number << map_tag_shift | class."""
+others have a heap's tag: map_tag_named | number << map_tag_shift, beside the class."""
 
 from __future__ import annotations
 

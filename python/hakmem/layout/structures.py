@@ -44,7 +44,7 @@ def runs_of(chosen: Flags) -> tuple[Integers, Integers]:
 
 def classes_of(schema: Schema, entries: Numbers) -> Integers:
     """In entries of the owner map."""
-    mask = schema.constant("map_class_mask")
+    mask = schema.constant("map_places_mask")
     return (entries & np.uint32(mask)).astype(np.int64) // (mask & -mask)
 
 
