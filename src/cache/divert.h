@@ -9,8 +9,7 @@
 
 #include "cache/heap.h"
 
-/* As a tool does that pokes the heap: the tag then differs from the entries of threads' slabs in
- * the class, which is not a slab class, and from all others in the tag. */
+/* As a tool does that pokes the heap: no entry of a slab has this highest byte. */
 INLINE void heap_divert(struct heap *heap, enum attention why) {
   store_relaxed(&heap->tag, MAP_TAG_THREADS | (uint32_t)why << HEAP_POKE_SHIFT);
 }

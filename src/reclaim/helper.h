@@ -15,7 +15,7 @@
 
 #include "base/compiler.h"
 
-/* Starts the helper where it pays. Called at the end of slow paths of malloc, never of free: the C
+/* Starts the helper where it pays. Called in slow paths of malloc, never of free: the C
  * library calls free while it holds locks that starting a thread takes. */
 void helper_start_when_worth(void);
 

@@ -3,8 +3,8 @@
  *
  *   state      begins when                             a slow path
  *   quiet      little is free, or the rest is stuck    looks
- *   waiting    more is free, and the program may       looks; so does each free, as no slow path
- *              sleep                                   comes where all requests hit magazines
+ *   waiting    more is free, and the program may       looks; so does one free in ten, as no slow
+ *              sleep                                   path comes where requests hit magazines
  *   giving     too much is free: the caches are        does a step; so does each free of a program
  *              flushed                                 that may sleep
  *
