@@ -166,7 +166,7 @@ RESIDENT void *heap_allocate_in(struct hak_heap *named, struct allocation *alloc
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
-  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
+  unsigned class = slab_class_for(allocation->size, allocation->alignment);
   void *block = UNLIKELY(named != NULL) ? heap_named_take(named, class) : NULL;
   if (UNLIKELY(heap_of_thread == &empty_heap) && class < SLAB_CLASS_COUNT && !named)
     block = early_call(class, allocation->size, NULL);
@@ -186,11 +186,6 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 }
 
 /* ---- malloc ---------------------------------------------------------------------------------- */
-
-/* SLAB_CLASS_COUNT where no slab serves it. */
-INLINE unsigned slab_class_for(size_t size, size_t alignment) {
-  return size <= MID_MAX_BYTES ? slab_class_of(size, alignment) : SLAB_CLASS_COUNT;
-}
 
 /* Most misses: nothing but a block is wanted, and no other work is due. */
 INLINE void *refill_only(struct heap *heap, size_t alignment, size_t size) {

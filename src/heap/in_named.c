@@ -122,7 +122,7 @@ void *heap_named_allocate(struct heap *heap, struct allocation *allocation) {
   }
   size_t size = allocation->size, alignment = allocation->alignment;
   unsigned class = UNLIKELY(owner_is_hardened(&named->owner)) ? checked_class_of(size, alignment)
-                                                              : named_class_of(size, alignment);
+                                                              : slab_class_for(size, alignment);
   return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, allocation)
                                   : take_range(heap, named, allocation);
 }

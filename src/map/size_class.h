@@ -163,6 +163,11 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   return UNLIKELY(is_unaligned) ? stepped_class_of_size(bytes) : class;
 }
 
+/* For any size: SLAB_CLASS_COUNT when no slab serves it. */
+INLINE unsigned slab_class_for(size_t size, size_t alignment) {
+  return size > MID_MAX_BYTES ? SLAB_CLASS_COUNT : slab_class_of(size, alignment);
+}
+
 /* The counterpart for sizes up to LARGE_MAX_BYTES: Large blocks begin at granules. */
 INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);

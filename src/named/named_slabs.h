@@ -5,12 +5,6 @@
 #include "named/named_heap.h"
 #include "slab/slab.h"
 
-/* A request's class, not in hardened mode (checked/checked.h); SLAB_CLASS_COUNT when a range serves
- * it. */
-INLINE unsigned named_class_of(size_t size, size_t alignment) {
-  return UNLIKELY(size > MID_MAX_BYTES) ? SLAB_CLASS_COUNT : slab_class_of(size, alignment);
-}
-
 /* A block of the class, or NULL without memory; **went_beyond becomes true when the current slab
  * has no free block.  Under the latch. */
 struct slab *named_slabs_find(struct hak_heap *heap, unsigned class);

@@ -26,6 +26,15 @@ CHILD_TEST(peak_of_resized) {
   REQUIRE(figures_of(heap).peak_bytes == figures.peak_bytes);
 }
 
+/* Numbers of granules that do not fit 32 bits, beside a slab of each class. */
+CHILD_TEST(refuse_what_wraps) {
+  hak_heap *heap = hak_heap_new("refuses");
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    if (class_bytes(class)) REQUIRE(hak_heap_malloc(heap, class_bytes(class)));
+  for (unsigned granules = 0; granules < CLASS_COUNT; granules++)
+    REQUIRE(!hak_heap_malloc(heap, ((size_t)1 << 48) - granules * GRANULE_BYTES));
+}
+
 /* All of a named heap's ranges are Big ones, whatever their size. */
 CHILD_TEST(profile_of_resized) {
   hak_heap *heap = hak_heap_new("profiled");

@@ -265,3 +265,17 @@ CHILD_TEST(reuse) {
   for (unsigned round = 0; round < 100; round++) on_a_thread(allocate_and_free, NULL);
   REQUIRE(counted(COUNT_refill_new) == slabs);
 }
+
+/* Numbers of granules that do not fit 32 bits; by a thread's first call. */
+static void *refuse(void *size) {
+  REQUIRE(hak_malloc(*(size_t *)size) == NULL && errno == ENOMEM);
+  return NULL;
+}
+
+BARE_TEST(refuse_what_wraps) {
+  start_library();
+  for (unsigned granules = 0; granules < CLASS_COUNT; granules++) {
+    size_t size = ((size_t)1 << 48) - granules * GRANULE_BYTES;
+    on_a_thread(refuse, &size);
+  }
+}
