@@ -202,9 +202,11 @@ void capacity_shrink_all(struct heap *heap, unsigned most) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     slots += magazine_capacity(&heap->magazines[class]);
   if (slots <= most) return;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    if (magazine_count(&heap->magazines[class])) continue; /* in use, and so not flushed */
     while (magazine_capacity(&heap->magazines[class]) > each && capacity_shrink(heap, class)) {
     }
+  }
 }
 
 bool capacity_exceeds_budget(struct heap *heap, unsigned class) {

@@ -1,6 +1,7 @@
 /* src/cache/magazine, capacity, refill and flush: a thread's caches, seen through its heap. */
 #include "cache/magazine.h"
 
+#include "cache/capacity.h"
 #include "cache/heap.h"
 #include "heap/thread.h"
 #include "heaps.h"
@@ -53,6 +54,17 @@ CHILD_TESTS(settle, unsigned, live, 10, 100, 1000) {
   struct snapshot after = look();
   REQUIRE(after.counters[COUNT_refills] == before.counters[COUNT_refills]);
   REQUIRE(after.counters[COUNT_flushes] == before.counters[COUNT_flushes]);
+}
+
+/* Blocks in it would be lost. */
+CHILD_TEST(shrink_what_is_empty) {
+  take(64, 1000);
+  give(1000);
+  unsigned count = magazine_count(magazine_of(CLASS_64));
+  capacity_shrink_all(heap_of_thread, 1);
+  REQUIRE(count && magazine_count(magazine_of(CLASS_64)) == count);
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
 }
 
 /* Growing once and shrinking once is no swing: the magazine stays small. */
