@@ -80,6 +80,7 @@ bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t
   size_t moved_bytes = round_up(block - to + bytes, page_bytes);
   enum os_change result = os_move_pages((void *)to, (void *)from, moved_bytes);
   if (result == OS_LOST && big_note_freed(granule, counters)) {
+    range_count_whole(granule);
     range_give_lost(granule, counters);
     *target = 0;
   }
@@ -118,9 +119,7 @@ static void account(uint32_t entry, const struct range_info *info, int sign) {
 static bool count_end(size_t granule, size_t size, size_t before, size_t after) {
   size_t counted = size_of_granules(before) - range_uncounted_bytes(range_info(granule));
   if (after > before) return range_count_for(granule, size_of_granules(before));
-  if (after == before) return size <= counted || range_count_for(granule, size);
-  range_count_whole(granule); /* they are free, with the rest */
-  return true;
+  return after < before || size <= counted || range_count_for(granule, size);
 }
 
 bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {

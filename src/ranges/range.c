@@ -222,6 +222,8 @@ bool range_shrink(size_t granule, size_t new_granules, struct counters *counters
   bool is_marked = range_is_marked(granule);
   head->was_moved |= is_marked; /* its last page was inside the block so far, and proves nothing */
   if (!range_cut(granule, new_granules, counters)) return false;
+  range_record(granule + new_granules)->info.uncounted = head->info.uncounted; /* at the end */
+  head->info.uncounted = 0;
   bool is_much = cut_off >= CUT_OFF_MUCH_BYTES >> GRANULE_SHIFT;
   give(granule + new_granules, is_marked || is_much, (uint32_t)os_now_coarse_ms(), counters);
   return true;

@@ -181,6 +181,38 @@ CHILD_TEST(grow_to_the_hard_limit) {
   hak_free(must_malloc(56 * MIB));
 }
 
+/* What a block did not count at its end is another's once the block has shrunk. */
+CHILD_TEST(shrink_at_the_hard_limit) {
+  enum { MOST = 300, SIZE = 260 << 10 };
+  void *blocks[MOST];
+  unsigned count = 0;
+  start((char[]){"HAKMEM_LIMIT_HARD=64M"});
+  while ((blocks[count] = hak_malloc(SIZE))) count++;
+  for (unsigned index = 0; index < count; index++) {
+    blocks[index] = hak_realloc(blocks[index], SIZE / 2);
+    REQUIRE(load_relaxed(&totals.committed_bytes) <= limits.hard_bytes);
+    require_exact();
+  }
+  struct link *chain = NULL;
+  fill(&chain, 100000);
+  REQUIRE(load_relaxed(&totals.committed_bytes) <= limits.hard_bytes);
+  require_exact();
+}
+
+/* The system refuses to move pages, and has lost the target's. */
+CHILD_TEST(lose_pages_at_the_hard_limit) {
+  start((char[]){"HAKMEM_LIMIT_HARD=256M"});
+  os_fake_fail(1u << OS_CALL_MOVE_PAGES, 1, UINT64_MAX);
+  os_fake.does_half = true;
+  void *block = must_malloc(8 * MIB), *wall = must_malloc(8 * MIB);
+  hak_free(hak_realloc(block, 12 * MIB + 1000));
+  REQUIRE(os_fake.refused[OS_CALL_MOVE_PAGES]);
+  hak_free(wall);
+  hak_purge(true);
+  require_exact();
+  REQUIRE(!load_relaxed(&totals.uncounted_bytes));
+}
+
 static void *allocate_on_a_thread(void *unused) {
   hak_free(must_malloc(100));
   hak_free(must_malloc(100000));
