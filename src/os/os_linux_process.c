@@ -57,6 +57,7 @@ uint32_t os_process_id(void) { return (uint32_t)OS_CALL(SYS_getpid); }
 /* A child of vfork runs on its parent's thread-local storage, where the C library keeps the
  * parent's number. So does a child that was cloned without the C library, in memory of its own. */
 static bool has_its_own_number(uint32_t thread_id) {
+  KEEP_ERRNO();
 #if defined(__GLIBC__)
   /* glibc tells the kernel where each thread's list of mutexes is (get_robust_list); a child of
    * vfork has none. No mutex is taken to ask: programs wrap that function, and their wrapper may
