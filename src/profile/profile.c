@@ -2,6 +2,7 @@
 
 #include "base/counters.h"
 #include "map/metadata.h"
+#include "os/os.h"
 
 IN_FILE_DATA struct profile_control profile_control = {.flags = 0};
 RARE_DATA struct profile_state profile_state;
@@ -19,12 +20,25 @@ static bool count_bytes(ATOMIC(uint64_t) *used, size_t bytes, unsigned eighths) 
   return false;
 }
 
-static bool may_take(enum profile_table table, size_t bytes) {
-  if (table == TABLE_SAMPLES && !count_bytes(&sample_bytes, bytes, EIGHTHS_OF_SAMPLES))
-    return false;
-  if (count_bytes(&profile_state.table_bytes, bytes, EIGHTHS)) return true;
-  if (table == TABLE_SAMPLES) fetch_sub_relaxed(&sample_bytes, bytes);
-  return false;
+/* After a refusal none is asked for a while: a sample alone tries hundreds of places. */
+enum { REFUSED_MS = 1000 };
+RARE_DATA static ATOMIC(uint64_t) refused_until_ms;
+
+static void *take_piece(size_t bytes) {
+  uint64_t now_ms = os_now_coarse_ms();
+  void *piece = now_ms < load_relaxed(&refused_until_ms) ? NULL : metadata_allocate(bytes);
+  if (!piece) store_relaxed(&refused_until_ms, now_ms + REFUSED_MS);
+  return piece;
+}
+
+static void *take_counted(enum profile_table table, size_t bytes) {
+  bool is_sample = table == TABLE_SAMPLES;
+  void *piece = NULL;
+  if (is_sample && !count_bytes(&sample_bytes, bytes, EIGHTHS_OF_SAMPLES)) return NULL;
+  if (count_bytes(&profile_state.table_bytes, bytes, EIGHTHS) && !(piece = take_piece(bytes)))
+    fetch_sub_relaxed(&profile_state.table_bytes, bytes);
+  if (is_sample && !piece) fetch_sub_relaxed(&sample_bytes, bytes);
+  return piece;
 }
 
 bool profile_tables_are_below(unsigned eighths) {
@@ -38,8 +52,7 @@ void *profile_make_piece(enum profile_table table, ATOMIC(void *) *place, void *
   /* acquire: orders nothing; a piece is zeroed since it was made. */
   void *made =
       load_relaxed(&spare_pieces[table]) ? exchange_acquire(&spare_pieces[table], NULL) : NULL;
-  if (!made && may_take(table, bytes)) made = metadata_allocate(bytes);
-  if (!made) return NULL;
+  if (!made && !(made = take_counted(table, bytes))) return NULL;
   /* release: the zeroes in it; pairs with the acquire loads of the places. */
   if (cas_strong_acq_rel(place, &before, made)) return made;
   store_relaxed(&spare_pieces[table], made); /* a second spare piece is lost */

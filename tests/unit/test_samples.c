@@ -77,6 +77,26 @@ CHILD_TEST(halve_beside_one_that_was_cut_off) {
   REQUIRE(load_relaxed(&profile_state.lost_samples) == 0);
 }
 
+static uint64_t segment_bytes(void) {
+  uint64_t bytes = 0;
+  for (unsigned number = 0; number < SAMPLE_SEGMENTS; number++)
+    if (load_relaxed(&profile_state.sample_segments[number])) bytes += sizeof(struct sample_segment);
+  return bytes;
+}
+
+/* What was refused is not counted, and asked for again later. */
+CHILD_TEST(go_on_with_memory) {
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
+  for (unsigned number = 0; number < 50000; number++) add(number);
+  uint64_t bytes = segment_bytes();
+  REQUIRE(load_relaxed(&profile_state.table_bytes) == bytes);
+  os_fake_fail_none();
+  os_fake_advance_ms(1000);
+  for (unsigned number = 50000; number < 100000; number++) add(number);
+  REQUIRE(segment_bytes() > bytes);
+  REQUIRE(load_relaxed(&profile_state.table_bytes) == segment_bytes());
+}
+
 CHILD_TEST(do_without_memory) {
   os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
   unsigned kept = 0;
