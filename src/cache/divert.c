@@ -64,6 +64,11 @@ void divert_move(struct heap *heap, bool is_moving) {
   heap_divert(heap, HEAP_POKE);
 }
 
+/* With a lease that has run out no tool reads it. */
+static void rest_ring(struct trace_ring *ring) {
+  trace_ring_rest(ring, load_relaxed(&profile_control.trace_lease_ms));
+}
+
 void divert_disarm(struct heap *heap) {
   heap->is_moving = false;
   if (load_relaxed(&heap->armed)) {
@@ -72,6 +77,7 @@ void divert_disarm(struct heap *heap) {
     arm(heap, ARMED_BY_ANY, false);
     heap_set_tag(heap);
   }
+  if (heap->ring && !profile_wants_trace(os_now_coarse_ms())) rest_ring(heap->ring);
   sampler_stop(&heap->sampler);
   heap->sampler.seen_word = 0;
   store_relaxed(&heap->sampler.generation, 0);
@@ -88,17 +94,14 @@ static void follow_trace(struct heap *heap, bool is_on, uint64_t word) {
   if (load_seq(&profile_control.word) != word) heap_divert(heap, HEAP_POKE);
 }
 
-/* After a trace: the ring of this thread, and those of threads that have ended. With a lease that
- * has run out no tool reads them. */
+/* After a trace: the ring of this thread, and those of threads that have ended. */
 static void rest_rings(struct heap *self) {
-  bool is_left = load_relaxed(&profile_control.trace_lease_ms);
-  if (LIKELY(!self->ring) || self->ring->purged_bytes) return;
-  trace_ring_rest(self->ring, is_left);
+  if (LIKELY(trace_rings_rest())) return;
+  if (self->ring) rest_ring(self->ring);
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
     struct heap *heap = heap_of_owner(owner);
-    if (load_relaxed(&owner->state) == OWNER_PARKED && heap->ring)
-      trace_ring_rest(heap->ring, is_left);
+    if (load_relaxed(&owner->state) == OWNER_PARKED && heap->ring) rest_ring(heap->ring);
     latch_give(owner);
   }
 }

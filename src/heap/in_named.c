@@ -143,10 +143,10 @@ NOINLINE static void *take_shared(struct hak_heap *named, unsigned class) {
   return block;
 }
 
-/* Without limit, profile or hardened mode: nearly always. Makes no heap for the thread. */
+/* Without limit, profile, trace or hardened mode: nearly always. Makes no heap for the thread. */
 void *heap_named_take(struct hak_heap *named, unsigned class) {
   if (UNLIKELY(class >= SLAB_CLASS_COUNT || !named || owner_is_hardened(&named->owner) ||
-               heap_may_be_armed_by(heap_of_thread, ARMED_BY_PROFILE) ||
+               heap_may_be_armed_by(heap_of_thread, ARMED_BY_PROFILE | ARMED_BY_TRACE) ||
                !named_is(named, NAMED_IN_USE) || load_relaxed(&named->limit_bytes)))
     return NULL;
   return UNLIKELY(os_is_multi_threaded()) ? take_shared(named, class) : take_quickly(named, class);

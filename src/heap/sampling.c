@@ -68,7 +68,7 @@ static unsigned class_of(const struct heap *heap, const struct allocation *alloc
   size_t size = allocation->size, alignment = allocation->alignment;
   bool is_hardened = owner_is_hardened(&heap->owner), is_named = allocation->named;
   unsigned class = UNLIKELY(is_hardened) ? checked_class_of(size, alignment)
-                   : UNLIKELY(is_named)  ? named_class_of(size, alignment)
+                   : UNLIKELY(is_named)  ? slab_class_for(size, alignment)
                                          : class_of_aligned(size, alignment);
   bool is_big = is_hardened || is_named ? class == SLAB_CLASS_COUNT : large_is_big(size, alignment);
   *block_bytes = is_big ? big_good_bytes(size) : class_bytes(class);
@@ -116,16 +116,19 @@ static bool counts(struct heap *heap, const struct allocation *allocation, struc
  * draws (profile/sampler.h). */
 NOINLINE static bool is_sample(struct heap *heap, const struct allocation *allocation,
                                unsigned class) {
-  struct magazine *lot = class < SLAB_CLASS_COUNT ? &heap->magazines[class] : NULL;
-  if (lot && lot->is_sample_due) {
-    lot->is_sample_due = false;
+  if (class < SLAB_CLASS_COUNT && heap->magazines[class].is_sample_due) {
+    heap->magazines[class].is_sample_due = false;
     class_figures_add(heap, class, profiled_blocks, 1);
     return true;
   }
-  if (!heap->sampler.unlooked) sampling_look(heap);
+  if (!heap->sampler.unlooked) {
+    sampling_look(heap);
+    class = lot_of(heap, allocation); /* none, if a trace has begun */
+  }
   if (UNLIKELY(!heap->sampler.countdown)) return false;
   class_figures_need(heap);
-  return counts(heap, allocation, class_figures(heap, 0) ? lot : NULL);
+  bool has_lot = class < SLAB_CLASS_COUNT && class_figures(heap, 0);
+  return counts(heap, allocation, has_lot ? &heap->magazines[class] : NULL);
 }
 
 int sampling_count(struct heap *heap, const struct allocation *allocation) {

@@ -120,13 +120,14 @@ bool profile_ask(bool is_on, uint64_t period_bytes) {
 enum { KEEPER_PATIENCE_MS = 1000 };
 void profile_keep(void) {
   if (LIKELY(!*options.keeper)) return;
-  bool is_traced = load_relaxed(&profile_control.trace_lease_ms);
+  bool is_traced = profile_wants_trace(os_now_coarse_ms());
   os_start_keeper(options.keeper, is_traced ? KEEPER_PATIENCE_MS : 0);
 }
 
+enum { TRACE_LEASE_OVER_MS = 1 };
 void profile_after_fork(void) {
   if (UNLIKELY(load_relaxed(&profile_control.trace_lease_ms))) {
-    store_relaxed(&profile_control.trace_lease_ms, 0); /* its events would reach no tool */
+    store_relaxed(&profile_control.trace_lease_ms, TRACE_LEASE_OVER_MS); /* no tool reads these */
     announce();
   }
   profile_keep();

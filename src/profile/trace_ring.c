@@ -8,8 +8,14 @@ enum { CLOCK_SHIFT = CPU_TICKS_SHIFT + 14 };
 /* CLOCK, TIME, REGION, three of SIZE, and the event. */
 enum { WORDS_AT_ONCE = TRACE_CLOCK_WORDS + 6, WHAT_BITS = 32 - TRACE_OPERATION_BITS };
 
+static ATOMIC(uint32_t) rings_with_pages; /* relaxed: seen late, the next look gives them back */
+
+bool trace_rings_rest(void) { return !load_relaxed(&rings_with_pages); }
+
 struct trace_ring *trace_ring_make(void) {
-  return metadata_allocate(sizeof(struct trace_ring));
+  struct trace_ring *ring = metadata_allocate(sizeof *ring);
+  if (ring) fetch_add_relaxed(&rings_with_pages, 1);
+  return ring;
 }
 
 /* relaxed: `written` orders them for the tool. */
@@ -72,7 +78,10 @@ NOINLINE bool trace_ring_note(struct trace_ring *ring, enum trace_operation oper
 }
 
 bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
-  if (ring->purged_bytes && !metadata_take_again(ring->purged_bytes)) return false;
+  if (ring->purged_bytes) {
+    if (!metadata_take_again(ring->purged_bytes)) return false;
+    fetch_add_relaxed(&rings_with_pages, 1);
+  }
   ring->purged_bytes = 0;
   ring->time = ring->clock = ring->looked = ring->room = 0; /* the next event brings them */
   ring->region = 0;
@@ -85,8 +94,9 @@ bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id) {
 void trace_ring_rest(struct trace_ring *ring, bool is_left) {
   /* acquire: the tool has read the words. */
   bool is_read = load_acquire(&ring->read) == load_relaxed(&ring->written);
-  if (!ring->purged_bytes && (is_read || is_left))
-    ring->purged_bytes = metadata_purge(ring->words, sizeof ring->words);
+  if (ring->purged_bytes || !(is_read || is_left)) return;
+  ring->purged_bytes = metadata_purge(ring->words, sizeof ring->words);
+  if (ring->purged_bytes) fetch_sub_relaxed(&rings_with_pages, 1);
 }
 
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment) {

@@ -67,6 +67,8 @@ bool trace_ring_begin(struct trace_ring *ring, uint32_t thread_id);
 /* Nothing is recorded now: gives the pages of its words back once the tool has read them, or where
  * `is_left` says that none will. */
 void trace_ring_rest(struct trace_ring *ring, bool is_left);
+/* Whether all have. */
+bool trace_rings_rest(void);
 
 /* By the ring's thread. True now and then: the thread is to look whether it is still recorded. */
 bool trace_ring_take(struct trace_ring *ring, uintptr_t address, size_t size, size_t alignment);

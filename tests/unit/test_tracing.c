@@ -2,6 +2,7 @@
  * program does what it did before. */
 #include "heap/tracing.h"
 
+#include "profile/control.h"
 #include "profile/trace_ring.h"
 #include "profiles.h"
 
@@ -143,8 +144,10 @@ CHILD_TEST(each_call) {
   REQUIRE(event.address == (uintptr_t)moved && event.size == 20000);
   require_event(TRACE_FREE, block, 0, 0);
   hak_heap *heap = hak_heap_new("one");
-  block = hak_heap_malloc(heap, 70);
-  require_event(TRACE_TAKE, block, 70, 0);
+  for (unsigned turn = 0; turn < 2; turn++) { /* with a new slab, and with one that it has */
+    block = hak_heap_malloc(heap, 70);
+    require_event(TRACE_TAKE, block, 70, 0);
+  }
   hak_free(block);
   require_event(TRACE_FREE, block, 0, 0);
 }
@@ -258,9 +261,11 @@ CHILD_TEST(off) {
   REQUIRE(is_traced());
 }
 
+static const size_t ring_bytes = 4 * TRACE_RING_WORDS;
+
 /* What has been read; of threads that have ended, too. */
 CHILD_TEST(rings_give_their_memory_back) {
-  const size_t least = 4 * TRACE_RING_WORDS - 2 * os_page_bytes();
+  const size_t least = ring_bytes - 2 * os_page_bytes();
   begin();
   on_a_thread(in_a_thread, NULL);
   hak_free(must_malloc(64));
@@ -278,6 +283,55 @@ CHILD_TEST(rings_give_their_memory_back) {
   trace_on();
   hak_free(must_malloc(64));
   REQUIRE(before - load_relaxed(&totals.committed_bytes) == given);
+}
+
+/* Also where the thread that looks has none. */
+CHILD_TEST(ring_of_an_ended_thread) {
+  start_library();
+  hak_free(must_malloc(64));
+  trace_on();
+  on_a_thread(in_a_thread, NULL);
+  uint64_t before = load_relaxed(&totals.committed_bytes);
+  trace(0);
+  hak_free(must_malloc(64));
+  REQUIRE(before - load_relaxed(&totals.committed_bytes) >= ring_bytes - 2 * os_page_bytes());
+}
+
+static void *end_after_the_trace(void *purged) {
+  in_a_thread(NULL);
+  *(uint64_t *)purged = load_relaxed(&totals.committed_bytes);
+  trace(0);
+  return NULL;
+}
+
+CHILD_TEST(ring_of_a_thread_that_ends_later) {
+  start_library();
+  trace_on();
+  uint64_t before;
+  on_a_thread(end_after_the_trace, &before);
+  REQUIRE(before - load_relaxed(&totals.committed_bytes) >= ring_bytes - 2 * os_page_bytes());
+}
+
+/* No tool reads the rings of a forked child. */
+CHILD_TEST(ring_of_a_child) {
+  begin();
+  hak_free(must_malloc(64));
+  profile_after_fork();
+  hak_free(must_malloc(64));
+  REQUIRE(!is_traced() && heap_of_thread->ring->purged_bytes);
+}
+
+/* A thread looks after some bytes, too: what it then takes is recorded. */
+CHILD_TEST(begin_while_a_profile_counts) {
+  start_library();
+  hak_free(must_malloc(64));
+  const struct magazine *magazine = &heap_of_thread->magazines[slab_class_of(64, 1)];
+  switch_on((uint64_t)1 << 40);
+  for (unsigned turn = 0; turn < 3; turn++) hak_free(must_malloc(64));
+  REQUIRE(magazine->passes);
+  store_relaxed(&profile_control.trace_lease_ms, UINT64_MAX);
+  for (unsigned turn = 0; turn < 1000000 && !is_traced(); turn++) must_malloc(64);
+  REQUIRE(is_traced() && !magazine->passes);
 }
 
 /* A tool that dies does not end it: the lease does. */
