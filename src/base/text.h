@@ -15,7 +15,7 @@ struct text {
   size_t capacity_bytes;
   size_t length_bytes;
   size_t wanted_bytes; /* the length, had everything fitted */
-  void (*sink)(int argument, const char *bytes, size_t byte_count); /* may be NULL */
+  bool (*sink)(int argument, const char *bytes, size_t byte_count); /* may be NULL */
   int sink_argument;
 };
 

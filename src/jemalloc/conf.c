@@ -84,7 +84,7 @@ static void apply(void) {
     options.helper_thread = option_value("background_thread");
   if (option_value("prof") && option_value("prof_active") && !variable("HAKMEM_PROFILE") &&
       heaps_ready())
-    sampling_switch(true, (size_t)1 << lg_sample % LG_PROF_SAMPLE_END);
+    sampling_switch(true, period_of_lg(lg_sample));
   acts_at_exit = option_value("stats_print") || option_value("prof_final");
   helper_start_when_worth();
 }

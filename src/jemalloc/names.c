@@ -69,8 +69,11 @@ static uint64_t lg_sample(void) {
   if (profile_is_on()) return highest_bit(profile_period_bytes());
   return load_relaxed(&is_given[row]) ? load_relaxed(&given[row]) : LG_PROF_SAMPLE;
 }
+size_t period_of_lg(uint64_t lg) {
+  return (size_t)1 << (lg < LG_PROF_SAMPLE_MAX ? lg : LG_PROF_SAMPLE_MAX);
+}
 static int set_profile(bool is_on, uint64_t lg) {
-  return check(lg < LG_PROF_SAMPLE_END && (sampling_switch(is_on, (size_t)1 << lg) || !is_on));
+  return check(sampling_switch(is_on, period_of_lg(lg)) || !is_on);
 }
 /* Samples are kept: only the period changes. */
 static int reset_profile(uint64_t lg) {

@@ -10,7 +10,7 @@
 
 enum { TYPE_BOOL, TYPE_UNSIGNED, TYPE_SIZE, TYPE_SSIZE, TYPE_TEXT, TYPE_BLOCK, TYPE_BLOCKS };
 enum { READ = 1, WRITE = 2, OR_NOT = 4, OPTION = 8, ACT = 16 };
-enum { NAME_BYTES = 44, LG_PROF_SAMPLE_END = 46 };
+enum { NAME_BYTES = 44, LG_PROF_SAMPLE_MAX = 45 };
 /* For a row that can do without a value, and got none. */
 #define NAME_WITHOUT_VALUE UINT64_MAX
 
@@ -53,6 +53,8 @@ int utilization(bool is_batch, const struct question *question);
 unsigned option_find(const char *name, size_t name_bytes);
 int option_set(unsigned row, uint64_t value);
 bool option_is_set(const char *name);
+/* R of its logarithm, of which the largest possible one stands for all larger. */
+size_t period_of_lg(uint64_t lg);
 uint64_t option_value(const char *name);
 const char *option_text(const char *name);
 

@@ -88,7 +88,7 @@ int profile_dump(const char *path) {
   int descriptor = create(path);
   if (descriptor < 0) return EFAULT;
   report_to_descriptor(write_profile, descriptor);
-  os_copy_file("/proc/self/maps", descriptor);
+  bool is_whole = os_copy_file("/proc/self/maps", descriptor); /* the last, where a disk is full */
   os_close(descriptor);
-  return 0;
+  return is_whole ? 0 : EFAULT;
 }

@@ -5,6 +5,7 @@
 #include "heap/object.h"
 #include "jemalloc/arenas.h"
 #include "jemalloc/names.h"
+#include "observe/blocks.h"
 #include "slab/record.h"
 
 /* The answer for a block. A larger one is a slab of its own; 0, 0, 0: no block. `query` has the
@@ -51,7 +52,8 @@ int utilization(bool is_batch, const struct question *question) {
     size_t bin = describe(block, fields + !is_batch);
     if (!is_batch && bin < JE_BINS) {
       size_t regions = bin_figure(0, bin, BIN_SLABS) * je_regions(bin);
-      fields[1 + FIELDS] = regions - bin_figure(0, bin, BIN_REGIONS);
+      /* another thread may be taking the figures anew */
+      fields[1 + FIELDS] = without_part(regions, bin_figure(0, bin, BIN_REGIONS));
       fields[1 + FIELDS + 1] = regions;
     }
     memcpy((char *)question->old + at * words * sizeof(size_t), fields, words * sizeof(size_t));

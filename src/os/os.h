@@ -230,15 +230,16 @@ INLINE void os_settle_copy(void) {
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* Writes everything, as far as the descriptor accepts it; errno is preserved. */
-void os_write(int descriptor, const char *bytes, size_t byte_count);
+/* Writes everything, as far as the descriptor accepts it: whether it did all. errno is
+ * preserved. */
+bool os_write(int descriptor, const char *bytes, size_t byte_count);
 /* A second descriptor for the same file, closed on exec; the given one when the system refuses. */
 int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
-/* Appends a file's content, as far as it can be read. */
-void os_copy_file(const char *path, int descriptor);
+/* Appends a file's content, as far as it can be read; false if not all could be written. */
+bool os_copy_file(const char *path, int descriptor);
 /* Whether the word at the address, and so its page, can be read now; uses a system call that any
  * malloc needs. */
 bool os_can_read(uintptr_t address);

@@ -130,6 +130,7 @@ RESIDENT uintptr_t os_user_address_end(void) {
 #endif
 
 unsigned os_processor_count(void) {
+  KEEP_ERRNO();
   cpu_set_t set = {0};
   if (os_is_confined() || OS_CALL(SYS_sched_getaffinity, 0, sizeof set, &set) < 0) return 1;
   unsigned count = 0;
@@ -319,15 +320,16 @@ RESIDENT void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
   pthread_atfork(prepare, parent, child);
 }
 
-void os_write(int descriptor, const char *bytes, size_t byte_count) {
+bool os_write(int descriptor, const char *bytes, size_t byte_count) {
   KEEP_ERRNO();
   while (byte_count) {
     long written = OS_CALL(SYS_write, descriptor, bytes, byte_count);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
+    if (written <= 0) return false;
     bytes += written;
     byte_count -= (size_t)written;
   }
+  return true;
 }
 
 enum { DESCRIPTORS_LEFT_FREE = 64 }; /* programs and shells count from 0 */
@@ -342,16 +344,18 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { OS_CALL(SYS_close, descriptor); }
 
-void os_copy_file(const char *path, int descriptor) {
+bool os_copy_file(const char *path, int descriptor) {
   KEEP_ERRNO();
   char buffer[4096];
   long length;
+  bool is_whole = true;
   int source = os_open_to_read(path);
-  if (source < 0) return;
+  if (source < 0) return true;
   while ((length = OS_CALL(SYS_read, source, buffer, sizeof buffer)) > 0 ||
          (length < 0 && errno == EINTR))
-    if (length > 0) os_write(descriptor, buffer, (size_t)length);
+    if (length > 0) is_whole &= os_write(descriptor, buffer, (size_t)length);
   os_close(source);
+  return is_whole;
 }
 
 /* The kernel reads the word to compare it with the expected value, and moves no waiters, whatever

@@ -66,7 +66,7 @@ static bool search_piece(void) {
   if (!find_tables(from, &segment)) return false;
   if (at < segment.begin) at = round_up(segment.begin, sizeof(uint32_t));
   uintptr_t end = segment.end - at < PIECE_BYTES ? segment.end : at + PIECE_BYTES;
-  for (; end - at >= SMALLEST && at < end; at += sizeof(uint32_t)) {
+  for (; segment.end - at >= SMALLEST && at < end; at += sizeof(uint32_t)) {
     if (LIKELY(!is_first(&segment, at))) continue;
     uintptr_t nothing = 0;
     tables = segment; /* several threads may write the same values */

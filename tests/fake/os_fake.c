@@ -564,12 +564,12 @@ static void remember(const char *bytes, size_t byte_count) {
   os_fake.written[os_fake.written_bytes] = 0;
 }
 
-void os_write(int descriptor, const char *bytes, size_t byte_count) {
+bool os_write(int descriptor, const char *bytes, size_t byte_count) {
   int saved_errno = errno;
   if (descriptor == STANDARD_ERROR) remember(bytes, byte_count);
   ssize_t written = write(descriptor, bytes, byte_count);
-  (void)written;
   errno = saved_errno;
+  return written == (ssize_t)byte_count;
 }
 
 int os_duplicate(int descriptor) { return descriptor; }

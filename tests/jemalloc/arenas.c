@@ -42,6 +42,11 @@ static void check_refusals(void) {
   CHECK(act("arena.%u.purge", 5000) == ENOENT && act("arena.%u.purge", ALL_ARENAS) == 0);
   CHECK(act("arena.%u.purge", GET("arenas.narenas", unsigned)) == 0);
   CHECK(mallctl("arena.0.dirty_decay_ms", NULL, NULL, &(size_t){(size_t)-2}, 8) == EFAULT);
+  unsigned arenas = GET("arenas.narenas", unsigned);
+  size_t made = 0, bytes = sizeof made;
+  CHECK(mallctl("arenas.create", &made, &bytes, NULL, 0) == EINVAL && !bytes);
+  CHECK(mallctl("arenas.create", NULL, NULL, NULL, 0) == EINVAL);
+  CHECK(GET("arenas.narenas", unsigned) == arenas);
   CHECK(mallctl("thread.allocatedp", NULL, NULL, NULL, 0) == ENOENT);
 }
 

@@ -24,5 +24,6 @@ int main(int argc, char **argv) {
   CHECK(mallctl("prof.dump", NULL, NULL, &path, sizeof path) == 0);
   ACT("prof.dump");
   CHECK(mallctl("prof.dump", NULL, NULL, &(char *){"/nowhere/at/all"}, sizeof path) == EFAULT);
+  CHECK(mallctl("prof.dump", NULL, NULL, &(char *){"/dev/full"}, sizeof path) == EFAULT);
   return 0;
 }

@@ -37,6 +37,7 @@ def told(compile_c: Compile, preload: Run, lib: Path) -> Run:
         ("background_thread:false", "background_thread", "0"),
         ("prof:true,lg_prof_sample:12", "prof.active", "1"),
         ("prof:true,lg_prof_sample:12", "prof.lg_sample", "12"),
+        ("prof:true,lg_prof_sample:50", "prof.lg_sample", "45"),
         ("prof:true,prof_active:false", "prof.active", "0"),
         ("prof_prefix:/tmp/heap", "opt.prof_prefix", "/tmp/heap"),
         ("junk:alloc,zero:true,thp:always,hpa:true,bin_shards:1-8:4|16-64:2", "opt.zero", "1"),

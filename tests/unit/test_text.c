@@ -71,10 +71,11 @@ TEST(no_room_at_all) {
 static char sunk[128];
 static size_t sunk_bytes;
 
-static void sink(int argument, const char *bytes, size_t byte_count) {
+static bool sink(int argument, const char *bytes, size_t byte_count) {
   assert_int_equal(argument, 7);
   memcpy(sunk + sunk_bytes, bytes, byte_count);
   sunk_bytes += byte_count;
+  return true;
 }
 
 TEST(a_sink_gets_everything_in_order) {

@@ -196,11 +196,12 @@ void os_call_settle(void) {}
 
 static char said[512];
 
-void os_write(int descriptor, const char *bytes, size_t byte_count) {
+bool os_write(int descriptor, const char *bytes, size_t byte_count) {
   (void)descriptor;
   size_t length = byte_count < sizeof said - 1 ? byte_count : sizeof said - 1;
   memcpy(said, bytes, length);
   said[length] = 0;
+  return true;
 }
 NORETURN void os_abort(void) {
   model_fail(said, "os_abort", 0);
