@@ -77,7 +77,7 @@ static int check(const struct name_row *row, const struct question *question) {
   if ((question->new || question->new_bytes) && !(row->access & WRITE)) return EPERM;
   bool is_right = question->new ? question->new_bytes == bytes_of(row->type) : row->access != WRITE;
   if (~row->access & (READ | ACT)) return is_right ? 0 : EINVAL;
-  /* What is read is made. */
+  /* Reading makes one. */
   is_right = question->old && question->old_bytes && *question->old_bytes == bytes_of(row->type);
   if (!is_right && question->old_bytes) *question->old_bytes = 0;
   return is_right ? 0 : EINVAL;

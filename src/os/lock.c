@@ -168,7 +168,8 @@ bool biased_share(bool may_hold) {
   if (os_fence_other_threads()) return true;
   if (os_is_guest()) return false; /* its filter may refuse what the process may do */
   if (may_hold && os_is_multi_threaded()) store_relaxed(&barrier_lost_ms, os_now_coarse_ms());
-  store_relaxed(&biased_have_barrier, false);
+  /* release: the time; pairs with biased_are_closed. */
+  store_release(&biased_have_barrier, false);
   return false;
 }
 
@@ -177,6 +178,7 @@ enum { STORE_SEEN_MS = 20 };
 
 bool biased_are_closed(void) {
   if (!os_is_multi_threaded()) return true;
-  if (load_relaxed(&biased_have_barrier)) return biased_share(true);
+  /* acquire: the time; pairs with biased_share. */
+  if (load_acquire(&biased_have_barrier)) return biased_share(true);
   return os_now_coarse_ms() >= load_relaxed(&barrier_lost_ms) + STORE_SEEN_MS;
 }
