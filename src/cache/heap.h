@@ -24,8 +24,8 @@ struct range_magazines; /* ranges/range_magazine.h */
 struct trace_ring;      /* profile/trace_ring.h */
 
 /* Why a heap's thread leaves the fast path at its next free, 0 if it does not: the highest byte of
- * a tag that then matches nothing (cache/divert.h). A later value replaces an earlier one; HEAP_POKE
- * is the only one that may be written to `poke` from outside.
+ * a tag that then matches nothing (cache/divert.h). A later value replaces an earlier one. Only
+ * HEAP_POKE may be written to `poke` from outside.
  *
  *                set by                              answered, and so cleared, by
  *   HEAP_POKE    a tool; divert_all; divert_tick;    sampling_attend, after that free: looks at the
@@ -34,8 +34,8 @@ struct trace_ring;      /* profile/trace_ring.h */
  *                                                    and sets HEAP_POKE
  *   HEAP_WAIT    steps_divert: memory waits          sampling_attend, after a free that finds it is
  *                                                    time (free_into_magazine)
- *   HEAP_TRACE   divert_look: all is recorded;       heap_free_made; push_or_flush; set again after
- *                divert_move                         the others, until the trace or the moving ends */
+ *   HEAP_TRACE   divert_look: all is recorded;       heap_free_made; push_or_flush; set again
+ *                divert_move                         after others, until trace or moving end */
 enum attention { HEAP_TRACE = 0xFC, HEAP_WAIT, HEAP_CALL, HEAP_POKE };
 enum { HEAP_POKE_SHIFT = 24 };
 _Static_assert(MAP_TAG_UNOWNED >> HEAP_POKE_SHIFT == HEAP_POKE,

@@ -24,7 +24,7 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
   return given;
 }
 
-/* A slab with a live block has an owner: this one is in the pool, or no block of it begins there. */
+/* A slab with a live block has an owner: this one is in the pool, or none begins there. */
 COLD static void fail(const struct slab *slab, uintptr_t block) {
   unsigned index;
   if (slab_has_block(slab, block, &index))

@@ -80,7 +80,8 @@ CHILD_TEST(halve_beside_one_that_was_cut_off) {
 static uint64_t segment_bytes(void) {
   uint64_t bytes = 0;
   for (unsigned number = 0; number < SAMPLE_SEGMENTS; number++)
-    if (load_relaxed(&profile_state.sample_segments[number])) bytes += sizeof(struct sample_segment);
+    if (load_relaxed(&profile_state.sample_segments[number]))
+      bytes += sizeof(struct sample_segment);
   return bytes;
 }
 
