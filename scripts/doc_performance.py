@@ -18,13 +18,9 @@ TIME, MEMORY, IDLE = (
 )
 PAIRS = "hakmem's time over the other's, 95 % interval"
 MEASURES = {TIME: "time", MEMORY: "peak memory"}
-# A campaign of 2026-11-27 or older, in rounds, named its table so.
-OLD_TIME = "Time per operation"
-REAL, MADE_UP = "real programs", "made-up loads"
+KINDS = REAL, MADE_UP = "real programs", "made-up loads"
 # Above these a row is named: a difference below is little beside the spread of a shared machine.
 TIME_BOUND, MEMORY_BOUND = 1.10, 1.25
-
-ONE_ROUND = "**One round has no spread**: a difference of a tenth says nothing."
 
 Row = list[str]
 
@@ -70,14 +66,10 @@ class Campaign:
             elif row == [""]:
                 current = None
             elif current is None:
-                current = tables[TIME if row[0] == OLD_TIME else row[0]] = [row]
-            elif is_of(kind, row[0]):
+                current = tables[row[0]] = [row]
+            elif current[0][0] == "Target" or is_of(kind, row[0]):
                 current.append(row)
         return cls(kind, tables, notes)
-
-    @property
-    def has_no_spread(self) -> bool:
-        return self.notes[0].startswith("Median of 1 ")
 
     def versions(self) -> str:
         """Each peer's own version, where the note on allocators has it."""
@@ -104,9 +96,22 @@ class Campaign:
                 found.append((name, float(ratio), rest.split()[0]))
         return sorted(found, key=lambda loss: -loss[1])
 
+    def pairs(self) -> dict[str, str]:
+        """The mean of the ratios to each peer's time, with its interval and the number of rows."""
+        return {name: cell for name, cell in self.mean(PAIRS).cells.items() if cell}
+
+    def known(self) -> str:
+        """The rows of which that ratio is known, such as "20 of 22"."""
+        rows = len(self.tables[TIME]) - 2  # without the heading and the mean
+        return f"{rows - len(self.unknown())} of {rows}"
+
     def unknown(self) -> list[str]:
         """Rows of which hakmem's ratio of times to the best peer is not known."""
         return [row[0].rsplit(" ", 1)[0] for row in self.tables[TIME][1:] if row[-1].startswith("not known")]
+
+
+def all_campaigns() -> dict[str, Campaign]:
+    return {kind: Campaign.read(kind) for kind in KINDS}
 
 
 def markdown(head: Row, rows: list[Row]) -> Iterator[str]:
@@ -117,20 +122,22 @@ def markdown(head: Row, rows: list[Row]) -> Iterator[str]:
     yield ""
 
 
-def plain(cell: str) -> str:
-    return cell.removesuffix(" ±0 %")
-
-
-def targets(campaign: Campaign) -> Iterator[str]:
-    missed, all_rows = campaign.missed(), campaign.tables["Target"][1:]
+def targets(campaigns: dict[str, Campaign]) -> Iterator[str]:
     yield "### Missed targets"
     yield ""
-    yield f"{len(missed)} of {len(all_rows)} targets; they were written against five older peers."
+    yield f"{missed_targets(campaigns)} targets; they were written against five older peers."
     yield ""
-    yield "| target | value | bound |\n|---|---|---|"
-    for name, value, bound, _ in missed:
-        yield f"| {name} | {value} | {bound} |"
+    yield "| loads | target | value | bound |\n|---|---|---|---|"
+    for kind, campaign in campaigns.items():
+        for name, value, bound, _ in campaign.missed():
+            yield f"| {kind} | {name} | {value} | {bound} |"
     yield ""
+
+
+def missed_targets(campaigns: dict[str, Campaign]) -> str:
+    """How many, such as "20 of 51"."""
+    missed = sum(len(campaign.missed()) for campaign in campaigns.values())
+    return f"{missed} of {sum(len(campaign.tables['Target']) - 1 for campaign in campaigns.values())}"
 
 
 def losses(campaign: Campaign, table: str, bound: float, noun: str) -> Iterator[str]:
@@ -153,10 +160,9 @@ def means(campaign: Campaign) -> Iterator[str]:
         [measure, *(campaign.mean(table).cells.get(name, "") for name in allocators)]
         for table, measure in MEASURES.items()
     ]
-    if PAIRS in campaign.tables:
-        pairs = campaign.mean(PAIRS).cells
-        cells = [short(pairs.get(name, "")) for name in allocators]
-        rows.append(["hakmem's time over the other's, known rows", *cells])
+    pairs = campaign.pairs()
+    cells = [short(pairs.get(name, "")) for name in allocators]
+    rows.append(["hakmem's time over the other's, measured rows", *cells])
     yield from markdown(["", *allocators], rows)
 
 
@@ -175,7 +181,7 @@ def idle(campaign: Campaign) -> Iterator[str]:
     head, *rows = campaign.tables[IDLE]
     yield "### Memory after five idle seconds, MiB"
     yield ""
-    yield from markdown(["", *head[1:]], [[plain(cell) for cell in row] for row in rows])
+    yield from markdown(["", *head[1:]], rows)
 
 
 def span(rows: list[Row], head: Row, allocator: str, kind: str = "") -> str:
@@ -243,8 +249,7 @@ def others() -> Iterator[str]:
 
 
 def head(campaign: Campaign) -> Iterator[str]:
-    spread = f" {ONE_ROUND}" if campaign.has_no_spread else ""
-    yield f"{campaign.notes[0]}{spread}"
+    yield campaign.notes[0]
     yield ""
     yield campaign.notes[1]
     yield ""
@@ -254,9 +259,10 @@ def head(campaign: Campaign) -> Iterator[str]:
 
 def document() -> str:
     """The generated part."""
-    real, made_up = Campaign.read(REAL), Campaign.read(MADE_UP)
+    campaigns = all_campaigns()
+    real, made_up = campaigns.values()
     lines = [
-        *targets(made_up),
+        *targets(campaigns),
         *("### Real programs", ""),
         *head(real),
         *means(real),
@@ -281,10 +287,14 @@ def document() -> str:
 def peers() -> str:
     """For README.md: first where a peer is ahead."""
     lost, won = [], []
-    campaigns = {kind: Campaign.read(kind) for kind in (REAL, MADE_UP)}
+    campaigns = all_campaigns()
     for table, measure in MEASURES.items():
         for kind, campaign in campaigns.items():
-            of = campaign.mean(table).of
+            if not (of := campaign.mean(table).of):
+                ratio, peer = max((first_number(cell), name) for name, cell in campaign.pairs().items())
+                cell = re.sub(r" \((.*)\), ", r", \1, in ", campaign.pairs()[peer])
+                (won if ratio < 1 else lost).append(f"{measure} of {kind} ({peer}'s times {cell})")
+                continue
             ours, (best, peer) = of.pop("hakmem"), min((mean, name) for name, mean in of.items())
             said = f"{measure} of {kind} (hakmem {ours:.2f}, {peer} {best:.2f})"
             (won if ours < best else lost).append(said)
@@ -293,17 +303,15 @@ def peers() -> str:
     (large, memory, leaner), *_ = made_up.losses(MEMORY, MEMORY_BOUND)
     _, *idle_rows = made_up.tables[IDLE]
     led = sum(first_number(ours) < min(map(first_number, others)) for _, ours, *others, _ in idle_rows)
-    targets = made_up.tables["Target"][1:]
-    spread = f" Made-up loads: {ONE_ROUND}" if made_up.has_no_spread else ""
-    counted = campaigns[REAL].mean(TIME).counted
-    known = f"The mean of real programs' times is of {counted}, whose ratios are known."
+    known = " and ".join(f"{campaign.known()} {kind}" for kind, campaign in campaigns.items())
     return f"""\
 * **A peer is ahead** in {listed(lost)}.
   At worst, {slow} takes {time:.2f} times {faster}'s time, {large} {memory:.2f} times {leaner}'s memory.
-  hakmem misses {len(made_up.missed())} of its {len(targets)} targets.
+  hakmem misses {missed_targets(campaigns)} targets.
 * **hakmem is ahead** in {listed(won)},
   and has the least memory after five idle seconds in {led} of {len(idle_rows)} loads.
-* {known}{spread}"""
+* The ratio of times to the best peer is known of {known}
+  (to 3 %, or a fifth of the difference)."""
 
 
 def first_number(cell: str) -> float:

@@ -72,14 +72,14 @@ def allocators_sentence(document: Document) -> str:
 
 def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
     """Each row's name with the intervals of the ratios of times, for each allocator but the first; and the
-    means of the known ones."""
+    means of those of PAIRS_MIN pairs, known or not: their intervals are part of the mean's."""
     others = [name for name in document["allocators"] if name != document["reference"]]
     rows = document["benchmarks"]
     kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
     return [
         *((row["name"], [_pair_text(row["cells"].get(name)) for name in others]) for row in rows),
         *(
-            (f"geometric mean of known ratios, {kind}", [_pair_mean(some, name) for name in others])
+            (f"geometric mean, {kind}", [_pair_mean(some, name) for name in others])
             for kind, some in kinds.items()
             if some
         ),
@@ -89,12 +89,12 @@ def pair_rows(document: Document) -> list[tuple[str, list[str]]]:
 def _pair_mean(rows: list[dict[str, Any]], name: str) -> str:
     """With its interval and the number of rows."""
     cells = [row["cells"].get(name, {}).get("cpu_ns_per_op", {}) for row in rows]
-    known = [cell["pair"] for cell in cells if cell.get("pair", {}).get("known")]
-    if not known:
+    pairs = [cell["pair"] for cell in cells if cell.get("pair", {}).get("pairs", 0) >= PAIRS_MIN]
+    if not pairs:
         return ""
-    mean = geometric_mean(each["ratio"] for each in known)
-    spread = mean_spread(known)
-    return f"{mean:.3f} ({mean / spread:.3f} to {mean * spread:.3f}), {len(known)} rows"
+    mean = geometric_mean(each["ratio"] for each in pairs)
+    spread = mean_spread(pairs)
+    return f"{mean:.3f} ({mean / spread:.3f} to {mean * spread:.3f}), {len(pairs)} rows"
 
 
 def _pair_text(cell: dict[str, Any] | None) -> str:
