@@ -104,7 +104,8 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
 def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
     """Means of the ratios, over the benchmarks that every allocator finished, of times over those of which
     all ratios are known: the same set for all, and none if it is less than half of them, as ratios far
-    from 1 are known first.  An allocator that finished none does not count, nor one that a wrapper starts: it cannot finish all."""
+    from 1 are known first.  An allocator that finished none does not count, nor one that a wrapper starts: it
+    cannot finish all."""
     some = {a.name for a in allocators if any(a.name in row["cells"] for row in rows)}
     names = [a.name for a in allocators if a.name in some and not a.wrapper]
     common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]
