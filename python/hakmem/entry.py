@@ -56,12 +56,13 @@ def told(error: Exception) -> int:
     import os
 
     from hakmem.base.errors import DEBUG_VARIABLE, ExitCode, HakmemError
+    from hakmem.base.streams import HARMLESS
 
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
 
         traceback.print_exception(error)
-    print(f"hakmem: {' '.join(sentence_of(error).split())}", file=sys.stderr)
+    print(f"hakmem: {' '.join(sentence_of(error).translate(HARMLESS).split())}", file=sys.stderr)
     return int(error.exit_code if isinstance(error, HakmemError) else ExitCode.FAILED)
 
 

@@ -4,19 +4,24 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import counted
+from hakmem.commands.arguments import warn
+from hakmem.entry import told
 from hakmem.target import access
 from hakmem.target.process import Process
 from hakmem.views.recording import Recording
-from hakmem.views.screen import Sheet, one_line
+from hakmem.views.screen import Sheet, console, one_line
 from results import Compile
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 from tool.forked import forked
 from tool.processes import PROGRAMS, hakmem, running, wait_until
 
@@ -128,13 +133,31 @@ def test_a_long_path_leaves_the_programs_name() -> None:
 
 
 def test_a_commands_escapes_do_not_reach_the_terminal(lib: Path) -> None:
-    evil = ["sh", "-c", "echo ready; sleep 60; true", "\x1b]0;evil\x07\x1b[2J"]
-    with running(evil, lib) as process:
-        for command in (["ps", "--all"], ["stat", process.pid], ["why", process.pid]):
-            text = said(command, 200)
-            assert "\x1b" not in text
-            assert "\x07" not in text
-            assert str(process.pid) in text
+    """In its command line, its name, its threads' names or its environment; nor do they make lines."""
+    evil, variables = "\x1b]0;evil\x07\x1b[2J\x9b2J", {"HAKMEM_EVIL": "\x1b[2J", "LD_LIBRARY_PATH": "\x1b[2J"}
+    script = f"printf '{evil}' > /proc/$$/comm; echo ready; sleep 60; true"
+    argv = [f"{evil}\nsh", "-c", script, evil]
+    program = [sys.executable, "-c", f"import os; os.execv('/bin/sh', {argv!r})"]
+    with running(program, lib, variables) as process:
+        for command in (["ps", "--all"], *([name, process.pid] for name in ("stat", "why", "doctor"))):
+            text = forked(command).stdout
+            assert not set(text) & {"\x1b", "\x07", "\x9b"}, command
+            assert str(process.pid) in text or command[0] == "doctor"
+        answer = forked([process.pid]).stdout
+        assert not set(answer) & {"\x1b", "\x9b"}
+        assert f"sh (PID {process.pid})" in answer.splitlines()[0]
+        other = forked(["leaks", process.pid, "--for", "1ms", "--wait", "1ms"])
+        assert not set(other.stdout + other.stderr) & {"\x1b", "\x9b"}
+
+
+def test_errors_and_tables_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b[2J\x9b2J\x7f"
+    warn(evil)
+    told(HakmemError(evil))
+    console().print(Sheet(evil, [evil], [[evil], [Text(evil)]]))
+    shown = capsys.readouterr()
+    assert shown.err == "hakmem: warning: a[2J2J\nhakmem: a[2J2J\n"
+    assert shown.out.split() == ["a[2J2J"] * 4
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ ALIKE = str.maketrans(
         "�": "?", "µ": "u",
     }
 )  # fmt: skip
+# Control characters of C0 and C1, which terminals obey, but for tabs and ends of lines.
+HARMLESS = dict.fromkeys({*range(32), *range(127, 160)} - {*b"\t\n"})
 PLAIN_LOCALES = ("C", "POSIX")
 
 

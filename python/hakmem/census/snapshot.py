@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
+from hakmem.base.streams import HARMLESS
 from hakmem.census.census import Census, ClassCensus, count
 from hakmem.census.figures import (
     FILL_STEPS,
@@ -130,7 +131,7 @@ def thread_figures(reading: Reading) -> list[ThreadFigures]:
         ThreadFigures(
             number=number,
             thread_id=thread_id,
-            name=names.get(thread_id, "") if thread_id else "",
+            name=names.get(thread_id, "").translate(HARMLESS) if thread_id else "",
             state=states.get(state, f"state {state}"),
             magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
             quarantine_bytes=quarantine,

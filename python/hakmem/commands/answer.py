@@ -87,10 +87,12 @@ def looked_for_leaks(opened: Target) -> tuple[SizeGrowth | None, Leaks]:
 
 
 def lines_of(opened: Target, found: Explanation, growth: SizeGrowth | None, leaks: Leaks | None) -> list[str]:
+    from hakmem.views.screen import one_line
+
     process = opened.process
     of = f"hakmem {opened.version}" if opened.malloc == "hakmem" else opened.version
     threads = counted(process.figures().threads, "thread") if process else ""
-    lines = [f"{found.command[0] if found.command else opened.name} (PID {opened.pid}): {of}, {threads}", ""]
+    lines = [f"{one_line(found.command[:1] or [opened.name])} (PID {opened.pid}): {of}, {threads}", ""]
     lines += [f"RSS {bytes_text(found.rss_bytes)}:"]
     lines += [f"  {bytes_text(one.bytes):>9}  {one.name}" for one in found.lines[:LINES_SHOWN]]
     if rest := sum(one.bytes for one in found.lines[LINES_SHOWN:]):

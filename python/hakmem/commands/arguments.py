@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from hakmem.base.durations import parse_duration_s
 from hakmem.base.sizes import parse_bytes
+from hakmem.base.streams import HARMLESS
 from hakmem.target.target import Target, open_core, open_process
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def options_as(kind: type[Kind]) -> Callable[[Callable[[Kind], None]], Command]:
 
 def say(text: object) -> None:
     """On standard error: standard output is for the result, or the program's."""
-    click.echo(f"hakmem: {text}", err=True)
+    click.echo(f"hakmem: {text}".translate(HARMLESS), err=True)
 
 
 def warn(what: str) -> None:

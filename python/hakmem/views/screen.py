@@ -6,17 +6,17 @@ import json
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from hakmem.base.streams import PlainText
+from hakmem.base.streams import HARMLESS, PlainText
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,15 +27,22 @@ COLUMNS_MIN, COLUMNS_MAX = 20, 10_000
 WRAPPED_COLUMNS_MIN = 24  # narrower text is hard to read
 FOLDED_COLUMNS_MIN = 8
 GAP = 2  # between columns
-UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode categories of control characters and non-characters
 SHOW_PROGRESS_AFTER_S = 1.0
+
+
+class HarmlessConsole(Console):
+    """Without the control characters of a process, which would steer the terminal: rich removes few."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for part in super().render(renderable, options):
+            yield part if part.control else part._replace(text=part.text.translate(HARMLESS))
 
 
 def console(stderr: bool = False) -> Console:
     """For the terminal; for a pipe without colours and with a fixed width."""
     stream = sys.stderr if stderr else sys.stdout
     # Both are given: otherwise rich reads COLUMNS and LINES, and accepts "²" as a number.
-    return Console(stderr=stderr, highlight=False, width=columns_of(stream), height=LINES)
+    return HarmlessConsole(stderr=stderr, highlight=False, width=columns_of(stream), height=LINES)
 
 
 def columns_of(stream: TextIO) -> int:
@@ -127,7 +134,7 @@ def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
 
 
 def without_control_signs(words: Sequence[str]) -> str:
-    text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
+    text = "".join(sign if sign.isprintable() else " " for sign in " ".join(words))
     return " ".join(text.split())
 
 
