@@ -1,7 +1,12 @@
 """`hakmem PID`, the first answer, and `hakmem stat`, of a process on glibc's malloc: what they say is true,
 in any terminal, and the process is neither stopped nor changed."""
 
+import os
+import pty
 import re
+import signal
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -75,6 +80,30 @@ def test_in_a_terminal(shape: Start, terminal: Open, columns: int) -> None:
     assert max(map(len, text.splitlines())) <= columns
     shown = terminal("why", process.pid, columns=columns, rows=60)
     shown.wait_for("free chunks, pinned", "sum of the lines", "Verdict", "status 0")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown", "taken", "given_back"),
+    [("top", b"RSS", b"\x1b[?1049h", b"\x1b[?1049l"), ("", b"\x1b[?25l", b"\x1b[?25l", b"\x1b[?25h")],
+)
+def test_an_interrupt_gives_the_terminal_back(
+    start: Start, words: str, shown: bytes, taken: bytes, given_back: bytes
+) -> None:
+    """The screen that was there before, and the cursor beside a bar."""
+    process = start(["sh", "-c", "echo ready; read line"])
+    outside, inside = pty.openpty()
+    environment = tool_environment() | {"TERM": "xterm"}
+    command, drawn = [*TOOL, *words.split(), str(process.pid)], b""
+    with subprocess.Popen(command, env=environment, stdin=inside, stdout=inside, stderr=inside) as tool:
+        os.close(inside)
+        with suppress(OSError):  # EIO: the tool has ended
+            while piece := os.read(outside, 1 << 16):
+                is_new, drawn = shown not in drawn, drawn + piece
+                if is_new and shown in drawn:
+                    tool.send_signal(signal.SIGINT)
+    os.close(outside)
+    assert tool.returncode == -signal.SIGINT
+    assert drawn.rfind(given_back) > drawn.rfind(taken) >= 0, drawn
 
 
 # ---- stat -------------------------------------------------------------------------------------------

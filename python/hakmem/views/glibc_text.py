@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from hakmem.base.durations import duration_text
+from hakmem.base.signals import stoppable
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.target.glibc import HEADER_BYTES, Arena, GlibcHeap, walk
 from hakmem.target.target import Target, making_sense
@@ -36,7 +37,7 @@ def show_glibc(target: Target, *, as_json: bool, everything: bool) -> None:
 def watch_glibc(target: Target, interval_s: float, *, once: bool) -> None:
     """The same again and again, with the sizes that have grown since the beginning; until Ctrl-C."""
     began_s, first = time.monotonic(), walk(target)
-    with Live(console=console(), screen=not once, auto_refresh=False) as live:
+    with stoppable(), Live(console=console(), screen=not once, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
             with making_sense(target):

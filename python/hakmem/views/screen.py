@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from hakmem.base.signals import deferred, stoppable
 from hakmem.base.streams import HARMLESS, PlainText
 
 if TYPE_CHECKING:
@@ -160,13 +161,15 @@ def progress_bar(what: str, for_s: float | None = None) -> Iterator[Callable[...
     def report(done: float, seen: str = "") -> None:
         nonlocal bar
         if bar is None and errors.is_terminal and time.monotonic() >= shown_from_s:
-            bar = started_bar(errors, what, began_s, for_s)
+            with deferred():
+                bar = started_bar(errors, what, began_s, for_s)
         if bar is not None:
             bar.update(bar.task_ids[0], completed=done, seen=seen)
 
-    report(0.0)
     try:
-        yield report
+        with stoppable():
+            report(0.0)
+            yield report
     finally:
         if bar is not None:
             bar.stop()
