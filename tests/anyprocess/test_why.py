@@ -3,10 +3,12 @@ have, and a verdict that names the cause."""
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from anyprocess.conftest import Process, Start
+from hakmem.census.glibc_why import TOP, WHOLE, causes
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
 
@@ -112,6 +114,15 @@ def test_the_verdict_names_the_cause(shape: Start, tool: Tool, kind: str, words:
         assert word in verdict, verdict
     assert ("Fragmentation" in verdict) == (kind == "fragmented")
     assert ("MALLOC_ARENA_MAX" in verdict) == (kind in ("arenas", "behind"))
+
+
+def test_the_top_that_stays_is_not_promised() -> None:
+    """Of an arena's top malloc_trim returns the part that is in the other line."""
+    heap: Any = SimpleNamespace(sum={"top_bytes": 90 * MIB}.get, arenas=[])
+    said = causes(heap, {WHOLE: 0, TOP: 90 * MIB}, 100 * MIB)
+    assert said == ["M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top of the arenas small"]
+    said = causes(heap, {WHOLE: 20 * MIB, TOP: 70 * MIB}, 100 * MIB)
+    assert said[0] == "20.0 MiB are free in whole pages: malloc_trim(0) returns them"
 
 
 def test_json_has_the_fields_of_hakmems(shape: Start, tool: Tool) -> None:

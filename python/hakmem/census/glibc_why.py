@@ -171,10 +171,10 @@ def causes(heap: GlibcHeap, sizes: dict[str, int], rss_bytes: int) -> list[str]:
             f"Fragmentation: {bytes_text(pinned)} are free between live chunks, of which malloc_trim returns "
             "nothing"
         )
-    if whole + top >= MENTION_SHARE * rss_bytes:
-        is_top = heap.sum("top_bytes") >= (whole + top) / 2
-        more = ", and M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top small" if is_top else ""
-        said.append(f"{bytes_text(whole + top)} are free in whole pages: malloc_trim(0) returns them{more}")
+    if whole >= MENTION_SHARE * rss_bytes:
+        said.append(f"{bytes_text(whole)} are free in whole pages: malloc_trim(0) returns them")
+    if heap.sum("top_bytes") >= max((whole + top) / 2, MENTION_SHARE * rss_bytes):
+        said.append("M_TRIM_THRESHOLD or MALLOC_TRIM_THRESHOLD_ keeps the top of the arenas small")
     beside = [arena for arena in heap.arenas if not arena.is_main]
     free_beside = sum(arena.resident.bytes - arena.resident.live for arena in beside)
     if free_beside >= ARENAS_SHARE * rss_bytes:
