@@ -7,12 +7,17 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hakmem.base.errors import ExitCode, ProcessGoneError
 from hakmem.census.snapshot import open_process, take
+from hakmem.doctor import process_checks
+from hakmem.launch.contenders import Unusable, contender
 from hakmem.target.access import PTRACE_SCOPE
-from hakmem.target.process import Process
+from hakmem.target.corefile import CoreMemory
+from hakmem.target.process import Mapping, Process
 from results import Compile, captured
 from tool.conftest import Start, StartOnHakmem, Tool
 from tool.forked import Ending
@@ -95,6 +100,37 @@ def test_dying_process(compiled: Compile, stepper: Start, detail: str) -> None:
         with pytest.raises(ProcessGoneError):
             for _ in range(10_000):
                 take(target, detail)  # type: ignore[arg-type]
+
+
+LONG = f"/{'x' * 300}/libhakmem.so"  # longer than names may be: as where a folder may not be searched
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        *((f"{name} LONG", 2, "is neither a PID nor a ") for name in ("why", "profile", "record")),
+        *((f"{name} -- LONG", 127, "no such file") for name in ("run", "doctor")),
+        ("run --library", 1, "which is not a file"),
+    ],
+)
+def test_a_path_that_cannot_be_looked_at(tool: Tool, words: str, status: int, said: str) -> None:
+    variables = {"HAKMEM_LIBRARY": LONG} if "--library" in words else {}
+    ended = tool(*words.replace("LONG", LONG).split(), **variables)
+    assert ended.status == status
+    assert said in ended.stderr
+
+
+def test_paths_of_others_that_cannot_be_looked_at(tool: Tool, tmp_path: Path) -> None:
+    """In a core dump, a report and an environment."""
+    core: Any = SimpleNamespace(_moved=[])
+    assert CoreMemory._found_path(core, Mapping(0, 1, "r-xp", 0, "", 1, LONG)) is None
+    process: Any = SimpleNamespace(path=lambda _name: Path("/"))
+    allocator: Any = SimpleNamespace(name="glibc")
+    assert process_checks._why_not_preloaded(allocator, process, LONG)[0] == f"there is no {LONG}"
+    (tmp_path / "report").write_text(f"hakmem:     #0 0x12 {LONG}+0x3\n")
+    assert "not found; its frames stay unresolved" in tool("symbolize", tmp_path / "report").stderr
+    with pytest.raises(Unusable, match="no such file"):
+        contender(LONG, Path("/bin/true"))
 
 
 def test_a_pid_that_was_reused_is_told_by_the_start_time() -> None:

@@ -153,7 +153,7 @@ def open_target(text: str, files: Sequence[Path] = ()) -> Target:
     truncated: figures are those of the rest."""
     if PID.fullmatch(text):
         return open_pid(int(text))
-    if not Path(text).is_file():
+    if not os.path.isfile(text):
         raise click.BadParameter(
             f"{text!r} is neither a PID nor a core file; `hakmem ps` lists processes", param_hint="PID|CORE"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -157,7 +158,7 @@ def command(asked: Asked) -> None:
 def is_profile(target: str) -> bool:
     """Any file but a core is taken for one."""
     path = Path(target)
-    if PID.fullmatch(target) or not path.is_file():
+    if PID.fullmatch(target) or not os.path.isfile(path):
         return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) != MAGIC

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import ExitStack
 from pathlib import Path
@@ -71,13 +72,13 @@ def command(
         record_process(int(source), for_s or 60.0, every_s or 1.0, output, with_profile)
         return
     recording = Path(source)
-    if source != "-" and not recording.exists():
+    if source != "-" and not os.path.exists(recording):
         message = f"{source!r} is neither a PID nor a recording; `hakmem ps` lists processes"
         raise click.BadParameter(message, param_hint="PID|RECORDING")
     if for_s or every_s or with_profile:
         raise click.UsageError("--for, --every and --profile are for a process; a recording has its own")
     page = output or (recording if source == "-" else recording.with_suffix(PAGE))
-    if recording.is_file() and page.is_file() and page.samefile(recording):
+    if os.path.isfile(recording) and os.path.isfile(page) and page.samefile(recording):
         raise HakmemError(f"the page would overwrite the recording {recording}; choose another file with -o")
     write_page(recording, page)
     click.echo(f"wrote {page}", err=is_standard_output(page))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,7 +113,7 @@ def _why_not_preloaded(allocator: Allocator, process: Process, value: str) -> tu
         return f"the loader finds no {name} where it looks", fix
     if name.startswith("/"):
         library = root / name.lstrip("/")
-        if not library.exists():
+        if not os.path.isfile(library):
             return f"there is no {name}", fix
         program = open_elf(process.path("exe"))
         path = Path(executable_of(process, ()))

@@ -79,7 +79,7 @@ def with_settings(hakmem: Contender) -> list[Contender]:
 def _library_of(word: str) -> Path:
     if "/" in word or ".so" in word:
         path = Path(word).absolute()
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise Unusable(f"{word}: no such file")
         return path
     if word not in PEERS:
@@ -87,7 +87,7 @@ def _library_of(word: str) -> Path:
         raise Unusable(f"{word!r} is not known: give the path of its library, or one of {known}")
     for pattern in PEERS[word]:
         for folder in _folders():
-            if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
+            if found := sorted(path for path in folder.glob(pattern) if os.path.isfile(path)):
                 return found[0]
     raise Unusable(f"{word} is not installed: {' or '.join(PEERS[word])} is in none of the usual folders")
 

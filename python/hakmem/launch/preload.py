@@ -71,7 +71,7 @@ def resolve(word: str) -> Path:
     """The file that a shell would run; errors have the shell's exit statuses."""
     found = shutil.which(word)
     if found is None:
-        if "/" in word and Path(word).exists():
+        if "/" in word and os.path.exists(word):
             reason = "is a directory" if Path(word).is_dir() else "is not executable (chmod +x)"
             raise CommandError(f"{word} {reason}", CommandError.NOT_EXECUTABLE)
         where = "no such file" if "/" in word else "not found in PATH"

@@ -40,7 +40,7 @@ class Debuginfod:
         if not BUILD_ID.fullmatch(build_id):
             return None
         kept = self.cache / build_id / "debuginfo"
-        if kept.is_file():
+        if os.path.isfile(kept):
             return kept
         self._deadline_s = self._deadline_s or time.monotonic() + self.timeout_s
         for url in self.urls:

@@ -147,10 +147,10 @@ class CoreMemory(Memory):
     def _found_path(self, mapping: Mapping) -> Path | None:
         for given in self._moved:
             path = given / mapping.file_name if given.is_dir() else given
-            if path.name == mapping.file_name and path.is_file():
+            if path.name == mapping.file_name and os.path.isfile(path):
                 return path
         path = Path(mapping.path.removesuffix(DELETED))
-        return path if path.is_file() and self._is_same(path, mapping) else None
+        return path if os.path.isfile(path) and self._is_same(path, mapping) else None
 
     def _is_same(self, path: Path, mapping: Mapping) -> bool:
         """Compares build IDs: programs are built and installed again while they run."""

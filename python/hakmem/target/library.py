@@ -23,11 +23,11 @@ def find_library() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         path = Path(named).absolute()
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise HakmemError(f"{VARIABLE} is {named}, which is not a file; correct or unset it")
         return path
     for path in candidates():
-        if path.is_file():
+        if os.path.isfile(path):
             return path.parent.resolve() / path.name  # not the version's file: it goes with an upgrade
     raise HakmemError(
         f"{NAME} not found; build it (make), install it (sudo make install), "
@@ -39,7 +39,7 @@ def beside(library: Path, name: str) -> Path | None:
     """Another file of hakmem's, if it is there: beside the library, or in a folder of its own, as where it is
     installed."""
     places = (library.parent / folder / name for folder in (".", "hakmem", "compat", "hakmem/jemalloc"))
-    return next((path for path in places if path.is_file()), None)
+    return next((path for path in places if os.path.isfile(path)), None)
 
 
 def find_program(name: str) -> Path:

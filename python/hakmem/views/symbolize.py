@@ -6,6 +6,7 @@ file with the offset in it, and the function if the dynamic linker knows it.  Al
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import defaultdict
@@ -93,7 +94,7 @@ class Symbolizer:
         if found is None:
             self._unknown.add(module)
             if not module.startswith(("linux-vdso", "[")):
-                reason = "not a program or library" if path.is_file() else "not found"
+                reason = "not a program or library" if os.path.isfile(path) else "not found"
                 self.complain(f"{module}: {reason}; its frames stay unresolved")
         return found or {}
 
