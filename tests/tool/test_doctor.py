@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hakmem.doctor import checks, process_checks
+from hakmem.doctor import checks, option_checks, process_checks
 from hakmem.doctor.findings import memory_limit
 from hakmem.doctor.runtimes import runtime_of
 from hakmem.target.cgroup import cgroup_limits
@@ -63,6 +63,26 @@ def test_a_library_that_does_not_load_is_a_problem(tool: Tool, tmp_path: Path) -
     (found,) = (f for f in json.loads(ended.stdout)["findings"] if f["name"] == "library")
     assert found["verdict"] == "problem"
     assert "does not load" in found["found"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, "No such file"), ("#!/bin/sh\nexec sleep 60\n", "timed out")]
+)
+def test_a_library_that_cannot_be_tried(
+    lib: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, said: str
+) -> None:
+    """Without /bin/true, or on a machine that is too busy."""
+    program = tmp_path / "true"
+    if text is not None:
+        program.write_text(text)
+        program.chmod(0o755)
+    monkeypatch.setenv("HAKMEM_LIBRARY", str(lib))
+    monkeypatch.setattr(option_checks, "PROGRAM", str(program))
+    monkeypatch.setattr(option_checks, "TIMEOUT_S", 0.05)
+    found = checks.check_library()
+    assert (found.name, found.verdict) == ("library", "advice")
+    assert "is not checked" in found.found
+    assert said in found.found
 
 
 def test_other_mallocs_that_are_preloaded(tool: Tool) -> None:

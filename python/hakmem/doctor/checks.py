@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -186,6 +187,8 @@ def check_library() -> Finding:
         step = loaded(library, {})
     except HakmemError as error:
         return problem("library", "its path cannot be in LD_PRELOAD", str(error))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return advice("library", f"{library} is not checked: {error}", "try hakmem run -- PROGRAM")
     if step.returncode or "cannot be preloaded" in step.stderr:
         why = (step.stderr.strip().splitlines() or [f"exit status {step.returncode}"])[-1]
         return problem("library", f"{library} does not load: {why}", "build it on this machine: make")
