@@ -1,13 +1,18 @@
 """`hakmem what` of a process on glibc's malloc: the content of blocks that the test knows, and the way to one
 of them."""
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from anyprocess.conftest import Process, Start
+from hakmem.base.errors import MissingFileError
+from hakmem.target.locate import is_block
 from results import Compile
 from tool.conftest import Tool
+from tool.dumps import dumped, needs_gcore
 from tool.processes import PROGRAMS
 from tool.test_what import WANTED as IN_SAMPLES
 
@@ -53,6 +58,32 @@ def test_a_sample_says_the_same_within_its_interval(contents: Process, tool: Too
     for name, content in WANTED.items():
         found, low, high = (rows[content][key] * whole for key in ("share", "low", "high"))
         assert found - 2 * (found - low) - 8 <= known[name][1] <= found + 2 * (high - found) + 8, name
+
+
+@needs_gcore
+def test_a_core_whose_program_is_missing(
+    start: Start, compile_c: Compile, tool: Tool, tmp_path: Path
+) -> None:
+    """Dumps omit constants: names of classes are in the file alone."""
+    program = tmp_path / "shop"
+    shutil.copy(compile_c(PROGRAMS / "contents.cc", "-rdynamic", "-Wl,--build-id"), program)
+    core = dumped(start([program]).pid, tmp_path)
+    program.unlink()
+    answer = tool.json("what", core)
+    assert "no names of shop" in " ".join(answer["notes"])
+    assert ("text", "") in rows_of(answer)
+    assert tool("leaks", core, "--for", "0s").status == 0
+
+
+def test_a_missing_library_is_named() -> None:
+    """Not taken for a program without hakmem."""
+
+    def read(address: int, _count: int) -> bytes:
+        raise MissingFileError(address, "its file is missing")
+
+    memory: Any = SimpleNamespace(read=read)
+    with pytest.raises(MissingFileError, match="its file is missing"):
+        is_block(memory, 0x1000)
 
 
 def test_python_objects(start: Start, tool: Tool) -> None:

@@ -47,6 +47,10 @@ class UnreadableError(HakmemError):
         self.address = address
 
 
+class MissingFileError(UnreadableError):
+    """Memory that a core dump omits, and no file on this machine has."""
+
+
 class DamagedFileError(HakmemError):
     """A file that does not match its own headers."""
 

@@ -38,9 +38,10 @@ class Classes:
         if pointer % WORD_BYTES or not self._files.is_data_of_file(pointer):
             return None
         try:
-            return self._by_type_info(pointer) or self._by_symbol(pointer)
+            name = self._by_type_info(pointer)
         except UnreadableError:
-            return None
+            name = None
+        return name or self._by_symbol(pointer)
 
     def _by_type_info(self, pointer: int) -> str | None:
         offset, info, function = HEAD.unpack(self._memory.read(pointer - 2 * WORD_BYTES, HEAD.size))

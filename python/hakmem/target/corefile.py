@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
+from hakmem.base.errors import DamagedFileError, HakmemError, MissingFileError, UnreadableError
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory, Words
 from hakmem.target.elf import ElfFile, elf_of, open_elf
 from hakmem.target.elf_format import MAGIC, PT_NOTE, parsing
@@ -125,9 +125,10 @@ class CoreMemory(Memory):
     def _file_part(self, mapping: Mapping, address: int, count: int) -> bytes:
         path = self._path_of(mapping)
         if path is None:
-            raise HakmemError(
+            raise MissingFileError(
+                address,
                 f"the core dump omits the contents of {mapping.path}, which was not found, or is another "
-                f"build by now; name its copy with --files"
+                "build by now; name its copy with --files",
             )
         data = _mapped(path)
         start = mapping.offset + address - mapping.start

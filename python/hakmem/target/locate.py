@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hakmem.base.errors import (
     DamagedFileError,
     HakmemError,
+    MissingFileError,
     NotHakmemError,
     ProcessGoneError,
     UnreadableError,
@@ -141,6 +142,8 @@ def is_block(memory: Memory, address: int) -> bool:
         if head.is_plausible and head.format == FORMAT:
             for table in (head.entries, head.roots, head.texts):
                 memory.read(table, 1)
+    except MissingFileError:
+        raise
     except UnreadableError:
         return False
     return head.is_plausible
