@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from anyprocess.conftest import Process, Start
 from hakmem.census.glibc_why import TOP, WHOLE, causes
+from hakmem.commands.arguments import open_target
+from hakmem.target.glibc import walk, walk_of
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
 
@@ -164,6 +166,20 @@ def test_a_core_says_the_same(shape: Start, tool: Tool, tmp_path: Path) -> None:
     assert "glibc's memory in the core of" in text
     assert "all figures are estimates" in " ".join(text.split())
     assert tool.json("leaks", core, "--for", "0s")["definite"]["blocks"] == 0
+
+
+@needs_gcore
+def test_a_core_that_is_named_like_a_process(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As core_pattern %p names them: hakmem-walk would read the process of that number."""
+    process, other = (start(["sh", "-c", "echo ready; read line"]) for _ in range(2))
+    dumped(process.pid, tmp_path).rename(tmp_path / str(other.pid))
+    monkeypatch.chdir(tmp_path)
+    heap = walk(open_target(f"./{other.pid}"))
+    assert {arena.address for arena in heap.arenas} == {
+        arena.address for arena in walk_of(process.pid).arenas
+    }
 
 
 def test_the_same_while_threads_are_at_full_speed(shape: Start, tool: Tool) -> None:

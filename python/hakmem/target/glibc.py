@@ -139,7 +139,7 @@ class GlibcHeap:
 def walk(target: Target, blocks: int | None = None) -> GlibcHeap:
     """`blocks`: a descriptor that gets all blocks as pairs of words."""
     if target.core is not None:
-        return walk_of(target.core.path, blocks)
+        return walk_of(target.core.path.absolute(), blocks)
     process = target.process
     if process is None:
         return walk_of(target.pid, blocks)
