@@ -3,6 +3,7 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hakmem.base.errors import ExitCode, HakmemError
 from hakmem.blocks.guards import GuardReport, GuardStack
@@ -11,6 +12,7 @@ from hakmem.profile.files import loaded
 from hakmem.profile.model import Frame, Header, Profile
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import is_internal, is_wrapper
+from hakmem.trace.file import COLUMNS, Writer
 from hakmem.views.guard_text import guard_lines
 from hakmem.views.profile_text import heading
 from tool.conftest import Tool
@@ -80,6 +82,17 @@ def test_a_program_has_any_name() -> None:
     """A file says how its program was called."""
     (line,) = list(heading(Profile(Header(process_name="\x1b]0;mine\x07\nserver"))))[:1]
     assert line.startswith("]0;mine server (")
+
+
+def test_a_trace_is_of_any_process(tool: Tool, tmp_path: Path) -> None:
+    """Its head is shown, and styles nothing."""
+    path = tmp_path / "x.hkt"
+    writer = Writer(path, {"pid": "[/x]\x1b[2J", "began": "[red]\n1", "command": ["[/]"]})
+    writer.table("events", {name: np.zeros(1, dtype) for name, dtype in COLUMNS.items()})
+    writer.close()
+    ended = tool("trace", path)
+    assert ended.status == 0, ended.stderr
+    assert ended.stdout.splitlines()[0] == "Trace of process [/x] [2J ([/]), [red] 1"
 
 
 # ---- what another command has written: the message names the one that reads it ---------------------------

@@ -118,8 +118,9 @@ def print_trace(
     """Whose trace it is and when it began; its figures, tables and notes."""
     what = "Trace" if isinstance(figures, TraceFigures) else "Sampled lives"
     if "pid" in head:
-        command = escape(one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN))
-        console.print(f"[bold]{what} of process {head['pid']}[/] ({command}), {head.get('began', '?')}\n")
+        command = one_line(head.get("command") or ["unnamed"], COMMAND_SHOWN)
+        whose = one_line([f"process {head['pid']} ({command}), {head.get('began', '?')}"])
+        console.print(f"[bold]{what} of[/] {escape(whose)}\n")
     else:  # as --anonymous leaves it
         console.print(f"[bold]{what}[/], anonymous\n")
     for line in _lines(figures):
