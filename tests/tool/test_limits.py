@@ -127,6 +127,14 @@ def test_the_cgroup_of_the_process_counts(
     assert (again.limits, again.options_changed) == (limits, snapshot.options_changed)
 
 
+@pytest.mark.parametrize(
+    ("setting", "does"), [("/a/memory.max", "kills processes"), ("/a/memory.high", "slows processes down")]
+)
+def test_what_the_kernel_does_at_the_limit(setting: str, does: str) -> None:
+    limits = LimitFigures(1, cgroup_setting=setting, cgroup_bytes=100, cgroup_used_bytes=99)
+    assert f"at the limit the kernel {does}. Raise {setting}" in " ".join(limit_notes(limits))
+
+
 def test_what_a_soft_limit_of_the_cgroups_is_called() -> None:
     limits = LimitFigures(
         committed_bytes=80, soft_bytes=75, soft_is_cgroups=True, cgroup="cgroup v2",

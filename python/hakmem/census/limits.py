@@ -126,9 +126,10 @@ def limit_notes(limits: LimitFigures) -> list[str]:
             "memory is purged at once, which costs page faults."
         )
     if _is_near(limits.cgroup_used_bytes, limits.cgroup_bytes):
+        does = "slows processes down" if limits.cgroup_setting.endswith(".high") else "kills processes"
         notes.append(
             f"The cgroup uses {_of(limits.cgroup_used_bytes or 0, limits.cgroup_bytes)} its memory limit: at "
-            f"the limit the kernel kills processes. Raise {limits.cgroup_setting}, or purge sooner "
+            f"the limit the kernel {does}. Raise {limits.cgroup_setting}, or purge sooner "
             "(HAKMEM_DECAY_MS)."
         )
     return notes
