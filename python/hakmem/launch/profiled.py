@@ -50,7 +50,7 @@ def program_of(pid: int) -> tuple[str, ...] | None:
     """Which program a process runs, its file first: exec changes it.  The rest is where its stack begins, its
     code and its environment, which are placed at random."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return str(Path(f"/proc/{pid}/exe").readlink()), *fields[23:26]
     except OSError:
         return None  # it ends, or became another user's

@@ -40,7 +40,7 @@ def gone(pid: int) -> ProcessGoneError:
 
 def _why(pid: int) -> str:
     try:
-        owner = Path(f"/proc/{pid}/status").read_text().split("\nUid:")[1].split()[0]
+        owner = int(Path(f"/proc/{pid}/status").read_bytes().split(b"\nUid:")[1].split()[0])
     except (OSError, IndexError):
         owner = None
     scope = ptrace_scope()
@@ -49,10 +49,10 @@ def _why(pid: int) -> str:
         return f"a security module (SELinux, AppArmor{yama}) denies it"
     if os.geteuid() == 0:
         return "root lacks CAP_SYS_PTRACE here; start the container with --cap-add SYS_PTRACE"
-    if owner is not None and int(owner) != os.geteuid():
+    if owner is not None and owner != os.geteuid():
         return (
-            f"it belongs to {_user(int(owner))}, you are {_user(os.geteuid())}; run the tool as its user "
-            f"(sudo -u {_user(int(owner))} hakmem …) or with sudo (CAP_SYS_PTRACE)"
+            f"it belongs to {_user(owner)}, you are {_user(os.geteuid())}; run the tool as its user "
+            f"(sudo -u {_user(owner)} hakmem …) or with sudo (CAP_SYS_PTRACE)"
             + (f"; kernel.yama.ptrace_scope is {scope}" if has_yama() else "")
         )
     if scope in SCOPE_ADVICE:

@@ -6,6 +6,7 @@ v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
 def groups_of(membership: Path) -> dict[str, str]:
     """Path by controller; that of v2 under the name ""."""
     with suppress(OSError):
-        rows = (line.split(":", 2) for line in membership.read_text().splitlines())
+        rows = (line.split(":", 2) for line in os.fsdecode(membership.read_bytes()).split("\n")[:-1])
         return {controller: path for _, names, path in rows for controller in names.split(",")}
     return {}
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,8 @@ def container_of(membership: Path) -> Container:
     """Read from /proc/PID/cgroup; the path is empty if the process is gone or there are no cgroups."""
     groups = groups_of(membership)
     paths = [groups[name] for name in CONTROLLERS if name in groups] or list(groups.values())
-    return parse(next((path for path in paths if path != "/"), "/" if paths else ""))
+    path = next((path for path in paths if path != "/"), "/" if paths else "")
+    return parse(os.fsencode(path).decode(errors="replace"))
 
 
 def parse(path: str) -> Container:

@@ -148,13 +148,13 @@ class Process:
 
     def limits(self) -> dict[str, str]:
         """/proc/PID/limits: the soft limit of each, "unlimited" or a number."""
-        rows = (re.split(r"  +", line) for line in self._read("limits").splitlines()[1:])
+        rows = (re.split(r"  +", line) for line in self._lines("limits")[1:])
         return {row[0]: row[1] for row in rows if len(row) > 1}
 
     # ---- mappings ----------------------------------------------------------------------------------
 
     def maps(self) -> list[Mapping]:
-        return [parse_mapping(line) for line in self._read("maps").splitlines()]
+        return [parse_mapping(line) for line in self._lines("maps")]
 
     def smaps(self) -> list[DetailedMapping]:
         """Slow in a large process: the kernel walks its page tables."""
@@ -166,7 +166,7 @@ class Process:
 
     def smaps_rollup(self) -> dict[str, int]:
         """The sums over all mappings, in bytes."""
-        return _figures(self._read("smaps_rollup").splitlines()[1:])
+        return _figures(self._lines("smaps_rollup")[1:])
 
     # ---- figures -----------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Process:
 
     def status(self) -> dict[str, str]:
         """/proc/PID/status: its fields as text."""
-        lines = (line.partition(":") for line in self._read("status").splitlines())
+        lines = (line.partition(":") for line in self._lines("status"))
         return {name: value.strip() for name, _, value in lines}
 
     def thread_names(self) -> dict[int, str]:
@@ -238,7 +238,7 @@ class Process:
         outside."""
         if not self._is_in_other_namespace:
             return thread_id
-        lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").splitlines()
+        lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").split(b"\n")
         return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
 
     @cached_property
@@ -260,9 +260,13 @@ class Process:
     def _read(self, name: str) -> str:
         return self._text(self.path(name))
 
+    def _lines(self, name: str) -> list[str]:
+        """The kernel escapes line feeds in names, and no other separators."""
+        return self._read(name).split("\n")[:-1]
+
     def _text(self, path: Path) -> str:
         try:
-            return path.read_text(errors="replace")
+            return path.read_bytes().decode(errors="replace")
         except OSError as error:
             raise self._error(error) from None
 

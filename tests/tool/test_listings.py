@@ -1,0 +1,54 @@
+"""Listings of all processes, of which one has an odd name, is hidden, or changes meanwhile."""
+
+import mmap
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hakmem.launch.profiled import program_of
+from hakmem.target.access import refused
+from hakmem.target.cgroup import groups_of
+from hakmem.target.container import container_of
+from hakmem.target.process import Process
+from tool.processes import read_until
+
+ODD = "a\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029b"  # str.splitlines separates all of them
+
+
+@contextmanager
+def shell(command: str) -> Iterator[subprocess.Popen[str]]:
+    """One that is ready, and waits, after this command."""
+    words = ["sh", "-c", f"{command}; echo ready; read line"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        read_until(process, "ready")
+        yield process
+        process.kill()
+
+
+def test_a_mapped_file_of_any_name(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(ODD.encode())
+    path.write_bytes(b"x")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        assert any(one.file_name == ODD for one in Process(os.getpid()).maps())
+
+
+def test_a_process_of_any_name() -> None:
+    for name in (r"\rUid:x", r"\rNSpid:x", r"\rVmRSS:x", r"\377"):
+        with shell(f"printf '{name}' > /proc/$$/comm") as process:
+            one = Process(process.pid)
+            assert int(one.status()["Uid"].split()[1]) == os.geteuid()
+            assert one.figures().rss_bytes > 0
+            assert "denies access" in str(refused(one.pid))
+            assert program_of(one.pid)
+            vars(one)["_is_in_other_namespace"] = True
+            assert one.own_id(one.pid) == one.pid
+
+
+def test_a_cgroup_of_any_name(tmp_path: Path) -> None:
+    """Its path is that of a folder; as a label it is UTF-8."""
+    path = tmp_path / "cgroup"
+    path.write_bytes(b"0::/a\xff\x0cb\n")
+    assert groups_of(path) == {"": os.fsdecode(b"/a\xff\x0cb")}
+    assert container_of(path).cgroup == "/a\N{REPLACEMENT CHARACTER}\x0cb"
