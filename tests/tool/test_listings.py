@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+from hakmem.base.errors import ProcessGoneError
 from hakmem.launch.profiled import program_of
 from hakmem.target.access import refused
 from hakmem.target.cgroup import groups_of
@@ -44,6 +46,15 @@ def test_a_process_of_any_name() -> None:
             assert program_of(one.pid)
             vars(one)["_is_in_other_namespace"] = True
             assert one.own_id(one.pid) == one.pid
+
+
+def test_a_process_of_another_namespace_ends() -> None:
+    with shell("true") as process:
+        one = Process(process.pid)
+        vars(one)["_is_in_other_namespace"] = True
+        assert one.own_id(one.pid) == one.pid
+    with pytest.raises(ProcessGoneError):
+        one.own_id(one.pid)
 
 
 def test_a_cgroup_of_any_name(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import FileIO
 from pathlib import Path
 
-from hakmem.base.errors import ProcessGoneError
+from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.access import gone, refused
 
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
-STATUS_BYTES_MAX = 1 << 14
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
 ENDED = "ZXx"  # states of a thread, in /proc/PID/stat
 SYSCALL_WORDS_MIN = 3
@@ -118,7 +118,7 @@ class Process:
 
     @cached_property
     def name(self) -> str:
-        return self._text(Path("/proc", str(self.pid), "comm")).rstrip("\n")
+        return self._text(f"/proc/{self.pid}/comm").rstrip("\n")
 
     @cached_property
     def command(self) -> list[str]:
@@ -196,9 +196,9 @@ class Process:
         """Names by thread id, as the process itself sees the ids.  Threads that end meanwhile are omitted."""
         names: dict[int, str] = {}
         for thread in self.thread_ids():
-            with suppress(OSError, StopIteration):
-                name = _read_bytes(f"/proc/{self.pid}/task/{thread}/comm")
-                names[self.own_id(thread)] = name.decode(errors="replace").rstrip("\n")
+            with suppress(HakmemError):
+                name = self._text(f"/proc/{self.pid}/task/{thread}/comm")
+                names[self.own_id(thread)] = name.rstrip("\n")
         return names
 
     def thread_ids(self) -> list[int]:
@@ -238,8 +238,8 @@ class Process:
         outside."""
         if not self._is_in_other_namespace:
             return thread_id
-        lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").split(b"\n")
-        return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
+        status = self._text(f"/proc/{self.pid}/task/{thread_id}/status")
+        return int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
 
     @cached_property
     def _is_in_other_namespace(self) -> bool:
@@ -264,15 +264,17 @@ class Process:
         """The kernel escapes line feeds in names, and no other separators."""
         return self._read(name).split("\n")[:-1]
 
-    def _text(self, path: Path) -> str:
+    def _text(self, path: str | Path) -> str:
+        """As fast as possible: there may be thousands of threads."""
         try:
-            return path.read_bytes().decode(errors="replace")
+            with FileIO(path) as file:
+                return file.read().decode(errors="replace")
         except OSError as error:
             raise self._error(error) from None
 
     def _stat(self, number: int) -> list[str]:
         """/proc/NUMBER/stat from the state on: the name before it may contain blanks and brackets."""
-        return self._text(Path("/proc", str(number), "stat")).rpartition(")")[2].split()
+        return self._text(f"/proc/{number}/stat").rpartition(")")[2].split()
 
     def _living_thread(self) -> int | None:
         """The number of the oldest thread that still runs, where the main one has ended."""
@@ -284,15 +286,6 @@ class Process:
 
     def _error(self, error: OSError) -> Exception:
         return refused(self.pid) if isinstance(error, PermissionError) else gone(self.pid)
-
-
-def _read_bytes(path: str) -> bytes:
-    """As fast as possible: there may be thousands of threads."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(file, STATUS_BYTES_MAX)
-    finally:
-        os.close(file)
 
 
 def all_processes() -> Iterator[Process]:
