@@ -5,15 +5,20 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import pytest
 from hakmem.base.errors import ProcessGoneError
+from hakmem.commands import ps
+from hakmem.commands.answer import process_named
+from hakmem.doctor.checks import check_map_count
 from hakmem.launch.profiled import program_of
 from hakmem.target.access import refused
 from hakmem.target.cgroup import groups_of
 from hakmem.target.container import container_of
-from hakmem.target.process import Process
+from hakmem.target.fleet import Fleet
+from hakmem.target.process import Process, all_processes
 from tool.processes import read_until
 
 ODD = "a\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029b"  # str.splitlines separates all of them
@@ -55,6 +60,26 @@ def test_a_process_of_another_namespace_ends() -> None:
         assert one.own_id(one.pid) == one.pid
     with pytest.raises(ProcessGoneError):
         one.own_id(one.pid)
+
+
+def test_hidden_processes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the mount option hidepid=1 hides them: their folders are listed, and may not be entered."""
+
+    def opened(path: str | Path) -> FileIO:
+        if f"/proc/{os.getpid()}/" in str(path):
+            return FileIO(path)
+        raise PermissionError
+
+    monkeypatch.setattr("hakmem.target.process.FileIO", opened)
+    fleet = Fleet()
+    with shell("true") as process:
+        assert process.pid in [one.pid for one in all_processes()]
+        assert [line.pid for line in ps.listing()[0]] == [os.getpid()]
+        assert ps.listing()[1] >= 1
+        assert fleet.targets() == []
+        assert fleet.refused >= 1
+        assert process_named("sh") == ""
+        assert check_map_count().name == "map count"
 
 
 def test_a_cgroup_of_any_name(tmp_path: Path) -> None:

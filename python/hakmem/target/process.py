@@ -19,7 +19,7 @@ from functools import cached_property
 from io import FileIO
 from pathlib import Path
 
-from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.access import gone, refused
 
@@ -289,10 +289,15 @@ class Process:
 
 
 def all_processes() -> Iterator[Process]:
-    """Every process, in the order of PIDs; without keepers, whose memory is another one's."""
+    """Every process, in the order of PIDs; without keepers, whose memory is another one's.  A process that
+    the kernel hides (hidepid=1) has an empty name, and every other question of it raises."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with suppress(ProcessGoneError):
-            process = Process(pid)
+            try:
+                process = Process(pid)
+            except AccessRefusedError:
+                process = Process(pid, 0)
+                process.name = ""
             if process.name != KEEPER_NAME:
                 yield process
 
