@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hakmem.base.errors import ProcessGoneError
@@ -15,20 +16,24 @@ from hakmem.commands.answer import process_named
 from hakmem.doctor.checks import check_map_count
 from hakmem.launch.profiled import program_of
 from hakmem.target.access import refused
+from hakmem.target.allocators import GLIBC
 from hakmem.target.cgroup import groups_of
 from hakmem.target.container import container_of
 from hakmem.target.fleet import Fleet
 from hakmem.target.process import Process, all_processes
+from hakmem.target.target import open_process
+from preload import clean_environment
 from tool.processes import read_until
 
 ODD = "a\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029b"  # str.splitlines separates all of them
 
 
 @contextmanager
-def shell(command: str) -> Iterator[subprocess.Popen[str]]:
+def shell(command: str, environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """One that is ready, and waits, after this command."""
     words = ["sh", "-c", f"{command}; echo ready; read line"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment or clean_environment(), **pipes) as process:
         read_until(process, "ready")
         yield process
         process.kill()
@@ -80,6 +85,13 @@ def test_hidden_processes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         assert fleet.refused >= 1
         assert process_named("sh") == ""
         assert check_map_count().name == "map count"
+
+
+def test_a_fleet_is_on_hakmem() -> None:
+    """glibc's heap can be read as well, by other commands."""
+    with shell("true") as process:
+        assert open_process(process.pid).malloc == GLIBC
+        assert process.pid not in [one.pid for one in Fleet().targets()]
 
 
 def test_a_cgroup_of_any_name(tmp_path: Path) -> None:

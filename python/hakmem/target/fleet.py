@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
+from hakmem.target.allocators import HAKMEM
 from hakmem.target.process import Process, all_processes
 from hakmem.target.target import Target, open_process
 
@@ -56,8 +57,9 @@ class Fleet:
             if up_s * os.sysconf("SC_CLK_TCK") - process.start_ticks >= SETTLING_TICKS:
                 return None
         try:
-            return open_process(process.pid)
+            target = open_process(process.pid)
         except (AccessRefusedError, ProcessGoneError):
             raise
         except HakmemError:
             return None
+        return target if target.malloc == HAKMEM else None
