@@ -3,6 +3,7 @@
 import mmap
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hakmem.base.errors import ProcessGoneError
+from hakmem.base.errors import NotHakmemError, ProcessGoneError
 from hakmem.commands import ps
 from hakmem.commands.answer import process_named
 from hakmem.doctor.checks import check_map_count
@@ -21,8 +22,8 @@ from hakmem.target.cgroup import groups_of
 from hakmem.target.container import container_of
 from hakmem.target.fleet import Fleet
 from hakmem.target.process import Process, all_processes
-from hakmem.target.target import open_process
-from preload import clean_environment
+from hakmem.target.target import Target, open_process
+from preload import clean_environment, preload_environment
 from tool.processes import read_until
 
 ODD = "a\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029b"  # str.splitlines separates all of them
@@ -92,6 +93,42 @@ def test_a_fleet_is_on_hakmem() -> None:
     with shell("true") as process:
         assert open_process(process.pid).malloc == GLIBC
         assert process.pid not in [one.pid for one in Fleet().targets()]
+
+
+def test_a_process_that_executes_its_own_file_stays(lib: Path) -> None:
+    """PID, start time and file stay the same, and hakmem's data lie elsewhere."""
+    fleet = Fleet()
+    again = "echo ready; read line; exec sh -c 'echo ready; read line'"
+    with shell(again, preload_environment(lib)) as process:
+        of_process = lambda: [one for one in fleet.targets() if one.pid == process.pid]  # noqa: E731
+        (before,) = of_process()
+        assert of_process() == [before]
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        read_until(process, "ready")
+        (after,) = of_process()
+        assert (before.is_gone, after.is_gone) == (True, False)
+
+
+def test_a_program_is_examined_until_it_has_loaded_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since it was seen first, however old its process is; and however late the next look comes."""
+    examined: list[int] = []
+
+    def examine(pid: int) -> Target:
+        examined.append(pid)
+        raise NotHakmemError
+
+    clock_s = 1e6
+    monkeypatch.setattr("hakmem.target.fleet.open_process", examine)
+    monkeypatch.setattr("hakmem.target.fleet.all_processes", lambda: [Process(process.pid)])
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s)
+    fleet = Fleet()
+    with shell("true") as process:
+        for passed_s, count in (0, 1), (1, 2), (30, 3), (30, 3):
+            clock_s += passed_s
+            assert fleet.targets() == []
+            assert len(examined) == count
 
 
 def test_a_cgroup_of_any_name(tmp_path: Path) -> None:
