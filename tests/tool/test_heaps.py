@@ -5,8 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from hakmem.base.errors import HakmemError
 from hakmem.base.validity import built
 from hakmem.census.figures import Snapshot
 from hakmem.census.heap_figures import NamedHeapFigures, limits_of_heaps, quoted
@@ -226,6 +228,7 @@ class Machine:
         """{metric: {name of the heap: value}}"""
         snapshot: Any = SimpleNamespace(heaps=list(heaps))
         families = Families()
+        self.metrics.forget([self.target])
         self.metrics.choose([(self.target, snapshot)], {1: row}, ("(others)",) * 2)
         self.metrics.add(families, self.target, snapshot, ("1", "p"), row)
         return {
@@ -271,6 +274,19 @@ def test_counters_of_a_series_never_fall() -> None:
     assert found["allocations"] == {"b": 1, OTHERS[0]: 53}
     found = machine.scrape(heap("a", 9, number=1, allocated_blocks=4))
     assert found["allocations"] == {"a": 101}
+
+
+def test_counters_outlast_a_reading_that_failed(with_heaps: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    targets, collector = [open_process(with_heaps().pid)], HakmemCollector("counters")
+    monkeypatch.setattr(Fleet, "targets", lambda _self: targets)
+    collector.collect()
+    (counted,) = collector._heaps._counted.values()
+    monkeypatch.setattr("hakmem.views.metrics.take", Mock(side_effect=HakmemError))
+    collector.collect()
+    assert list(collector._heaps._counted.values()) == [counted]
+    targets.clear()
+    collector.collect()
+    assert collector._heaps._counted == {}
 
 
 def test_what_series_have_counted_is_bounded() -> None:

@@ -56,6 +56,7 @@ class HakmemCollector(Collector):
         with self._lock:
             began_s = time.monotonic()
             targets = self._fleet.targets()
+            self._heaps.forget(targets)
             if self.sites is not None:
                 self.sites.forget(targets)
             snapshots = list(self._snapshots(targets))

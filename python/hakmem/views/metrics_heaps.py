@@ -54,6 +54,11 @@ class HeapMetrics:
         self._counted: dict[int, _Counted] = {}  # by PID
         self._shown: dict[Row, set[Series]] = {}
 
+    def forget(self, targets: Sequence[Target]) -> None:
+        """Programs that have ended, not those of which a reading failed."""
+        current = {target.pid: target for target in targets}
+        self._counted = {pid: one for pid, one in self._counted.items() if current.get(pid) is one.target}
+
     def choose(
         self, snapshots: Sequence[tuple[Target, Snapshot]], rows: Mapping[int, Row], others: Row
     ) -> None:
@@ -67,8 +72,6 @@ class HeapMetrics:
             row: set() if row == others else set(largest(of_row, self._heaps_shown))
             for row, of_row in sizes.items()
         }
-        current = {target.pid: target for target, _ in snapshots}
-        self._counted = {pid: one for pid, one in self._counted.items() if current.get(pid) is one.target}
 
     def add(
         self, families: Families, target: Target, snapshot: Snapshot, labels: tuple[str, str], row: Row
