@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output, write_atomically
+from hakmem.trace.file import Trace, write
 from results import captured
 from tool.conftest import Tool
 
@@ -119,6 +120,45 @@ def test_a_link_to_nothing_makes_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("target")
     write_atomically(tmp_path / "link", "text")
     assert (tmp_path / "target").read_text() == "text"
+
+
+@pytest.fixture(
+    params=["trace PID --for 100ms -o", "trace PID --sampled --for 100ms -o", "run -o", "trace FILE -o"]
+)
+def tracing(
+    request: pytest.FixtureRequest, busy: subprocess.Popen[str], traced: Path
+) -> Callable[[Path], list[str]]:
+    """Every command that writes a trace, to this file."""
+    line = str(request.param).replace("PID", str(busy.pid)).replace("FILE", str(traced))
+    return lambda path: [*line.split(), str(path), *(["--", "true"] if line == "run -o" else [])]
+
+
+def test_a_trace_replaces_no_other_kind_of_file(
+    tracing: Callable[[Path], list[str]], tool: Tool, tmp_path: Path
+) -> None:
+    path = tmp_path / "fifo.hkt"
+    os.mkfifo(path)
+    ended = tool(*tracing(path))
+    assert (ended.status, ended.stderr) == (1, f"hakmem: cannot write {path}: not a regular file\n")
+    assert [stat.S_ISFIFO(one.lstat().st_mode) for one in tmp_path.iterdir()] == [True]
+
+
+def test_a_trace_follows_links(tracing: Callable[[Path], list[str]], tool: Tool, tmp_path: Path) -> None:
+    path = tmp_path / "link.hkt"
+    path.symlink_to("target.hkt")
+    assert tool(*tracing(path)).status == 0
+    assert path.is_symlink()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link.hkt", "target.hkt"]
+
+
+def test_a_trace_whose_file_cannot_be_made(tmp_path: Path) -> None:
+    path, trace = tmp_path / "x.hkt", Trace({}, lambda: iter(()), 0, {"end": ""}, None)
+    for taken in (tmp_path / "x.hkt.new", path):  # as another user's in a folder with the sticky bit
+        taken.mkdir()
+        with pytest.raises(HakmemError, match=f"cannot write {taken}: Is a directory"):
+            write(path, trace)
+        taken.rmdir()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:

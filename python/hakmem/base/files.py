@@ -10,7 +10,8 @@ import os
 import secrets
 import select
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hakmem.base.errors import HakmemError
@@ -39,6 +40,23 @@ def check_writable(path: Path) -> None:
     """HakmemError before the work, not after it, when the result could not be written.  Opens nothing: the
     reader of a FIFO would see its end."""
     Output(path, opens=False)
+
+
+def replaceable(path: Path) -> Path:
+    """The same check, of a file that another one shall replace: not a device or FIFO.  Returns it without
+    links."""
+    found = Output(path, opens=False)._path
+    if found is None:
+        raise HakmemError(f"cannot write {path}: not a regular file")
+    return found
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HakmemError(f"cannot write {path}: {error.strerror}") from None
 
 
 class Output:

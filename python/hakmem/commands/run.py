@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from hakmem.base.errors import DEBUG_VARIABLE, CommandError
-from hakmem.base.files import check_writable
+from hakmem.base.files import replaceable
 from hakmem.commands.arguments import OUTPUT, TRACE, Parsed, argument, option, options_as, say, size, warn
 
 if TYPE_CHECKING:
@@ -284,8 +284,7 @@ def watcher(asked: Asked) -> Callable[[Child, Listener], None]:
         from hakmem.views.screen import progress_bar
         from hakmem.views.trace_text import notes_of
 
-        check_writable(asked.trace)
-        path = asked.trace.absolute()
+        path = replaceable(asked.trace)
         return lambda child, listener: Tracing(child, listener, path, say, notes_of, progress_bar).run()
 
     from hakmem.launch.profiling import Plan, Profiling

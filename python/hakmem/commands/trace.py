@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hakmem.base.errors import HakmemError
-from hakmem.base.files import check_writable
+from hakmem.base.files import replaceable
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.commands.arguments import (
     INPUT,
@@ -87,16 +87,16 @@ def record(pid: int, path: Path, for_s: float, is_sampled: bool, max_bytes: int 
     from hakmem.views.screen import progress_bar
     from hakmem.views.trace_text import notes_of
 
-    check_writable(path)
+    file = replaceable(path)
     target = open_pid(pid)
     require_profiles(target)
     if is_sampled:
         with progress_bar(f"sampling process {pid}", for_s) as advance:
             told = lambda seconds, lives: advance(seconds, counted(lives, "life", "lives"))  # noqa: E731
-            end = record_sampled(target, path, for_s, told)
+            end = record_sampled(target, file, for_s, told)
         what = counted(end["lives"], "sampled life", "sampled lives")
     else:
-        end = recorded(target, path, for_s, progress_bar, max_bytes or MAX_BYTES)
+        end = recorded(target, file, for_s, progress_bar, max_bytes or MAX_BYTES)
         what = f"{count_text(end['events'])} events"
     say(f"{path}: {what}, {bytes_text(path.stat().st_size)}; {end['end']}")
     for note in notes_of(end, end["lost"]):
@@ -117,12 +117,12 @@ def show(path: Path, output: Path | None, *, is_anonymous: bool, as_json: bool) 
     if output is not None:
         if output.suffix != TRACE:
             raise HakmemError(f"-o is for a trace, FILE{TRACE}; charts of a process: hakmem record PID")
-        check_writable(output)
+        replaceable(output)
     found = read_sampled(path) if is_sampled(path) else read(path)
     if isinstance(found, Trace) and is_anonymous:
         found = anonymized(found)
     if isinstance(found, Trace) and output is not None:
-        write(output, found)
+        write(replaceable(output), found)
         click.echo(f"wrote {output}")
         return
     figures = figures_of(found) if isinstance(found, Trace) else sampled_figures_of(found)

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from hakmem.base.errors import HakmemError
+from hakmem.base.files import writing
 from hakmem.layout.memory import Numbers, Records
 from hakmem.target.target import NONSENSE
 from hakmem.trace.lives import Lives
@@ -44,7 +45,8 @@ class Writer:
         self.path, self._kept, self._is_empty = path, kept, True  # kept: where events are if the disk is full
         self.bytes = 0
         self._begun = self._time_ns = 0  # blocks, and the last event's time
-        self._file: IO[bytes] = path.open("wb", 0)
+        with writing(path):
+            self._file: IO[bytes] = path.open("wb", 0)
         self.line({"hakmem_trace": VERSION} | head)
         self._is_empty = True
 
@@ -159,8 +161,8 @@ class Trace:
 def write(path: Path, trace: Trace, kept: str = "it was not made") -> int:
     """The whole file, or nothing.  Returns the number of events.  `kept`: as Writer has it."""
     new, events = path.with_name(path.name + ".new"), 0
+    writer = Writer(new, trace.head, kept)
     try:
-        writer = Writer(new, trace.head, kept)
         for lives in trace.lives():
             writer.lives(lives)
             events += int((lives.events.ops != Op.LIVE).sum())
@@ -169,7 +171,8 @@ def write(path: Path, trace: Trace, kept: str = "it was not made") -> int:
         if trace.end is not None:
             writer.line(trace.end)
         writer.close()
-        new.replace(path)
+        with writing(path):
+            new.replace(path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
