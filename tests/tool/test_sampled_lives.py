@@ -4,9 +4,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hakmem.target.target import open_process
-from hakmem.trace.sampled import SampledLives, read_sampled, record_sampled
+from hakmem.trace.file import Writer
+from hakmem.trace.sampled import COLUMNS, SampledLives, read_sampled, record_sampled
 from hakmem.trace.sampled_figures import sampled_figures_of
 from results import Compile
 from tool.conftest import Start, Tool
@@ -55,3 +57,11 @@ def test_what_comes_too_fast_is_counted(lives: tuple[Path, SampledLives, dict[st
     assert end["lost"] > 0
     assert HANDED <= seen + end["lost"] <= HANDED * 1.02
     assert sampled_figures_of(found).freed_blocks == pytest.approx(HANDED, rel=0.05)
+
+
+def test_a_recording_without_any_life(tmp_path: Path) -> None:
+    path = tmp_path / "x.hkt"
+    writer = Writer(path, {"sampled": True})
+    writer.table("lives", {name: np.empty(0, kind) for name, kind in COLUMNS.items()})
+    writer.close()
+    assert len(read_sampled(path).columns["size"]) == 0

@@ -81,7 +81,7 @@ class Writer:
     def table(self, kind: str, columns: dict[str, Records]) -> None:
         """Columns of one length, compressed: first all lowest bytes, which are much alike."""
         packed = {
-            name: zlib.compress(column.view("u1").reshape(len(column), -1).T.tobytes(), 6)
+            name: zlib.compress(column.view("u1").reshape(-1, column.itemsize).T.tobytes(), 6)
             for name, column in columns.items()
         }
         self.line(
