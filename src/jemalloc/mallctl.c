@@ -76,10 +76,10 @@ static int check(const struct name_row *row, const struct question *question) {
   if ((question->old || question->old_bytes) && !(row->access & READ)) return EPERM;
   if ((question->new || question->new_bytes) && !(row->access & WRITE)) return EPERM;
   bool is_right = question->new ? question->new_bytes == bytes_of(row->type) : row->access != WRITE;
-  if (~row->access & (READ | ACT)) return is_right ? 0 : EINVAL;
-  /* Reading makes one. */
-  is_right = question->old && question->old_bytes && *question->old_bytes == bytes_of(row->type);
-  if (!is_right && question->old_bytes) *question->old_bytes = 0;
+  if (row->access == (READ | ACT)) { /* reading makes one */
+    is_right = question->old && question->old_bytes && *question->old_bytes == bytes_of(row->type);
+    if (!is_right && question->old_bytes) *question->old_bytes = 0;
+  }
   return is_right ? 0 : EINVAL;
 }
 

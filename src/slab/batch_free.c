@@ -26,11 +26,8 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
 
 /* A slab with a live block has an owner: this one is in the pool, or none begins there. */
 COLD static void fail(const struct slab *slab, uintptr_t block) {
-  unsigned index;
-  if (slab_has_block(slab, block, &index))
-    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
-  else
-    slab_fail_pointer(slab, block, "free");
+  unsigned index = slab_index_of(slab, block, "free");
+  if (index != NO_BLOCK) slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
 /* Gives back the first blocks, up to the first of another slab. */
