@@ -52,11 +52,12 @@ def replaceable(path: Path) -> Path:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(name: Path | str) -> Iterator[None]:
+    """A failure is a HakmemError that names the file."""
     try:
         yield
-    except OSError as error:
-        raise HakmemError(f"cannot write {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise _failed(name, error) from None
 
 
 class Output:
@@ -75,15 +76,13 @@ class Output:
         self._written_bytes = 0
         self._is_cut = False
         self._path: Path | None = None  # of a regular file
-        try:
+        with writing(self._name):
             if is_standard_output(path):
                 self._file = os.dup(1) if opens else -1
             elif _is_regular(path):
                 self._path = Path(os.path.realpath(path))
             elif opens:
                 self._file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
-        except (OSError, ValueError) as error:
-            raise self._failed(error) from None
 
     def write(self, text: str) -> None:
         """Writes one piece as UTF-8."""
@@ -101,7 +100,7 @@ class Output:
                     self._begin(self._path, data)
                 self.pieces += 1
         except OSError as error:
-            raise self._failed(error) from None
+            raise _failed(self._name, error) from None
 
     def _stream(self, data: bytes) -> None:
         if self._is_cut:
@@ -149,11 +148,12 @@ class Output:
             os.close(file)
         except OSError as late:
             if error is None:  # the first error is the one to report
-                raise self._failed(late) from None
+                raise _failed(self._name, late) from None
 
-    def _failed(self, error: OSError | ValueError) -> HakmemError:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        return HakmemError(f"cannot write {self._name}: {reason}")
+
+def _failed(name: Path | str, error: OSError | ValueError) -> HakmemError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return HakmemError(f"cannot write {name}: {reason}")
 
 
 def _is_regular(path: Path) -> bool:

@@ -114,15 +114,14 @@ def show(path: Path, output: Path | None, *, is_anonymous: bool, as_json: bool) 
 
     if is_sampled(path) and (output is not None or is_anonymous):
         raise HakmemError(f"{path} has sampled lives: -o and --anonymous are for full traces")
-    if output is not None:
-        if output.suffix != TRACE:
-            raise HakmemError(f"-o is for a trace, FILE{TRACE}; charts of a process: hakmem record PID")
-        replaceable(output)
+    if output is not None and output.suffix != TRACE:
+        raise HakmemError(f"-o is for a trace, FILE{TRACE}; charts of a process: hakmem record PID")
+    file = output and replaceable(output)
     found = read_sampled(path) if is_sampled(path) else read(path)
     if isinstance(found, Trace) and is_anonymous:
         found = anonymized(found)
-    if isinstance(found, Trace) and output is not None:
-        write(replaceable(output), found)
+    if isinstance(found, Trace) and file is not None:
+        write(file, found)
         click.echo(f"wrote {output}")
         return
     figures = figures_of(found) if isinstance(found, Trace) else sampled_figures_of(found)
